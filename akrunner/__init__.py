@@ -1,0 +1,84 @@
+"""akrunner: run a TensorFlow script over a table.
+
+>>> import akrunner
+>>> result = akrunner.run("train.py", "iris.csv", output_schema="id bigint, p double", num_workers=2)
+>>> result.to_pandas()
+"""
+
+from typing import TYPE_CHECKING, Any, List
+
+if TYPE_CHECKING:
+    from akrunner.api import Result, run
+    from akrunner.errors import (
+        AkrunnerError,
+        ConfigError,
+        DataError,
+        InputLostError,
+        JobCancelledError,
+        JobError,
+        JobTimeoutError,
+        OutputError,
+        ProtocolError,
+        PythonEnvError,
+        SchemaError,
+        ScriptError,
+        ScriptFailedError,
+        SinkError,
+        SourceError,
+        StartError,
+        TaskDiedError,
+        TaskFailure,
+        UserFilesError,
+    )
+    from akrunner.schema import Schema
+
+__version__ = "0.1.0"
+
+_HOMES = {"run": "akrunner.api", "Result": "akrunner.api", "Schema": "akrunner.schema"}
+_ERRORS = (
+    "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobTimeoutError",
+    "OutputError", "ProtocolError", "PythonEnvError", "SchemaError", "ScriptError", "ScriptFailedError", "SinkError",
+    "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError",
+)  # fmt: skip
+_HOMES.update({name: "akrunner.errors" for name in _ERRORS})
+
+__all__ = [
+    "AkrunnerError",
+    "ConfigError",
+    "DataError",
+    "InputLostError",
+    "JobCancelledError",
+    "JobError",
+    "JobTimeoutError",
+    "OutputError",
+    "ProtocolError",
+    "PythonEnvError",
+    "Result",
+    "Schema",
+    "SchemaError",
+    "ScriptError",
+    "ScriptFailedError",
+    "SinkError",
+    "SourceError",
+    "StartError",
+    "TaskDiedError",
+    "TaskFailure",
+    "UserFilesError",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when first used (PEP 562), so that importing the package costs nothing."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted([*globals(), *__all__])

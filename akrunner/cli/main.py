@@ -1,0 +1,232 @@
+"""The `akrunner` command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+
+import typer
+
+import akrunner
+from akrunner.cli import show
+
+if TYPE_CHECKING:
+    from akrunner.api import Result
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_TIMEOUT = 124
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+_EPILOG = """
+Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument or the input is wrong, nothing
+was started; 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated.
+"""
+
+app = typer.Typer(
+    name="akrunner",
+    help="Run a TensorFlow script over a table.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback(invoke_without_command=True)
+def akrunner_command(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(f"akrunner {akrunner.__version__}")
+        raise typer.Exit()
+
+
+_RUN_HELP = """
+Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config).
+
+[bold]Examples[/bold]
+
+  akrunner run train.py --input iris.csv --output-schema "id bigint, p double" --output out.parquet
+
+  akrunner run train.py -i 'data/*.parquet' --num-workers 2 --param batch_size=16 --user-file model.py
+
+  akrunner run train.py -i sales.csv --select "SELECT a, b FROM input WHERE a > 0" --debug
+"""
+
+
+@app.command("run", help=_RUN_HELP, epilog=_EPILOG)
+def run(
+    script: str = typer.Argument(..., help="File that defines main(task_config)."),
+    input: List[str] = typer.Option(..., "--input", "-i", help="Table to read: file, glob, directory or URL. Repeatable."),
+    output: Optional[str] = typer.Option(None, "--output", "-o", help="File to write: .parquet .csv .jsonl .arrow .tfrecord."),
+    output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
+    select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
+    param: List[str] = typer.Option(
+        [], "--param", "-p", help="KEY=VALUE for user_params; VALUE is JSON, else text. Repeatable."
+    ),
+    params_file: Optional[str] = typer.Option(None, help="JSON file of user_params; --param wins over it."),
+    user_file: List[str] = typer.Option(
+        [], "--user-file", "-f", help="File, directory or archive to lay beside the script. Repeatable."
+    ),
+    num_workers: int = typer.Option(1, help="Worker processes; the rows are dealt to them."),
+    num_ps: int = typer.Option(0, help="Parameter servers."),
+    python_env: Optional[str] = typer.Option(None, help="Interpreter, or venv directory, with TensorFlow. Default: this one."),
+    keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
+    env: List[str] = typer.Option([], "--env", help="KEY=VALUE for the tasks' environment. Repeatable."),
+    input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
+    input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
+    output_format: Optional[str] = typer.Option(None, help="The same for --output."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output."),
+    checkpoint_dir: Optional[str] = typer.Option(None, help="Directory for checkpoints, the same for every task."),
+    work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs, rows and files in."),
+    debug: bool = typer.Option(False, "--debug", help="Echo every task's log and keep the work dir for `akrunner replay`."),
+    timeout: Optional[float] = typer.Option(None, help="Seconds the job may take; then every task's stacks are shown."),
+    start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
+) -> None:
+    screen = show.Screen(as_json=as_json, quiet=quiet, log=debug)
+
+    def job() -> "Result":
+        with screen:
+            return akrunner.run(
+                script,
+                input if len(input) > 1 else input[0],
+                user_params=_params(param, params_file),
+                user_files=user_file,
+                output_schema=output_schema,
+                output=output,
+                output_format=output_format,
+                overwrite=overwrite,
+                num_workers=num_workers,
+                num_ps=num_ps,
+                python_env=python_env,
+                select=select,
+                input_schema=input_schema,
+                input_format=input_format,
+                keras=keras,
+                env=_pairs(env, "--env"),
+                timeout=timeout,
+                start_timeout=start_timeout,
+                work_dir=work_dir,
+                checkpoint_dir=checkpoint_dir,
+                debug=debug,
+                observer=screen,
+            )
+
+    result = _guarded(screen, job)
+    screen.result(result)
+
+
+_REPLAY_HELP = """
+Run one task's main() again from the work dir a job kept (--debug or --work-dir): in the foreground, in the task's own
+interpreter, so that breakpoint() works. Its rows, files and parameters are all in there.
+
+[bold]Examples[/bold]
+
+  akrunner replay /tmp/akrunner-ab12cd
+
+  akrunner replay /tmp/akrunner-ab12cd --task worker:0
+"""
+
+
+@app.command("replay", help=_REPLAY_HELP)
+def replay(
+    work_dir: str = typer.Argument(..., help="Directory a job kept."),
+    task: Optional[str] = typer.Option(None, help="Which task; default: the chief."),
+    cluster: bool = typer.Option(False, "--cluster", help="Keep TF_CONFIG as it was, other tasks included."),
+    print_command: bool = typer.Option(False, "--print-command", help="Only print the command, for an IDE."),
+) -> None:
+    try:
+        with open(os.path.join(work_dir, "job.json")) as f:
+            job = json.load(f)
+    except (OSError, ValueError):
+        raise _usage(f"{work_dir} is not a work dir a job kept: it has no job.json (run the job with --debug)") from None
+    chosen = task or job["tasks"][0]
+    if chosen not in job["tasks"]:
+        raise _usage(f"--task {chosen}: this job had {', '.join(job['tasks'])}")
+    directory = os.path.abspath(os.path.join(work_dir, "tasks", chosen.replace(":", "-")))
+    if not os.path.exists(os.path.join(directory, "context.json")):
+        raise _usage(f"{directory} has no context.json: this work dir was not kept whole")
+    command = [job["python"], os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
+    command += ["--cluster"] if cluster else []
+    if print_command:
+        typer.echo(" ".join(command))
+        return
+    sys.stdout.flush()
+    # the same process from here on: a debugger has the terminal to itself
+    os.execv(command[0], command)
+
+
+def _guarded(screen: show.Screen, job: Callable[[], "Result"]) -> "Result":
+    """Run it; every way it can end has its exit code and its words."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return job()
+    except akrunner.JobTimeoutError as e:
+        screen.error(e)
+        raise typer.Exit(EXIT_TIMEOUT) from None
+    except akrunner.ConfigError as e:
+        screen.error(e)
+        raise typer.Exit(EXIT_USAGE) from None
+    except akrunner.AkrunnerError as e:
+        screen.error(e)
+        raise typer.Exit(EXIT_FAILED) from None
+    except KeyboardInterrupt:
+        screen.note("interrupted; every task was stopped")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except _Terminated:
+        screen.note("terminated; every task was stopped")
+        raise typer.Exit(EXIT_TERMINATED) from None
+
+
+class _Terminated(BaseException):
+    pass
+
+
+def _terminated(number: int, frame: Any) -> None:
+    raise _Terminated
+
+
+def _params(given: List[str], path: Optional[str]) -> Dict[str, Any]:
+    params: Dict[str, Any] = {}
+    if path is not None:
+        try:
+            with open(path) as f:
+                params = json.load(f)
+        except OSError as e:
+            raise akrunner.ConfigError(f"--params-file: {path}: {e.strerror}") from None
+        except ValueError as e:
+            raise akrunner.ConfigError(f"--params-file: {path} is not JSON: {e}") from None
+        if not isinstance(params, dict):
+            raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(params).__name__}")
+    for key, text in _pairs(given, "--param").items():
+        try:
+            params[key] = json.loads(text)
+        except ValueError:
+            params[key] = text
+    return params
+
+
+def _pairs(given: List[str], option: str) -> Dict[str, str]:
+    pairs = {}
+    for one in given:
+        key, sign, value = one.partition("=")
+        if not sign or not key:
+            raise akrunner.ConfigError(f"{option} {one}: write KEY=VALUE")
+        pairs[key] = value
+    return pairs
+
+
+def _usage(message: str) -> typer.Exit:
+    typer.echo(f"akrunner: {message}", err=True)
+    return typer.Exit(EXIT_USAGE)
+
+
+def main() -> None:
+    """The console script."""
+    app()

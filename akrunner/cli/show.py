@@ -1,0 +1,137 @@
+"""What the command line shows: progress, the closing line, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Optional, Type
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from akrunner.api import Result
+    from akrunner.engines.base import Progress, Stats
+
+_PREVIEW = 10
+
+
+class Screen:
+    """Progress on stderr while it is a terminal; results on stdout. Also the job's observer.
+
+    Args: as_json: only a JSON object, on stdout; quiet: nothing but errors and rows; log: echo the tasks' lines.
+    """
+
+    def __init__(self, as_json: bool, quiet: bool, log: bool) -> None:
+        self._json = as_json
+        self._quiet = quiet or as_json
+        self._log = log
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._live: Optional[Live] = None
+
+    def __enter__(self) -> "Screen":
+        if self._err.is_terminal and not self._quiet:
+            self._live = Live(Text("starting"), console=self._err, refresh_per_second=8, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    # -- the observer
+
+    def progress(self, progress: "Progress") -> None:
+        if self._live is not None:
+            self._live.update(Text(progress_line(progress), overflow="ellipsis", no_wrap=True))
+
+    def log(self, task: str, line: str) -> None:
+        if self._log:
+            self._err.print(Text.assemble((f"[{task}] ", "cyan"), line))
+
+    # -- afterwards
+
+    def result(self, result: "Result") -> None:
+        """The closing line, and the rows when they went nowhere else."""
+        if self._json:
+            body = {
+                "ok": True,
+                "output": result.output,
+                "rows_out": result.stats.rows_out,
+                "work_dir": result.work_dir,
+                "stats": dataclasses.asdict(result.stats),
+                "tasks": [dataclasses.asdict(task) for task in result.tasks],
+            }
+            print(json.dumps(body))
+            return
+        for warning in result.stats.warnings:
+            self._err.print(Text(f"warning: {warning}", style="yellow"))
+        if not self._quiet:
+            self._err.print(Text(closing_line(result.stats)))
+            if result.output is not None:
+                self._err.print(Text(f"output: {result.output}"))
+            if result.work_dir is not None:
+                self._err.print(Text(f"work dir: {result.work_dir}   (akrunner replay {result.work_dir})"))
+        if result.table is not None and result.table.num_rows:
+            self._preview(result)
+
+    def error(self, error: BaseException) -> None:
+        """What went wrong, once, on stderr (or as JSON on stdout)."""
+        if self._json:
+            failure = getattr(error, "failure", None)
+            body = {
+                "ok": False,
+                "error": type(error).__name__,
+                "message": error.args[0] if error.args else "",
+                "failure": dataclasses.asdict(failure) if failure is not None else None,
+                "others": [dataclasses.asdict(other) for other in getattr(error, "others", ())],
+            }
+            print(json.dumps(body))
+            return
+        self._err.print(Text(f"akrunner: {type(error).__name__}: {error}", style="red" if self._err.is_terminal else ""))
+
+    def note(self, text: str) -> None:
+        self._err.print(Text(f"akrunner: {text}"))
+
+    def _preview(self, result: "Result") -> None:
+        table = result.table
+        assert table is not None
+        head = table.slice(0, _PREVIEW)
+        shown = Table(box=None, pad_edge=False)
+        for name in head.column_names:
+            shown.add_column(name, overflow="ellipsis", no_wrap=True)
+        for row in head.to_pylist():
+            shown.add_row(*(Text("" if value is None else str(value)) for value in row.values()))
+        Console(file=sys.stdout, highlight=False).print(shown)
+        if table.num_rows > _PREVIEW and not self._quiet:
+            self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; --output FILE keeps them all"))
+
+
+def progress_line(progress: "Progress") -> str:
+    """One line: time, rows and MB/s each way, what the tasks do, the newest metrics."""
+    seconds = max(progress.seconds, 1e-9)
+    parts = [
+        f"{progress.seconds:5.1f} s",
+        f"in {progress.rows_in:,} rows {progress.bytes_in / 1e6 / seconds:.1f} MB/s",
+        f"out {progress.rows_out:,} rows {progress.bytes_out / 1e6 / seconds:.1f} MB/s",
+        " ".join(f"[{task}] {state}" for task, state in progress.states.items()),
+    ]
+    for task, metrics in progress.reports.items():
+        parts.append(f"{task} " + " ".join(f"{name}={value:.4g}" for name, value in metrics.items()))
+    return "  ".join(parts)
+
+
+def closing_line(stats: "Stats") -> str:
+    """How long, how many rows, and on which side the time went."""
+    if stats.bound == "input":
+        why = f"input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
+    else:
+        why = f"compute-bound ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
+    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out, {why}"

@@ -1,0 +1,21 @@
+"""Cluster -> TF_CONFIG: a function of values to values."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping
+
+from akrunner.spec import ClusterSpec, TaskSpec
+
+
+def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: TaskSpec) -> Dict[str, Any]:
+    """What TF_CONFIG says to one task.
+
+    Args:
+        cluster: the roles; addresses: "host:port" of every task; task: whose it is.
+    Returns: `{"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": ..., "index": ...}}`; roles nobody
+        has are left out. With one worker: `{"chief": [address]}`.
+    """
+    members: Dict[str, List[str]] = {}
+    for member in cluster.tasks:
+        members.setdefault(member.role, []).append(addresses[member])
+    return {"cluster": members, "task": {"type": task.role, "index": task.index}}

@@ -1,0 +1,345 @@
+"""`tf.train.Example` bytes -> RecordBatch, all rows at once. The inverse of `akrunner.codec.encode`."""
+
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from akrunner.codec.parse import Parsed, Spans, parse
+from akrunner.errors import DataError
+from akrunner.schema import BYTES, FLOAT, INT64, Field, Schema, is_text, nearest
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_CODE = {BYTES: 1, FLOAT: 2, INT64: 3}
+_LIST_NAMES = {1: "bytes_list", 2: "float_list", 3: "int64_list"}
+
+
+def decode_examples(
+    schema: Schema, buffer: "bytes | U8", lengths: I64, first_row: int = 0, *, strict: bool = True
+) -> pa.RecordBatch:
+    """Serialized Examples lying end to end -> a RecordBatch of the schema.
+
+    Args:
+        schema: the columns wanted.
+        buffer: the Examples, one after another.
+        lengths: [rows] bytes of each.
+        first_row: number of the first row, for errors.
+        strict: refuse a feature the schema does not name; else it is passed over.
+    Returns: [rows] with `schema.arrow`; a missing feature is null.
+    Raises: DataError: not an Example, a value of another type or count, one that does not fit, an unknown feature, a null
+        where the schema says NOT NULL.
+    """
+    ends = np.cumsum(lengths, dtype=np.int64)
+    flat = np.frombuffer(buffer, np.uint8) if not isinstance(buffer, np.ndarray) else buffer
+    return decode_ranges(schema, flat, ends - lengths, ends, first_row, strict=strict)
+
+
+def decode_ranges(
+    schema: Schema, flat: U8, starts: I64, ends: I64, first_row: int = 0, *, strict: bool = True
+) -> pa.RecordBatch:
+    """As `decode_examples`, for Examples at `flat[starts[i]:ends[i]]`."""
+    rows = len(starts)
+    try:
+        parsed = parse(flat, starts, ends)
+    except DataError as e:
+        row = first_row + (e.row or 0)
+        raise DataError(f"row {row}: {str(e).split(' ', 2)[2]}", row=row) from None
+    known = {field.name.encode() for field in schema}
+    if strict:
+        for name, spans in parsed.spans.items():
+            if name not in known and spans.kind.any():
+                text = name.decode("utf-8", "replace")
+                row = first_row + int(np.flatnonzero(spans.kind)[0])
+                raise DataError(
+                    f"row {row} has a feature {text!r}, which is not in the output schema ({', '.join(schema.names)})"
+                    + nearest(text, schema.names),
+                    row=row,
+                    column=text,
+                )
+    columns = [_Column(field, parsed, rows, first_row).array() for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
+
+
+class _Column:
+    """One column of the result, built from where its values are."""
+
+    def __init__(self, field: Field, parsed: Parsed, rows: int, first_row: int) -> None:
+        self.field = field
+        self.buffer = parsed.buffer
+        self.spans = parsed.spans.get(field.name.encode()) or Spans.empty(rows)
+        self.rows = rows
+        self.first_row = first_row
+        self.code = _CODE[field.kind]
+
+    def array(self) -> pa.Array:
+        spans, field = self.spans, self.field
+        kind = spans.kind
+        wrong = (kind != self.code) & (kind != 0) & (kind != 4)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise self.error(row, f"has a {_LIST_NAMES[int(kind[row])]}, but {_named(field)} wants a {_LIST_NAMES[self.code]}")
+        present = kind == self.code
+        if not field.is_list and self.code != 1:
+            # an empty list holds no value: the same as a missing feature
+            present &= spans.length > 0
+        if not field.nullable and not present.all():
+            raise self.error(int(np.flatnonzero(~present)[0]), "is missing, but the schema says NOT NULL")
+        if self.code == 1:
+            return self.strings(present)
+        return self.lists(present) if field.is_list else self.numbers(present)
+
+    def error(self, row: int, what: str) -> DataError:
+        at = self.first_row + row
+        return DataError(f"row {at}: column {self.field.name!r} {what}", row=at, column=self.field.name)
+
+    # -- numbers
+
+    def numbers(self, present: Mask) -> pa.Array:
+        """One number a row: from blocks of one layout where there are such, from the spans for the rest."""
+        values: NDArray[Any] = np.zeros(self.rows, np.float32 if self.code == 2 else np.int64)
+        rest = present.copy()
+        for block in self.spans.blocks:
+            rows = block.rows
+            if self.spans.kind[rows[0]] != self.code or block.length == 0:
+                continue
+            if self.code == 2:
+                if block.length != 4:
+                    raise self.several(int(rows[0]))
+                found: NDArray[Any] = block.floats
+            else:
+                found, ok = _varints_in(block.octets)
+                self.one_each(rows, ok)
+            if len(rows) == self.rows:
+                return self.typed(np.ascontiguousarray(found), None, rows)
+            values[rows] = found
+            rest[rows] = False
+        where = np.flatnonzero(rest)
+        start, length = self.spans.start[where], self.spans.length[where]
+        if self.code == 2:
+            self.one_each(where, length == 4)
+            view: NDArray[np.float32] = np.ndarray((len(self.buffer) - 3,), "<f4", buffer=self.buffer, strides=(1,))
+            values[where] = view[start]
+        else:
+            values[where], ok = _varints_at(self.buffer, start, length)
+            self.one_each(where, ok)
+        return self.typed(values, None if present.all() else ~present, np.arange(self.rows))
+
+    def one_each(self, rows: I64, ok: Mask) -> None:
+        if not ok.all():
+            raise self.several(int(rows[int(np.flatnonzero(~ok)[0])]))
+
+    def several(self, row: int) -> DataError:
+        return self.error(row, f"has several values, but {_named(self.field)} is one; declare it as array<...>")
+
+    def lists(self, present: Mask) -> pa.Array:
+        where = np.flatnonzero(present)
+        start, length = self.spans.start[where], self.spans.length[where]
+        flat = _gather(self.buffer, start, length)
+        if self.code == 2:
+            values: NDArray[Any] = flat.view("<f4")
+            counts = length // 4
+        else:
+            values, ends = _varints(flat)
+            counts = np.diff(np.searchsorted(ends, np.concatenate([[0], np.cumsum(length)]), side="right"))
+        owner = np.repeat(where, counts)
+        return self.listed(self.typed(values, None, owner), counts, where, present)
+
+    def listed(self, values: pa.Array, counts: I64, where: I64, present: Mask) -> pa.Array:
+        field = self.field
+        if pa.types.is_fixed_size_list(field.type):
+            raise self.error(0, f"cannot be read back as {field.type}; declare it as array<...>")
+        every = np.zeros(self.rows, np.int64)
+        every[where] = counts
+        offsets = np.zeros(self.rows + 1, np.int32)
+        np.cumsum(every, out=offsets[1:])
+        mask = None if present.all() else pa.array(~present)
+        return pa.ListArray.from_arrays(pa.array(offsets), values, type=field.type, mask=mask)
+
+    def typed(self, values: NDArray[Any], null: "Mask | None", owner: I64) -> pa.Array:
+        """numpy int64 or float32 -> the column's value type; refuses what does not fit."""
+        target = self.field.value_type
+        array = pa.array(values, mask=null)
+        if pa.types.is_boolean(target):
+            bad = (values != 0) & (values != 1)
+            if bad.any():
+                raise self.misfit(values, bad, owner, target)
+            return array.cast(target)
+        if pa.types.is_floating(target):
+            return array.cast(target)
+        if pa.types.is_date32(target) or pa.types.is_integer(target):
+            width = pa.int32() if pa.types.is_date32(target) else target
+            low, high = _limits(width)
+            bad = (values < low) | (values > high)
+            if bad.any():
+                raise self.misfit(values, bad, owner, target)
+            return array.cast(width).cast(target)
+        return array.cast(target)
+
+    def misfit(self, values: NDArray[Any], bad: Mask, owner: I64, target: pa.DataType) -> DataError:
+        at = int(np.flatnonzero(bad)[0])
+        return self.error(int(owner[at]), f"is {values[at]}, which does not fit {target}")
+
+    # -- strings
+
+    def strings(self, present: Mask) -> pa.Array:
+        where = np.flatnonzero(present)
+        spans, field = self.spans, self.field
+        start, length = spans.start[where], spans.length[where]
+        if field.is_list:
+            begins, sizes, counts = _split_strings(self.buffer, start, length)
+            return self.listed(self.text(begins, sizes, np.repeat(where, counts)), counts, where, present)
+        size, width, _ = _length_after_tag(self.buffer, start)
+        empty = length == 0
+        bad = ~empty & (1 + width + size != length)
+        if bad.any():
+            raise self.error(
+                int(where[np.flatnonzero(bad)[0]]), f"has several values, but {_named(field)} is one; declare it as array<...>"
+            )
+        if empty.any():
+            if not field.nullable:
+                raise self.error(int(where[np.flatnonzero(empty)[0]]), "is missing, but the schema says NOT NULL")
+            where, start, size, width = where[~empty], start[~empty], size[~empty], width[~empty]
+        values = self.text(start + 1 + width, size, where)
+        if len(where) == self.rows:
+            return values
+        index = np.full(self.rows, -1, np.int64)
+        index[where] = np.arange(len(where))
+        return values.take(pa.array(index, mask=index < 0))
+
+    def text(self, start: I64, length: I64, owner: I64) -> pa.Array:
+        target = self.field.value_type
+        blobs = _slices(self.buffer, start, length)
+        if not is_text(target):
+            return blobs.cast(target)
+        try:
+            return blobs.cast(pa.large_string()).cast(target)
+        except pa.ArrowInvalid:
+            for row, blob in zip(owner.tolist(), blobs):
+                try:
+                    blob.as_py().decode()
+                except UnicodeDecodeError as e:
+                    raise self.error(row, f"is not UTF-8 ({e.reason}); declare it as varbinary") from None
+            raise
+
+
+def _named(field: Field) -> str:
+    return f"the schema's {field.type}"
+
+
+def _limits(data_type: pa.DataType) -> Tuple[int, int]:
+    bits = data_type.bit_width
+    if pa.types.is_unsigned_integer(data_type):
+        return 0, min(2**bits - 1, 2**63 - 1)
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def _varints_at(buffer: U8, start: I64, length: I64) -> "Tuple[I64, Mask]":
+    """(value, whether the span is exactly one varint) for each span."""
+    value = np.zeros(len(start), np.uint64)
+    ok = (length > 0) & (length <= 10)
+    for i in range(int(min(length.max(initial=0), 10))):
+        inside = i < length
+        octet = buffer[np.where(inside, start + i, 0)]
+        value |= np.where(inside, octet & 0x7F, 0).astype(np.uint64) << np.uint64(7 * i)
+        ok &= ~inside | ((octet >= 0x80) == (i < length - 1))
+    return value.view(np.int64), ok
+
+
+def _varints_in(octets: U8) -> "Tuple[I64, Mask]":
+    """[n, width] -> (value, whether the row is exactly one varint)."""
+    width = octets.shape[1]
+    value = np.zeros(len(octets), np.uint64)
+    ok = np.full(len(octets), width <= 10)
+    for i in range(min(width, 10)):
+        octet = octets[:, i]
+        value |= (octet & 0x7F).astype(np.uint64) << np.uint64(7 * i)
+        ok &= (octet >= 0x80) == (i < width - 1)
+    return value.view(np.int64), ok
+
+
+def _varints(flat: U8) -> "Tuple[I64, I64]":
+    """(values, positions just past each) of all varints lying end to end."""
+    ends = np.flatnonzero(flat < 0x80) + 1
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else np.empty(0, np.int64)
+    length = ends - starts
+    value = np.zeros(len(ends), np.uint64)
+    for i in range(int(min(length.max(initial=0), 10))):
+        inside = i < length
+        octet = flat[np.where(inside, starts + i, 0)] & 0x7F
+        value |= np.where(inside, octet, 0).astype(np.uint64) << np.uint64(7 * i)
+    return value.view(np.int64), ends.astype(np.int64)
+
+
+def _length_after_tag(buffer: U8, start: I64) -> "Tuple[I64, I64, I64]":
+    """(length, width of its varint, position after it) for byte strings whose tag is at each start."""
+    size = np.zeros(len(start), np.int64)
+    width = np.zeros(len(start), np.int64)
+    going = np.ones(len(start), bool)
+    for i in range(5):
+        octet = buffer[np.minimum(start + 1 + i, len(buffer) - 1)].astype(np.int64)
+        size |= np.where(going, octet & 0x7F, 0) << (7 * i)
+        width += going
+        going &= octet >= 0x80
+        if not going.any():
+            break
+    return size, width, start + 1 + width
+
+
+def _split_strings(buffer: U8, start: I64, length: I64) -> "Tuple[I64, I64, I64]":
+    """Bodies of bytes_lists -> (start of each string, its length, strings in each body), in order."""
+    at, stop = start.copy(), start + length
+    index = np.arange(len(start))
+    found: "list[Tuple[I64, I64, I64]]" = []
+    counts = np.zeros(len(start), np.int64)
+    live = at < stop
+    while live.any():
+        rows = index[live]
+        size, _, after = _length_after_tag(buffer, at[rows])
+        found.append((rows, after, size))
+        counts[rows] += 1
+        at[rows] = after + size
+        live = at < stop
+    if not found:
+        none = np.empty(0, np.int64)
+        return none, none, counts
+    rows, begins, sizes = (np.concatenate(part) for part in zip(*found))
+    order = np.argsort(rows, kind="stable")
+    return begins[order], sizes[order], counts
+
+
+def _slices(buffer: U8, start: I64, length: I64) -> pa.LargeBinaryArray:
+    """`buffer[start[i]:start[i] + length[i]]` as an Arrow array.
+
+    Where the spans lie in order, values and the gaps between them are one array over the buffer as it is, and Arrow takes
+    every second element: a copy in C, not one Python slice a row.
+    """
+    if len(start) == 0:
+        return pa.array([], pa.large_binary())
+    if (start[1:] < (start + length)[:-1]).any():
+        data = buffer.tobytes()
+        return pa.array([data[a : a + n] for a, n in zip(start.tolist(), length.tolist())], pa.large_binary())
+    offsets = np.empty(2 * len(start), np.int64)
+    offsets[0::2] = start
+    offsets[1::2] = start + length
+    both = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)])
+    return both.take(pa.array(np.arange(0, len(offsets) - 1, 2)))
+
+
+def _gather(buffer: U8, start: I64, length: I64) -> U8:
+    """The spans' bytes lying end to end."""
+    if len(start) == 0:
+        return np.empty(0, np.uint8)
+    joined = _slices(buffer, start, length)
+    data = joined.buffers()[2]
+    if data is None:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(data, np.uint8)[: int(length.sum())]
+
+
+__all__ = ["decode_examples", "decode_ranges"]

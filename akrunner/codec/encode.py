@@ -1,0 +1,438 @@
+"""RecordBatch -> `tf.train.Example` bytes, all rows of a batch at once.
+
+Every row of a batch has the same shape of message, so it is written as a template and the bytes that vary are scattered
+into it, a column at a time. Varints are given one width for the whole batch (the widest it needs; protobuf readers accept
+padded varints), so numbers never change a row's layout. Strings, lists of differing length and nulls do: there a row is a
+sequence of parts, and Arrow joins them.
+
+::
+
+    numbers only     [head 12 | template + scattered values | crc 4]  x rows            one matrix
+    else             part 0 | part 1 | ... joined row by row; a part is a matrix of fixed width or a binary array
+
+What leaves here is framed as TFRecord (length, its CRC, the Example, its CRC), so that a spool file is written from the
+bytes as they arrive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import List, Optional, Sequence, Tuple, Union, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from akrunner.codec import crc32c
+from akrunner.errors import DataError, SchemaError
+from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list, is_text
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+
+HEAD = 12
+TAIL = 4
+_TAGS = {BYTES: 0x0A, FLOAT: 0x12, INT64: 0x1A}
+#: rows with more varying bytes than this take their CRC from the C library
+_MAX_LOOKUPS = 256
+
+
+@dataclass
+class _Fixed:
+    """A stretch of bytes of one length in every row.
+
+    Attributes:
+        template: the constant bytes, zero where values go.
+        values: (position, [rows] or [rows, k] of an unsigned or float dtype) to scatter; little endian.
+    """
+
+    template: bytearray
+    values: List[Tuple[int, NDArray[np.generic]]] = field(default_factory=list)
+
+    def append(self, other: "_Fixed") -> None:
+        base = len(self.template)
+        self.template += other.template
+        self.values += [(base + position, value) for position, value in other.values]
+
+    def matrix(self, rows: int) -> U8:
+        """[rows, length] uint8."""
+        length = len(self.template)
+        out = np.empty((rows, length), np.uint8)
+        out[:] = np.frombuffer(bytes(self.template), np.uint8)
+        for position, value in self.values:
+            shape = (rows,) + value.shape[1:]
+            strides = (length,) + (value.dtype.itemsize,) * (value.ndim - 1)
+            np.ndarray(shape, value.dtype, buffer=out, offset=position, strides=strides)[...] = value
+        return out
+
+
+_Part = Union[_Fixed, pa.LargeBinaryArray]
+
+
+def encode_examples(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> pa.LargeBinaryArray:
+    """One serialized `tf.train.Example` per row.
+
+    Args:
+        batch: columns of the types in the design's table.
+        first_row: index of the batch's first row in the table, for errors; step: rows of the table from one to the next.
+    Returns: [rows] large_binary.
+    Raises:
+        SchemaError: a column's type cannot cross.
+        DataError: a value cannot; names row and column.
+    """
+    rows = batch.num_rows
+    parts = _row_parts(batch, first_row, step)
+    if len(parts) == 1 and isinstance(parts[0], _Fixed):
+        return _as_binary(parts[0].matrix(rows))
+    return _join([_as_array(part, rows) for part in parts])
+
+
+def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> U8:
+    """The batch as TFRecord bytes, ready to be appended to a file `TFRecordDataset` reads.
+
+    Args and raises: as `encode_examples`.
+    Returns: one contiguous buffer.
+    """
+    rows = batch.num_rows
+    if rows == 0:
+        return np.empty(0, np.uint8)
+    parts = _row_parts(batch, first_row, step)
+    if len(parts) == 1 and isinstance(parts[0], _Fixed):
+        return _frame_fixed(parts[0], rows)
+    return _frame_joined([_as_array(part, rows) for part in parts], rows)
+
+
+def _frame_fixed(body: _Fixed, rows: int) -> U8:
+    length = len(body.template)
+    columns: List[Tuple[int, U8]] = []
+    varying = sum(value.dtype.itemsize * int(np.prod(value.shape[1:])) for _, value in body.values)
+    framed = _Fixed(bytearray(_heads(np.array([length]))[0].tobytes()))
+    framed.append(body)
+    framed.template += bytes(TAIL)
+    out = framed.matrix(rows)
+    if varying > _MAX_LOOKUPS:
+        width = out.shape[1]
+        starts = np.arange(rows, dtype=np.int64) * width + HEAD
+        crc = crc32c.crc_of_ranges(out.reshape(-1), starts, starts + length)
+    else:
+        for position, value in body.values:
+            octets = np.ascontiguousarray(value).view(np.uint8).reshape(rows, -1).T
+            columns += [(position + i, column) for i, column in enumerate(octets)]
+        crc = crc32c.crc_of_layout(bytes(body.template), columns, rows)
+    out[:, -TAIL:] = crc32c.mask(crc).view(np.uint8).reshape(rows, TAIL)
+    return out.reshape(-1)
+
+
+def _frame_joined(parts: Sequence[pa.LargeBinaryArray], rows: int) -> U8:
+    lengths = np.sum([np.diff(_offsets(part)) for part in parts], axis=0, dtype=np.int64)
+    head = _as_binary(_heads(lengths))
+    tail = _as_binary(np.zeros((rows, TAIL), np.uint8))
+    joined = _join([head, *parts, tail])
+    offsets = _offsets(joined)
+    data = joined.buffers()[2]
+    flat = np.frombuffer(data, np.uint8)
+    if not flat.flags.writeable:
+        flat = flat.copy()
+    ends = offsets[1:] - TAIL
+    crc = crc32c.mask(crc32c.crc_of_ranges(flat, offsets[:-1] + HEAD, ends))
+    tails: NDArray[np.uint32] = np.ndarray((len(flat) - TAIL + 1,), "<u4", buffer=flat, strides=(1,))
+    tails[ends] = crc
+    return flat
+
+
+def frame_records(examples: pa.Array) -> U8:
+    """Examples already serialized -> TFRecord bytes. Args: examples: [rows] binary or large_binary."""
+    if len(examples) == 0:
+        return np.empty(0, np.uint8)
+    return _frame_joined([_large(examples)], len(examples))
+
+
+def _heads(lengths: I64) -> U8:
+    """[rows, 12]: the record's length and its masked CRC."""
+    rows = len(lengths)
+    out = np.empty((rows, HEAD), np.uint8)
+    octets = lengths.astype("<u8").view(np.uint8).reshape(rows, 8)
+    out[:, :8] = octets
+    columns = [(i, np.ascontiguousarray(octets[:, i])) for i in range(4)]
+    crc = crc32c.crc_of_layout(bytes(8), columns, rows)
+    out[:, 8:] = crc32c.mask(crc).view(np.uint8).reshape(rows, 4)
+    return out
+
+
+def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> List[_Part]:
+    """The parts of every row, neighbouring fixed ones merged, the Example's own head in front."""
+    rows = batch.num_rows
+    parts: List[_Part] = []
+    for name, column in zip(batch.schema.names, batch.columns):
+        for part in _column_parts(name, column, first_row, step):
+            if parts and isinstance(part, _Fixed) and isinstance(parts[-1], _Fixed):
+                parts[-1].append(part)
+            else:
+                parts.append(part)
+    total: Union[int, I64]
+    if all(isinstance(part, _Fixed) for part in parts):
+        total = sum(len(part.template) for part in parts if isinstance(part, _Fixed))
+    else:
+        total = np.zeros(rows, np.int64)
+        for part in parts:
+            total = total + (len(part.template) if isinstance(part, _Fixed) else np.diff(_offsets(part)))
+    head = _Fixed(bytearray())
+    _put_tagged_length(head, 0x0A, total)
+    if parts and isinstance(parts[0], _Fixed):
+        head.append(parts[0])
+        return [head, *parts[1:]]
+    return [head, *parts]
+
+
+def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> List[_Part]:
+    """One column's entry of the feature map, for every row; nothing at all for a null."""
+    kind = feature_kind(name, column.type)
+    if column.null_count:
+        valid = column.is_valid()
+        where = np.flatnonzero(valid.to_numpy(zero_copy_only=False))
+        parts = _present_parts(name, kind, column.filter(valid), _RowNames(name, first_row, step, where))
+        dense = _join([_as_array(part, len(where)) for part in parts])
+        return [_spread(dense, where, len(column))]
+    return _present_parts(name, kind, column, _RowNames(name, first_row, step, None))
+
+
+@dataclass(frozen=True)
+class _RowNames:
+    """From a position among the present values back to the row of the table, for errors."""
+
+    column: str
+    first_row: int
+    step: int
+    where: Optional[I64]
+
+    def error(self, position: int, what: str) -> DataError:
+        row = self.first_row + self.step * int(self.where[position] if self.where is not None else position)
+        return DataError(f"row {row}, column {self.column!r}: {what}", row=row, column=self.column)
+
+
+def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> List[_Part]:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    key = name.encode()
+    if not is_list(column.type):
+        if kind == BYTES:
+            return _bytes_parts(key, _blobs(column))
+        values = _numbers(kind, column, names, None)
+        return [_fixed_numbers(key, kind, values.reshape(-1, 1))]
+    rows = len(column)
+    offsets, flat = _list_layout(column)
+    names_flat = (names, offsets)
+    if flat.null_count:
+        bad = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
+        position = int(np.searchsorted(offsets, bad, side="right")) - 1
+        raise names.error(position, "a list has a null in it, which a feature cannot hold; fill or drop it")
+    lengths = np.diff(offsets)
+    if kind == BYTES:
+        element = _elements(_blobs(flat))
+        payload = _regroup(element, offsets)
+        return [_header(key, kind, np.diff(_offsets(payload)), packed=False), payload]
+    values = _numbers(kind, flat, names_flat[0], offsets)
+    if rows and lengths[0] > 0 and (lengths == lengths[0]).all():
+        return [_fixed_numbers(key, kind, values.reshape(rows, -1))]
+    packed = _pack(kind, values)
+    width = packed.shape[1]
+    payload = _binary(offsets * width, packed.reshape(-1))
+    return [_header(key, kind, lengths * width, packed=True), payload]
+
+
+def _fixed_numbers(key: bytes, kind: str, values: NDArray[np.generic]) -> _Fixed:
+    """values: [rows, k] float32 or int64; k packed numbers a row."""
+    rows, k = values.shape
+    if kind == FLOAT:
+        scatter = values.astype("<f4", copy=False)
+        size = 4 * k
+    else:
+        packed = _pack(INT64, values.reshape(-1))
+        size = k * packed.shape[1]
+        scatter = packed.reshape(rows, size)
+    part = _header(key, kind, size, packed=True)
+    position = len(part.template)
+    part.template += bytes(size)
+    if size == 1 or (k == 1 and kind == FLOAT):
+        part.values.append((position, scatter[:, 0]))
+    else:
+        part.values.append((position, scatter))
+    return part
+
+
+def _header(key: bytes, kind: str, size: Union[int, I64], packed: bool) -> _Fixed:
+    """An entry of the map up to its values: tag and lengths of entry, key, feature, list (and packed field)."""
+    inner = _Fixed(bytearray())
+    body = size
+    if packed:
+        _put_tagged_length(inner, 0x0A, size)
+        body = size + len(inner.template)
+    listed = _Fixed(bytearray())
+    _put_tagged_length(listed, _TAGS[kind], body)
+    feature = body + len(listed.template)
+    valued = _Fixed(bytearray())
+    _put_tagged_length(valued, 0x12, feature)
+    named = _Fixed(bytearray(b"\x0a" + _varint(len(key)) + key))
+    entry = _Fixed(bytearray())
+    _put_tagged_length(entry, 0x0A, feature + len(valued.template) + len(named.template))
+    for part in (named, valued, listed, inner):
+        entry.append(part)
+    return entry
+
+
+def _put_tagged_length(part: _Fixed, tag: int, length: Union[int, I64]) -> None:
+    """Append a tag and a length; lengths that differ between rows get the width of the longest."""
+    part.template.append(tag)
+    if isinstance(length, (int, np.integer)):
+        part.template += _varint(int(length))
+        return
+    octets = _pack(INT64, length)
+    part.values.append((len(part.template), octets))
+    part.template += bytes(octets.shape[1])
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _pack(kind: str, values: NDArray[np.generic]) -> U8:
+    """[n] numbers -> [n, width] their bytes: 4 for a float, the batch's widest varint for an int64."""
+    if kind == FLOAT:
+        return np.ascontiguousarray(values.astype("<f4", copy=False)).view(np.uint8).reshape(len(values), 4)
+    unsigned = np.ascontiguousarray(values, dtype=np.int64).view(np.uint64)
+    top = int(unsigned.max()) if len(unsigned) else 0
+    width = max(1, -(-top.bit_length() // 7))
+    out = np.empty((width, len(unsigned)), np.uint8)
+    for i in range(width):
+        octet = (unsigned >> np.uint64(7 * i)).astype(np.uint8)
+        out[i] = octet & 0x7F if i == width - 1 else octet | 0x80
+    return out.T
+
+
+def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I64]) -> NDArray[np.generic]:
+    """Non-null Arrow values as float32 or int64; refuses what would change."""
+
+    def refuse(bad: NDArray[np.bool_], what: str) -> DataError:
+        position = int(np.flatnonzero(bad)[0])
+        row = position if offsets is None else int(np.searchsorted(offsets, position, side="right")) - 1
+        return names.error(row, f"{values[position].as_py()!r} {what}")
+
+    data_type = values.type
+    if kind == FLOAT:
+        raw = values.to_numpy(zero_copy_only=False)
+        if pa.types.is_float32(data_type):
+            return cast(NDArray[np.generic], raw)
+        with np.errstate(over="ignore"):
+            narrow = raw.astype(np.float32)
+        lost = np.isinf(narrow) & ~np.isinf(raw)
+        if lost.any():
+            raise refuse(lost, "does not fit a float32, the only float a tf.train.Example holds")
+        return cast(NDArray[np.generic], narrow)
+    if pa.types.is_date(data_type) or pa.types.is_time32(data_type):
+        values = values.cast(pa.int32()) if data_type.bit_width == 32 else values
+    elif pa.types.is_decimal(data_type) or pa.types.is_uint64(data_type):
+        try:
+            values = values.cast(pa.int64())
+        except pa.ArrowInvalid:
+            bad = np.array([not -(2**63) <= int(v) < 2**63 for v in values.to_pylist()])
+            raise refuse(bad, "does not fit a signed 64-bit integer") from None
+    return cast(NDArray[np.generic], values.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> List[_Part]:
+    """bytes_list of exactly one value: the element's own tag and length belong to the header."""
+    sizes = np.diff(_offsets(blobs))
+    if len(sizes) and (sizes == sizes[0]).all() and sizes[0] <= 64 and sizes[0] > 0:
+        part = _header(key, BYTES, int(sizes[0]), packed=True)
+        flat = _data(blobs).reshape(len(sizes), -1)
+        part.values.append((len(part.template), flat))
+        part.template += bytes(int(sizes[0]))
+        return [part]
+    return [_header(key, BYTES, sizes, packed=True), blobs]
+
+
+def _elements(blobs: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """Each value with its own tag and length in front, as a repeated bytes field has them."""
+    part = _Fixed(bytearray())
+    _put_tagged_length(part, 0x0A, np.diff(_offsets(blobs)))
+    return _join([_as_array(part, len(blobs)), blobs])
+
+
+def _blobs(values: pa.Array) -> pa.LargeBinaryArray:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if is_text(values.type) and not pa.types.is_large_string(values.type):
+        values = values.cast(pa.large_string())
+    return _large(values)
+
+
+def _large(values: pa.Array) -> pa.LargeBinaryArray:
+    if pa.types.is_fixed_size_binary(values.type):
+        values = values.cast(pa.binary())
+    return values.cast(pa.large_binary())
+
+
+def _list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
+    """(offsets [rows + 1] from 0, the values they cut), whatever kind of list."""
+    flat = column.flatten()
+    if pa.types.is_fixed_size_list(column.type):
+        return np.arange(len(column) + 1, dtype=np.int64) * column.type.list_size, flat
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], flat
+
+
+def _offsets(array: pa.LargeBinaryArray) -> I64:
+    raw = np.frombuffer(array.buffers()[1], np.int64) if array.buffers()[1] is not None else np.zeros(1, np.int64)
+    return raw[array.offset : array.offset + len(array) + 1]
+
+
+def _data(array: pa.LargeBinaryArray) -> U8:
+    offsets = _offsets(array)
+    buffer = array.buffers()[2]
+    if buffer is None:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(buffer, np.uint8)[offsets[0] : offsets[-1]]
+
+
+def _binary(offsets: I64, flat: U8) -> pa.LargeBinaryArray:
+    contiguous = np.ascontiguousarray(flat)
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(contiguous)]
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+
+
+def _as_binary(matrix: U8) -> pa.LargeBinaryArray:
+    rows, width = matrix.shape
+    return _binary(np.arange(rows + 1, dtype=np.int64) * width, matrix.reshape(-1))
+
+
+def _as_array(part: _Part, rows: int) -> pa.LargeBinaryArray:
+    return _as_binary(part.matrix(rows)) if isinstance(part, _Fixed) else part
+
+
+def _join(parts: Sequence[pa.LargeBinaryArray]) -> pa.LargeBinaryArray:
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+
+
+def _regroup(elements: pa.LargeBinaryArray, offsets: I64) -> pa.LargeBinaryArray:
+    """Elements of a list column -> one binary a row: the same bytes, cut at row ends."""
+    return _binary(_offsets(elements)[offsets] - _offsets(elements)[0], _data(elements))
+
+
+def _spread(dense: pa.LargeBinaryArray, where: I64, rows: int) -> pa.LargeBinaryArray:
+    """The present rows' bytes at their places among `rows`, nothing elsewhere."""
+    lengths = np.zeros(rows, np.int64)
+    lengths[where] = np.diff(_offsets(dense))
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return _binary(offsets, _data(dense))
+
+
+__all__ = ["SchemaError", "encode_examples", "encode_records", "frame_records"]

@@ -1,0 +1,505 @@
+"""Find every feature's values in many serialized `tf.train.Example`s at once, without looking at them yet.
+
+Records written by one program mostly look alike, so two guesses are made before the bytes are read one by one:
+
+1. *Whole record*: take one record's layout, and every record of the same length whose structural bytes are equal has its
+   values at the same places.
+2. *Next feature*: where lengths differ (strings, varints), take the head of the next feature of one record, and compare it
+   with the next head of all the others, lengths left free and then checked against each other.
+
+What no guess fits is parsed one record at a time; that is correct for every legal encoding, and slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akrunner.errors import DataError
+from akrunner.schema import BYTES, FLOAT, INT64
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_KINDS = {1: BYTES, 2: FLOAT, 3: INT64}
+_CODES = {BYTES: 1, FLOAT: 2, INT64: 3}
+_MAX_TEMPLATE = 4096
+_MAX_TEMPLATES = 6
+_MAX_HEADS = 64
+_MAX_FEATURES = 10_000
+
+
+@dataclass
+class Spans:
+    """Where one feature's values are.
+
+    Attributes:
+        start, length: [rows] a span of the buffer: packed floats, packed varints, or tagged byte strings.
+        kind: [rows] 0 absent, 1 bytes, 2 float, 3 int64, 4 present with no list set.
+        blocks: rows of one layout, copied out side by side: a column of such a block is read many times faster than
+            the same values through `start`.
+    """
+
+    start: I64
+    length: I64
+    kind: NDArray[np.int8]
+    blocks: "List[Block]" = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, rows: int) -> "Spans":
+        return cls(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int8))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records of one layout: one feature of theirs is at `records[:, offset : offset + length]`.
+
+    Attributes:
+        rows: [n] which rows of the batch; records: [n, width].
+    """
+
+    rows: I64
+    records: U8
+    offset: int
+    length: int
+
+    @property
+    def floats(self) -> NDArray[np.float32]:
+        """[n] the first float of each."""
+        shape, strides = (len(self.rows),), (self.records.shape[1],)
+        return np.ndarray(shape, "<f4", buffer=self.records, offset=self.offset, strides=strides)
+
+    @property
+    def octets(self) -> U8:
+        """[n, length]"""
+        return self.records[:, self.offset : self.offset + self.length]
+
+
+@dataclass
+class _Feature:
+    """One feature of one record, absolute positions; `exact` when its list is one packed field (or all tagged bytes)."""
+
+    name: bytes
+    kind: int
+    start: int
+    length: int
+    exact: bool
+    unpacked: bytes = b""
+
+
+@dataclass
+class Parsed:
+    """Result of `parse`.
+
+    Attributes:
+        buffer: the bytes the spans point into: the input, plus re-packed copies of what was not packed.
+        spans: by feature name.
+    """
+
+    buffer: U8
+    spans: Dict[bytes, Spans] = field(default_factory=dict)
+
+
+def parse(buffer: U8, starts: I64, ends: I64) -> Parsed:
+    """Locate all features of the Examples `buffer[starts[i]:ends[i]]`.
+
+    Returns: spans per feature name; a later entry of the same name wins, as in protobuf.
+    Raises: DataError: a record is not a `tf.train.Example`; `.row` is its position.
+    """
+    return _Parser(buffer, starts, ends).run()
+
+
+class _Parser:
+    def __init__(self, buffer: U8, starts: I64, ends: I64) -> None:
+        self.size = len(buffer)
+        # slack, so that a window of fixed width may be read anywhere
+        self.buffer = np.concatenate([buffer, np.zeros(_MAX_TEMPLATE + 64, np.uint8)])
+        self.starts, self.ends = starts, ends
+        self.rows = len(starts)
+        self.spans: Dict[bytes, Spans] = {}
+        self.extra = bytearray()
+
+    def run(self) -> Parsed:
+        left: I64 = np.arange(self.rows, dtype=np.int64)
+        left = self.by_record(left)
+        if len(left) > 8:
+            left = self.by_feature(left)
+        for row in left.tolist():
+            self.one(row)
+        buffer = self.buffer
+        if self.extra:
+            buffer = np.concatenate([self.buffer, np.frombuffer(bytes(self.extra), np.uint8)])
+        return Parsed(buffer, self.spans)
+
+    def column(self, name: bytes) -> Spans:
+        if name not in self.spans:
+            self.spans[name] = Spans.empty(self.rows)
+        return self.spans[name]
+
+    def windows(self, positions: I64, width: int) -> U8:
+        """[n, width] bytes from each position on; width a multiple of 8."""
+        view: NDArray[np.void] = np.ndarray(
+            (len(self.buffer) - width + 1,), dtype=f"V{width}", buffer=self.buffer, strides=(1,)
+        )
+        return view[positions].view(np.uint8).reshape(len(positions), width)
+
+    # -- guess 1: the whole record
+
+    def by_record(self, left: I64) -> I64:
+        lengths = self.ends - self.starts
+        for _ in range(_MAX_TEMPLATES):
+            if len(left) < 8:
+                break
+            row = int(left[0])
+            length = int(lengths[row])
+            if not 0 < length <= _MAX_TEMPLATE:
+                break
+            alike = left[lengths[left] == length]
+            if len(alike) * 8 < len(left):
+                break
+            features = self.read(row)
+            if features is None:
+                break
+            matched, records = self.match_record(row, length, features, alike)
+            keep = np.ones(self.rows, bool)
+            keep[matched] = False
+            if len(matched) * 8 < len(left):
+                break
+            for feature in features:
+                spans = self.column(feature.name)
+                spans.start[matched] = self.starts[matched] + (feature.start - int(self.starts[row]))
+                spans.length[matched] = feature.length
+                spans.kind[matched] = feature.kind
+                spans.blocks.append(Block(matched, records, feature.start - int(self.starts[row]), feature.length))
+            left = left[keep[left]]
+        return left
+
+    def match_record(self, row: int, length: int, features: List[_Feature], alike: I64) -> Tuple[I64, U8]:
+        width = -(-length // 8) * 8
+        mask = np.zeros(width, np.uint8)
+        mask[:length] = 0xFF
+        base = int(self.starts[row])
+        for feature in features:
+            span = slice(feature.start - base, feature.start - base + feature.length)
+            if feature.kind == 3:
+                mask[span] = 0x80
+            elif feature.kind == 2:
+                mask[span] = 0
+            elif feature.kind == 1:
+                for at, size in _tagged(self.buffer[feature.start : feature.start + feature.length].tobytes()):
+                    mask[feature.start - base + at : feature.start - base + at + size] = 0
+        template = np.zeros(width, np.uint8)
+        template[:length] = self.buffer[base : base + length]
+        words = self.windows(self.starts[alike], width).view("<u8")
+        differs = np.zeros(len(alike), np.uint64)
+        for i, (want, bits) in enumerate(zip((template & mask).view("<u8"), mask.view("<u8"))):
+            if bits:
+                differs |= (words[:, i] & bits) ^ want
+        same = differs == 0
+        octets = words.view(np.uint8).reshape(len(alike), width)
+        return (alike, octets) if same.all() else (alike[same], octets[same])
+
+    # -- guess 2: the next feature
+
+    def by_feature(self, left: I64) -> I64:
+        """Walk all records together, feature by feature; returns those no guess fitted."""
+        position, end, ok = self.open_records(left)
+        slow = [left[~ok]]
+        rows, position, end = left[ok], position[ok], end[ok]
+        pending: List[Tuple[I64, I64, I64, _Head]] = []
+        heads: List[_Head] = []
+        for _ in range(_MAX_FEATURES):
+            if not len(rows):
+                break
+            following, found = self.step(position, end, heads)
+            pending += [(rows[index], start, length, head) for index, start, length, head in found]
+            # the order of features seldom changes: what followed once will follow again
+            heads = [head for _, _, _, head in found]
+            slow.append(rows[following < 0])
+            going = (following >= 0) & (following < end)
+            rows, position, end = rows[going], following[going], end[going]
+        again: I64 = np.unique(np.concatenate([*slow, rows]))
+        for at, start, length, head in pending:
+            spans = self.column(head.name)
+            spans.start[at], spans.length[at], spans.kind[at] = start, length, head.kind
+        for spans in self.spans.values():
+            spans.kind[again] = 0
+        return again
+
+    def step(self, position: I64, end: I64, guesses: "List[_Head]") -> "Tuple[I64, List[Tuple[I64, I64, I64, _Head]]]":
+        """One feature of every record.
+
+        Returns: the position after it [n], -1 where no guess fits; and for each guess that did the indices of the records it
+            fits, where their values start, and how long they are.
+        """
+        following = np.full(len(position), -1, np.int64)
+        todo: I64 = np.arange(len(position), dtype=np.int64)
+        found: List[Tuple[I64, I64, I64, _Head]] = []
+        waiting = list(guesses)
+        for _ in range(len(guesses) + _MAX_HEADS):
+            if not len(todo):
+                break
+            head = waiting.pop(0) if waiting else self.read_head(int(position[todo[0]]), int(end[todo[0]]))
+            fresh = not waiting and head not in guesses
+            hit = np.zeros(len(todo), bool)
+            if head is not None:
+                hit, start, length, stop = self.match_head(head, position[todo], end[todo])
+                if hit.any():
+                    found.append((todo[hit], start, length, head))
+                    following[todo[hit]] = stop
+            if fresh and not hit.any():
+                hit[0] = True  # not even the record the guess was read from: left to the slow way
+            todo = todo[~hit]
+        return following, found
+
+    def open_records(self, rows: I64) -> Tuple[I64, I64, Mask]:
+        """Past the Example's own head: (position of the first entry, end, ok)."""
+        start, end = self.starts[rows], self.ends[rows]
+        ok = self.buffer[start] == 0x0A
+        value, width, fine = self.varints(start + 1)
+        position = start + 1 + width
+        ok &= fine & (position + value == end) & (end > start)
+        return position, end, ok
+
+    def varints(self, positions: I64) -> Tuple[I64, I64, Mask]:
+        """(value, width, ok) of the varint at each position; at most 5 bytes."""
+        octets = self.windows(np.minimum(positions, self.size), 8)[:, :5].astype(np.int64)
+        more = octets >= 0x80
+        width = np.argmin(more, axis=1) + 1
+        value = np.zeros(len(positions), np.int64)
+        for i in range(5):
+            value |= np.where(i < width, octets[:, i] & 0x7F, 0) << (7 * i)
+        return value, width, ~more.all(axis=1)
+
+    def read_head(self, position: int, end: int) -> "Optional[_Head]":
+        """The next feature of one record as a guess for the others; None when it has an unusual form."""
+        try:
+            return _Head.read(self.buffer, position, end)
+        except (IndexError, ValueError):
+            return None
+
+    def match_head(self, head: "_Head", position: I64, end: I64) -> Tuple[Mask, I64, I64, I64]:
+        """(hit [n], and for the hits: value start, value length, position of the next feature)."""
+        width = len(head.template)
+        words = self.windows(np.minimum(position, self.size), width).view("<u8")
+        differs = np.zeros(len(position), np.uint64)
+        for i, (want, bits) in enumerate(zip(head.template.view("<u8"), head.mask.view("<u8"))):
+            if bits:
+                differs |= (words[:, i] & bits) ^ want
+        hit = differs == 0
+        at = position[hit]
+        octets = words.view(np.uint8)[hit]
+        inner = np.zeros(len(at), np.int64)
+        for shift, column in enumerate(head.lengths[-1]):
+            inner |= (octets[:, column].astype(np.int64) & 0x7F) << (7 * shift)
+        fine = np.ones(len(at), bool)
+        for columns, more in zip(head.lengths[:-1], head.distances):
+            value = np.zeros(len(at), np.int64)
+            for shift, column in enumerate(columns):
+                value |= (octets[:, column].astype(np.int64) & 0x7F) << (7 * shift)
+            fine &= value == inner + more
+        stop = at + head.size + inner
+        fine &= stop <= end[hit]
+        if not fine.all():
+            hit[np.flatnonzero(hit)[~fine]] = False
+            at, inner, stop = at[fine], inner[fine], stop[fine]
+        # a single byte string keeps its own tag and length, so that one form is read later
+        start = at + head.size - (head.keep if head.kind == 1 else 0)
+        return hit, start, inner + (head.keep if head.kind == 1 else 0), stop
+
+    # -- one at a time
+
+    def read(self, row: int) -> Optional[List[_Feature]]:
+        """Features of one record, None when one of them is not in the exact form a guess needs."""
+        features = self.features(row)
+        names = {feature.name for feature in features}
+        if len(names) != len(features) or not all(feature.exact for feature in features):
+            return None
+        return features
+
+    def one(self, row: int) -> None:
+        for feature in self.features(row):
+            spans = self.column(feature.name)
+            start, length = feature.start, feature.length
+            if not feature.exact:
+                start, length = len(self.buffer) + len(self.extra), len(feature.unpacked)
+                self.extra += feature.unpacked
+            spans.start[row], spans.length[row], spans.kind[row] = start, length, feature.kind
+
+    def features(self, row: int) -> List[_Feature]:
+        start, end = int(self.starts[row]), int(self.ends[row])
+        try:
+            return _read_example(self.buffer[start:end].tobytes(), start)
+        except (IndexError, ValueError, UnicodeDecodeError) as e:
+            raise DataError(f"record {row} is not a tf.train.Example: {e or 'it is cut short'}", row=row) from None
+
+
+@dataclass(eq=False)
+class _Head:
+    """The bytes of a feature up to its values, with the lengths left free.
+
+    Attributes:
+        template, mask: [multiple of 8] what must be equal, and which bits of it.
+        lengths: byte columns of each length varint, outermost first, the values' own last.
+        distances: by how much each length but the last exceeds the last.
+        size: bytes before the values; keep: of those, the tag and length of a byte string.
+    """
+
+    name: bytes
+    kind: int
+    template: U8
+    mask: U8
+    lengths: List[List[int]]
+    distances: List[int]
+    size: int
+    keep: int
+
+    @classmethod
+    def read(cls, buffer: U8, position: int, end: int) -> "Optional[_Head]":
+        data = buffer[position : min(end, position + 1024)].tobytes()
+        at = 0
+        lengths: List[List[int]] = []
+        ends: List[int] = []
+
+        def tagged(*tags: int) -> int:
+            nonlocal at
+            tag = data[at]
+            if tag not in tags:
+                raise ValueError("unusual")
+            value, after = _read_varint(data, at + 1)
+            lengths.append(list(range(at + 1, after)))
+            at = after
+            ends.append(at)
+            return value
+
+        tagged(0x0A)
+        if data[at] != 0x0A:
+            return None
+        key_length, key_at = _read_varint(data, at + 1)
+        at = key_at + key_length
+        name = data[key_at:at]
+        tagged(0x12)
+        tag = data[at]
+        tagged(0x0A, 0x12, 0x1A)
+        keep_from = at
+        inner = tagged(0x0A)
+        whole = _read_varint(data, 1)[0]
+        if ends[0] + whole != at + inner or len(data) < at:
+            return None
+        width = -(-at // 8) * 8
+        mask = np.zeros(width, np.uint8)
+        mask[:at] = 0xFF
+        for columns in lengths:
+            mask[columns] = 0x80
+        template = np.zeros(width, np.uint8)
+        template[:at] = np.frombuffer(data[:at], np.uint8)
+        return cls(
+            name, {0x0A: 1, 0x12: 2, 0x1A: 3}[tag], template & mask, mask, lengths,
+            [at - e for e in ends[:-1]], at, at - keep_from,
+        )  # fmt: skip
+
+
+def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        octet = data[at]
+        at += 1
+        value |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint is too long")
+
+
+def _fields(data: bytes, at: int, end: int) -> "List[Tuple[int, int, int, int]]":
+    """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes."""
+    found = []
+    while at < end:
+        tag, at = _read_varint(data, at)
+        wire = tag & 7
+        if wire == 2:
+            size, at = _read_varint(data, at)
+            stop = at + size
+        elif wire == 0:
+            stop = _read_varint(data, at)[1]
+        elif wire in (1, 5):
+            stop = at + (8 if wire == 1 else 4)
+        else:
+            raise ValueError(f"wire type {wire} at byte {at}")
+        if stop > end:
+            raise ValueError("it is cut short")
+        found.append((tag >> 3, wire, at, stop))
+        at = stop
+    return found
+
+
+def _read_example(data: bytes, base: int) -> List[_Feature]:
+    found: Dict[bytes, _Feature] = {}
+    for number, wire, at, end in _fields(data, 0, len(data)):
+        if number != 1 or wire != 2:
+            continue
+        for entry, entry_wire, entry_at, entry_end in _fields(data, at, end):
+            if entry != 1 or entry_wire != 2:
+                continue
+            name = b""
+            feature: Optional[Tuple[int, int]] = None
+            for part, part_wire, part_at, part_end in _fields(data, entry_at, entry_end):
+                if part_wire != 2:
+                    continue
+                if part == 1:
+                    name = data[part_at:part_end]
+                elif part == 2:
+                    feature = (part_at, part_end)
+            span = feature or (entry_end, entry_end)
+            found.pop(name, None)
+            found[name] = _read_feature(name, data, span[0], span[1], base)
+    return list(found.values())
+
+
+def _read_feature(name: bytes, data: bytes, at: int, end: int, base: int) -> _Feature:
+    """A oneof: the last list named wins; several pieces of the same list add up."""
+    pieces: List[Tuple[int, int, int]] = []
+    kind = 4
+    for number, wire, start, stop in _fields(data, at, end):
+        if number in _KINDS and wire == 2:
+            if number != kind:
+                pieces, kind = [], number
+            pieces.append((number, start, stop))
+    if kind == 4:
+        return _Feature(name, 4, base + at, 0, True)
+    if kind == 1:
+        if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, pieces[0][1], pieces[0][2])):
+            return _Feature(name, 1, base + pieces[0][1], pieces[0][2] - pieces[0][1], True)
+        body = b"".join(
+            b"\x0a" + _varint(b - a) + data[a:b]
+            for _, start, stop in pieces
+            for n, w, a, b in _fields(data, start, stop)
+            if n == 1 and w == 2
+        )
+        return _Feature(name, 1, 0, len(body), False, body)
+    values = [(w, a, b) for _, start, stop in pieces for n, w, a, b in _fields(data, start, stop) if n == 1 and w != 1]
+    if len(values) == 1 and values[0][0] == 2:
+        return _Feature(name, kind, base + values[0][1], values[0][2] - values[0][1], True)
+    body = b"".join(data[a:b] for _, a, b in values)
+    if not body:
+        return _Feature(name, kind, base + at, 0, True)
+    return _Feature(name, kind, 0, len(body), False, body)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _tagged(body: bytes) -> List[Tuple[int, int]]:
+    """(start, length) of each string in the body of a bytes_list."""
+    return [(a, b - a) for _, _, a, b in _fields(body, 0, len(body))]

@@ -1,0 +1,1 @@
+"""L3: where the tasks of a job live."""

@@ -1,0 +1,201 @@
+"""What happened to the tasks of a job -> its outcome, or the one exception that says what went wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Sequence, Type
+
+from akrunner.cluster.failure import root_cause
+from akrunner.engines.base import Outcome, Stats, TaskResult
+from akrunner.engines.workdir import WorkDir, log_in
+from akrunner.errors import (
+    InputLostError,
+    JobError,
+    JobTimeoutError,
+    OutputError,
+    ScriptFailedError,
+    StartError,
+    TaskDiedError,
+    TaskFailure,
+)
+from akrunner.launch.session import TaskSession
+from akrunner.spec import JobSpec, TaskSpec
+
+_ERRORS: Dict[str, Type[JobError]] = {
+    "start": StartError,
+    "script": ScriptFailedError,
+    "died": TaskDiedError,
+    "output": OutputError,
+    "lost": InputLostError,
+    "broken": TaskDiedError,
+}
+
+
+@dataclass
+class TaskRecord:
+    """What is known of a task while the job runs.
+
+    Attributes:
+        state: starting, importing, ready, running, finished or failed.
+        ready: it has all its rows and has imported the script.
+        the others: as in `TaskResult`.
+    """
+
+    state: str = "starting"
+    ready: bool = False
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_out: int = 0
+    main_ns: int = 0
+    input_wait_ns: int = 0
+    output_blocked_ns: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """One task's failure. Attributes: kind: key of the exception; what: one sentence, without its subject; time_ns;
+    traceback: the script's."""
+
+    kind: str
+    what: str
+    time_ns: int
+    traceback: str = ""
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Failed":
+        """From what the worker said (`akrunner.wire.failure`)."""
+        kind, phase = record["type"], record["phase"]
+        if kind == "SystemExit":
+            what = f"called sys.exit({record['message']}) {phase}"
+        else:
+            text = record["message"].strip().splitlines()
+            what = f"raised {kind} {phase}" + (f": {text[0]}" if text else "")
+        return cls("script", what, record["time_ns"], record["traceback"])
+
+
+def job_error(
+    failures: Mapping[TaskSpec, Failed],
+    sessions: Mapping[TaskSpec, TaskSession],
+    results: Mapping[TaskSpec, TaskRecord],
+    kept: str,
+) -> JobError:
+    """The exception of a failed job: the earliest failure, then what the other tasks did."""
+    kinds = {task.name: failed.kind for task, failed in failures.items()}
+    told = [_failure(task, failed, sessions[task], kept) for task, failed in failures.items()]
+    first, later = root_cause(told)
+    others = later + [
+        TaskFailure(task.name, f"was {_doing(result.state)} and was stopped", log_path=log_in(kept, task))
+        for task, result in results.items()
+        if task not in failures
+    ]
+    return _ERRORS[kinds[first.task]](f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
+
+
+def timeout_error(
+    job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str
+) -> JobTimeoutError:
+    """The job's time ran out: where everybody was."""
+    doing = "; ".join(f"[{task.name}] {_doing(result.state)}" for task, result in results.items())
+    first = next(iter(stacks), None)
+    failure = None
+    if first is not None:
+        failure = TaskFailure(first.name, "did not end in time", log_tail=stacks[first], log_path=log_in(kept, first))
+    others = [TaskFailure(t.name, "stacks:\n" + text, log_path=log_in(kept, t)) for t, text in stacks.items() if t != first]
+    message = f"the job took longer than timeout={job.timeout:g} s and was stopped: {doing}"
+    return JobTimeoutError(message, failure=failure, others=others, work_dir=kept or None)
+
+
+def outcome(
+    job: JobSpec,
+    sessions: Mapping[TaskSpec, TaskSession],
+    results: Mapping[TaskSpec, TaskRecord],
+    work: WorkDir,
+    *,
+    shares: Sequence[int],
+    seconds: float,
+    start_seconds: float,
+    feed_seconds: float,
+    reports: List[Dict[str, Any]],
+) -> Outcome:
+    """Of a job that succeeded and whose processes have ended."""
+    main = max((r.main_ns for r in results.values()), default=0) / 1e9
+    waited = max((r.input_wait_ns for r in results.values()), default=0) / 1e9
+    tasks = tuple(_task_result(task, results[task], session, work) for task, session in sessions.items())
+    stats = Stats(
+        seconds=seconds,
+        start_seconds=start_seconds,
+        feed_seconds=feed_seconds,
+        main_seconds=main,
+        rows_in=sum(r.rows_in for r in results.values()),
+        bytes_in=sum(s.writer.bytes for s in sessions.values()),
+        rows_out=sum(r.rows_out for r in results.values()),
+        bytes_out=sum(r.bytes_out for r in results.values()),
+        host_blocked_seconds=sum(s.writer.blocked_ns for s in sessions.values()) / 1e9,
+        input_wait_seconds=waited,
+        output_blocked_seconds=max((r.output_blocked_ns for r in results.values()), default=0) / 1e9,
+        bound="input" if waited > main else "compute",
+        shares=tuple(shares),
+        reports=reports,
+        warnings=[w for task, session in sessions.items() for w in _warnings(task, results[task], session)],
+    )
+    return Outcome(tasks, stats, work.path if work.keep else None)
+
+
+def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work: WorkDir) -> TaskResult:
+    ended = session.process.exit
+    return TaskResult(
+        name=task.name,
+        rows_in=result.rows_in,
+        rows_out=result.rows_out,
+        main_seconds=result.main_ns / 1e9,
+        input_wait_seconds=result.input_wait_ns / 1e9,
+        exit=ended.words() if ended else "still running",
+        peak_rss=ended.peak_rss if ended else 0,
+        cpu_seconds=ended.cpu_seconds if ended else 0.0,
+        python=str(session.hello.get("python", "")),
+        log_tail=session.log.tail(100),
+        log_path=work.log_path(task) if work.keep else None,
+    )
+
+
+def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[str]:
+    ended = session.process.exit
+    if ended is None:
+        return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
+    if task.gets_rows and ended.code != 0:
+        return [f"[{task.name}] had finished, and then ended with {ended.words()}"]
+    return []
+
+
+def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:
+    ended = session.process.exit
+    return TaskFailure(
+        task=task.name,
+        what=failed.what,
+        traceback=failed.traceback,
+        exit=ended.words() if ended else "",
+        log_tail=_without(session.log.tail(20 if failed.kind != "died" else 40), failed.traceback),
+        log_path=log_in(kept, task),
+        time_ns=failed.time_ns,
+    )
+
+
+def _without(tail: str, traceback: str) -> str:
+    """The log's end, blank lines squeezed, unless it only says the traceback again."""
+    squeezed = re.sub(r"\n{3,}", "\n\n", tail).strip("\n")
+    return "" if traceback and squeezed.strip() == traceback.strip() else squeezed
+
+
+def _doing(state: str) -> str:
+    return {
+        "starting": "starting",
+        "importing": "importing the script or taking its rows",
+        "ready": "waiting for the others",
+        "running": "in main()",
+        "finished": "done",
+    }.get(state, state)
+
+
+__all__ = ["Failed", "TaskRecord", "job_error", "outcome", "timeout_error"]

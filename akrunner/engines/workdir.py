@@ -1,0 +1,135 @@
+"""The directory of one job.
+
+::
+
+    bundle.zip                what the tasks run
+    job.json                  which interpreter, which tasks, for `akrunner replay`
+    rows.json                 rows of each task
+    tasks/chief-0/
+        context.json          what the task was told
+        dataset.tfrecord      its rows
+        work/                 the script and its files; the task's current directory
+        log.txt               what it printed
+    checkpoints/              `checkpoint_dir`, unless the job names another
+
+Nobody but the user may look into it. Without `keep` it goes when the job has succeeded; when it has failed, the logs are
+moved to the state directory first, where the newest ones stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional
+
+from akrunner.errors import ConfigError
+from akrunner.launch.bundle import bundle_bytes
+from akrunner.spec import JobSpec, TaskSpec
+
+_FAILED_KEPT = 20
+
+
+@dataclass(frozen=True)
+class WorkDir:
+    """Attributes: path: the directory; keep: whether it stays."""
+
+    path: str
+    keep: bool
+
+    @classmethod
+    def create(cls, job: JobSpec) -> "WorkDir":
+        """Make it. Raises: ConfigError: `work_dir` is there already and not empty, or cannot be made."""
+        if job.work_dir is None:
+            work = cls(tempfile.mkdtemp(prefix="akrunner-"), job.keep)
+        else:
+            path = os.path.abspath(os.path.expanduser(job.work_dir))
+            try:
+                os.makedirs(path, mode=0o700, exist_ok=True)
+                if os.listdir(path):
+                    raise ConfigError(f"work_dir: {path} is not empty; name a new directory")
+            except OSError as e:
+                raise ConfigError(f"work_dir: cannot make {path}: {e.strerror}") from None
+            work = cls(path, True)
+        for task in job.cluster.tasks:
+            os.makedirs(work.files_dir(task), mode=0o700)
+        with open(work.bundle, "wb") as f:
+            f.write(bundle_bytes())
+        work._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
+        return work
+
+    @property
+    def bundle(self) -> str:
+        return os.path.join(self.path, "bundle.zip")
+
+    def task_dir(self, task: TaskSpec) -> str:
+        return os.path.join(self.path, "tasks", task.key)
+
+    def files_dir(self, task: TaskSpec) -> str:
+        return os.path.join(self.task_dir(task), "work")
+
+    def log_path(self, task: TaskSpec) -> str:
+        return os.path.join(self.task_dir(task), "log.txt")
+
+    def context(self, job: JobSpec, task: TaskSpec, tf_config: Mapping[str, Any]) -> Dict[str, Any]:
+        """What a task is told."""
+        checkpoints = job.checkpoint_dir
+        if checkpoints is None:
+            checkpoints = os.path.join(self.path, "checkpoints")
+            os.makedirs(checkpoints, mode=0o700, exist_ok=True)
+        return job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints)
+
+    def save_context(self, task: TaskSpec, context: Mapping[str, Any]) -> None:
+        """For a replay."""
+        if self.keep:
+            self._write(os.path.join("tasks", task.key, "context.json"), context)
+
+    def save_shares(self, rows: Mapping[str, int]) -> None:
+        """For a replay: rows of each task, by its name."""
+        if self.keep:
+            self._write("rows.json", dict(rows))
+
+    def close(self) -> None:
+        """After success."""
+        if not self.keep:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def close_failed(self) -> str:
+        """After a failure. Returns: the directory the tasks' logs are in."""
+        if self.keep:
+            return self.path
+        kept = os.path.join(_state_dir(), time.strftime("%Y%m%d-%H%M%S-") + uuid.uuid4().hex[:6])
+        try:
+            for key in os.listdir(os.path.join(self.path, "tasks")):
+                log = os.path.join(self.path, "tasks", key, "log.txt")
+                if os.path.exists(log):
+                    os.makedirs(os.path.join(kept, "tasks", key), mode=0o700)
+                    shutil.move(log, os.path.join(kept, "tasks", key, "log.txt"))
+            _forget_oldest(os.path.dirname(kept))
+        except OSError:
+            kept = ""  # nowhere to keep them; the error has their last lines
+        shutil.rmtree(self.path, ignore_errors=True)
+        return kept
+
+    def _write(self, name: str, value: Any) -> None:
+        with open(os.path.join(self.path, name), "w") as f:
+            json.dump(value, f, indent=1)
+
+
+def log_in(kept: str, task: TaskSpec) -> str:
+    """Path of a task's log in a directory `close_failed` returned."""
+    return os.path.join(kept, "tasks", task.key, "log.txt") if kept else ""
+
+
+def _state_dir() -> str:
+    base: Optional[str] = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(str(base), "akrunner", "failed")
+
+
+def _forget_oldest(directory: str) -> None:
+    for name in sorted(os.listdir(directory))[:-_FAILED_KEPT]:
+        shutil.rmtree(os.path.join(directory, name), ignore_errors=True)

@@ -1,0 +1,173 @@
+"""Every exception akrunner raises, in one tree.
+
+::
+
+    AkrunnerError
+    ├── ConfigError (ValueError)      an argument is wrong; nothing was started
+    │   ├── SchemaError               a schema string or a column type
+    │   ├── ScriptError               the script: missing, does not parse, no main()
+    │   ├── PythonEnvError            the interpreter: missing, does not run, no TensorFlow
+    │   ├── UserFilesError            user files: missing, or an archive that escapes its directory
+    │   ├── SourceError               the input table cannot be opened or read
+    │   └── SinkError                 the output cannot be written
+    ├── DataError (ValueError)        a value that cannot cross: names row, column and value
+    ├── ProtocolError                 the two ends of a pipe disagree
+    ├── JobError                      the job started and failed
+    │   ├── StartError                a worker process never said "opened"
+    │   ├── ScriptFailedError         the script raised; carries its own traceback
+    │   ├── TaskDiedError             a worker process ended without a word (signal, os._exit)
+    │   ├── OutputError               the script wrote something the output schema does not allow
+    │   ├── InputLostError            rows handed over and rows delivered differ
+    │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
+    └── JobCancelledError             stopped by the caller
+
+Every message names the parameter to turn where there is one. A `JobError` carries the task that failed first, what the
+others did, and the path of the full log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Sequence
+
+
+class AkrunnerError(Exception):
+    """Base of everything akrunner raises on purpose."""
+
+
+class ConfigError(AkrunnerError, ValueError):
+    """An argument is wrong. Raised before any process is started."""
+
+
+class SchemaError(ConfigError):
+    """A schema string does not parse, or a column has a type that cannot cross to the script."""
+
+
+class ScriptError(ConfigError):
+    """The script is missing, does not parse, or defines no `main`."""
+
+
+class PythonEnvError(ConfigError):
+    """The interpreter of `python_env` is missing, does not run, or has no TensorFlow."""
+
+
+class UserFilesError(ConfigError):
+    """A user file is missing, two collide, or an archive would write outside its directory."""
+
+
+class SourceError(ConfigError):
+    """The input table cannot be opened or read, or lacks a column."""
+
+
+class SinkError(ConfigError):
+    """The output cannot be written where or as asked."""
+
+
+class DataError(AkrunnerError, ValueError):
+    """A value cannot cross between the table and the script.
+
+    Attributes:
+        row: index of the row, counted from 0 in the table (or in what the task wrote), None when unknown.
+        column: the column's name, None when the row as a whole is meant.
+    """
+
+    def __init__(self, message: str, *, row: Optional[int] = None, column: Optional[str] = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.column = column
+
+
+class ProtocolError(AkrunnerError):
+    """The two ends of a pipe disagree: a truncated frame, an unexpected kind, another protocol version."""
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """What one task of a failed job has to say.
+
+    Attributes:
+        task: its name, `worker:1`.
+        what: one sentence: what happened.
+        traceback: the script's own traceback, empty when it raised nothing.
+        exit: its exit in words ("exit code 3", "SIGKILL"), empty while unknown.
+        log_tail: the last lines of its log.
+        log_path: the whole log.
+        time_ns: when it happened, nanoseconds since the epoch; the earliest failure is the root cause.
+    """
+
+    task: str
+    what: str
+    traceback: str = ""
+    exit: str = ""
+    log_tail: str = ""
+    log_path: str = ""
+    time_ns: int = 0
+
+
+class JobError(AkrunnerError):
+    """The job started and failed.
+
+    Attributes:
+        failure: the root cause, None when no single task is to blame.
+        others: what the other tasks did, in task order.
+        work_dir: where the logs were kept.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        failure: Optional[TaskFailure] = None,
+        others: Sequence[TaskFailure] = (),
+        work_dir: Optional[str] = None,
+    ) -> None:
+        super().__init__(message)
+        self.failure = failure
+        self.others = tuple(others)
+        self.work_dir = work_dir
+
+    def __str__(self) -> str:
+        parts = [super().__str__()]
+        failure = self.failure
+        if failure is not None:
+            if failure.traceback:
+                parts.append(failure.traceback.rstrip())
+            if failure.log_tail:
+                parts.append("last lines of its log:\n" + _indent(failure.log_tail.rstrip()))
+            if failure.log_path:
+                parts.append("full log: " + failure.log_path)
+        if self.others:
+            parts.append("other tasks:\n" + "\n".join(f"  [{other.task}] {other.what}" for other in self.others))
+        return "\n".join(parts)
+
+
+class StartError(JobError):
+    """A worker process never said "opened": it died first, or `start_timeout` ran out."""
+
+
+class ScriptFailedError(JobError):
+    """The script raised (or called `sys.exit` with a failure code)."""
+
+
+class TaskDiedError(JobError):
+    """A worker process ended without saying that it was done: a signal, `os._exit`, the out-of-memory killer."""
+
+
+class OutputError(JobError):
+    """The script wrote a row that the output schema does not allow."""
+
+
+class InputLostError(JobError):
+    """A task did not receive as many rows as were sent to it."""
+
+
+class JobTimeoutError(JobError):
+    """The job's `timeout` ran out. The failure's log tail holds the stacks of the tasks still running."""
+
+
+class JobCancelledError(AkrunnerError):
+    """The caller stopped the job."""
+
+
+def _indent(text: str) -> str:
+    return "\n".join("  | " + line for line in text.splitlines())

@@ -1,0 +1,1 @@
+"""L2: where tables come from and go to."""

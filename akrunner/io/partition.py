@@ -1,0 +1,72 @@
+"""Cutting a stream of batches into chunks of a good size, and dealing their rows to the workers."""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator, List, Tuple
+
+import numpy as np
+import pyarrow as pa
+
+
+def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in chunks of at most `rows` rows and about `size` bytes; small batches are put together."""
+    held: List[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        most = max(1, min(rows, int(size * batch.num_rows / max(1, batch.nbytes))))
+        if not held and batch.num_rows >= most // 2:
+            at = 0
+            while at < batch.num_rows:
+                yield batch.slice(at, most)
+                at += most
+            continue
+        at = 0
+        while at < batch.num_rows:
+            piece = batch.slice(at, max(1, most - held_rows))
+            at += piece.num_rows
+            held.append(piece)
+            held_rows += piece.num_rows
+            held_bytes += piece.nbytes
+            if held_rows >= rows or held_bytes >= size:
+                yield _joined(held)
+                held, held_rows, held_bytes = [], 0, 0
+    if held:
+        yield _joined(held)
+
+
+class Dealer:
+    """Row i of the table goes to worker i modulo their number.
+
+    So shares are even to within one row whatever the table's length, which nobody need know beforehand; the same table is
+    dealt the same way every time; order is kept inside a share; and a table sorted by its label gives every worker some of
+    each. Attributes: shares: rows dealt to each so far.
+    """
+
+    def __init__(self, parts: int) -> None:
+        self.parts = parts
+        self.rows = 0
+        self.shares = [0] * parts
+
+    def deal(self, batch: pa.RecordBatch) -> List[Tuple[int, int, pa.RecordBatch]]:
+        """(worker, number in the table of its first row, its rows) for every worker that gets any."""
+        if self.parts == 1:
+            dealt = [(0, self.rows, batch)]
+        else:
+            dealt = []
+            for part in range(self.parts):
+                first = (part - self.rows) % self.parts
+                if first < batch.num_rows:
+                    index = pa.array(np.arange(first, batch.num_rows, self.parts))
+                    dealt.append((part, self.rows + first, batch.take(index)))
+        self.rows += batch.num_rows
+        for part, _, share in dealt:
+            self.shares[part] += share.num_rows
+        return dealt
+
+
+def _joined(held: List[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(held) == 1:
+        return held[0]
+    return pa.Table.from_batches(held).combine_chunks().to_batches()[0]

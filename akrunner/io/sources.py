@@ -1,0 +1,253 @@
+"""Whatever a person calls a table -> a schema and a stream of RecordBatches."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.fs
+
+from akrunner.errors import SourceError
+from akrunner.io import paths
+from akrunner.schema import Schema, nearest
+
+_BATCH = 65536
+_INFER_ROWS = 1000
+
+#: opens a TFRecord stream as batches: (stream, schema, name) -> batches
+ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table that can be read. Attributes: schema: of every batch; name: for errors."""
+
+    schema: pa.Schema
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    name: str = "the table"
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, in order. Raises: SourceError: they cannot be read."""
+        try:
+            yield from self.open()
+        except (pa.ArrowException, OSError) as e:
+            raise SourceError(f"source: cannot read {self.name}: {e}{_csv_hint(str(e))}") from e
+
+
+def open_source(
+    source: Any,
+    *,
+    read_examples: ExampleReader,
+    input_schema: Optional[Schema] = None,
+    input_format: Optional[str] = None,
+    select: Optional[str] = None,
+) -> TableSource:
+    """Open a table.
+
+    Args:
+        source: a path, a list of paths, a glob, a directory, a URL; or a pyarrow Table, RecordBatch, RecordBatchReader or
+            Dataset, a pandas or polars frame, a DuckDB relation, anything with `__arrow_c_stream__`, a dict of arrays, an
+            iterable of rows (dicts, or tuples with `input_schema`) or of RecordBatches.
+        read_examples: how a TFRecord stream becomes batches.
+        input_schema: columns to take and their types; needed for TFRecord and rows that are tuples.
+        input_format: of files whose names do not tell.
+        select: SQL over it, as the table `input`; or only what stands between SELECT and FROM.
+    Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
+    """
+    try:
+        table = _open(source, read_examples, input_schema, input_format)
+    except pa.ArrowException as e:
+        raise SourceError(f"source: cannot read it as a table: {e}") from e
+    if input_schema is not None:
+        table = _cast(table, input_schema)
+    if select is not None:
+        from akrunner.io.sql import selected
+
+        table = selected(table, select)
+    return table
+
+
+def _open(source: Any, read_examples: ExampleReader, schema: Optional[Schema], form: Optional[str]) -> TableSource:
+    if isinstance(source, TableSource):
+        return source
+    if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
+        return _from_files(paths.expand(source, form), read_examples, schema)
+    if form is not None:
+        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
+    if isinstance(source, pa.Table):
+        return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=_BATCH)))
+    if isinstance(source, pa.RecordBatch):
+        return TableSource(source.schema, lambda: iter([source]))
+    if isinstance(source, pa.dataset.Dataset):
+        return TableSource(source.schema, lambda: _scan(source))
+    if isinstance(source, pa.RecordBatchReader):
+        return TableSource(source.schema, lambda: iter(source))
+    if _module(source) == "pandas":
+        table = pa.Table.from_pandas(source, preserve_index=False)
+        return _open(table.replace_schema_metadata(None), read_examples, schema, None)
+    if _module(source) == "polars" and hasattr(source, "collect"):
+        source = source.collect()
+    if hasattr(source, "to_arrow_reader") or hasattr(source, "fetch_record_batch"):
+        reader = duckdb_reader(source)
+        return TableSource(reader.schema, lambda: iter(reader))
+    if hasattr(source, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(source)
+        return TableSource(reader.schema, lambda: iter(reader))
+    if isinstance(source, Mapping):
+        return _open(_from_dict(source), read_examples, schema, None)
+    if isinstance(source, Iterable):
+        return _from_rows(source, schema)
+    raise SourceError(
+        f"source: {type(source).__name__} is not a table; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "
+        "relation, a dict of arrays or an iterable of rows"
+    )
+
+
+def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
+    """A DuckDB relation's rows as they are computed, under whichever name this DuckDB has for it."""
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(_BATCH)
+    return relation.fetch_record_batch(_BATCH)
+
+
+def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema]) -> TableSource:
+    shown = files.paths[0] if len(files.paths) == 1 else f"{files.paths[0]} and {len(files.paths) - 1} more"
+    if files.format == "tfrecord":
+        if schema is None:
+            raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
+        return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown)
+    filesystem = pa.fs.LocalFileSystem() if files.is_local else pa.fs.PyFileSystem(pa.fs.FSSpecHandler(files.filesystem))
+    partitions: Dict[str, Any] = {"partitioning": "hive", "partition_base_dir": files.base} if files.base else {}
+    try:
+        dataset = pa.dataset.dataset(files.paths, format=_arrow_format(files, schema), filesystem=filesystem, **partitions)
+    except (pa.ArrowException, OSError) as e:
+        raise SourceError(f"source: cannot read {shown} as {files.format}: {e}") from e
+    return TableSource(dataset.schema, lambda: _scan(dataset), shown)
+
+
+def _arrow_format(files: paths.Files, schema: Optional[Schema]) -> Any:
+    if files.format == "csv":
+        types = {field.name: field.type for field in schema if not field.is_list} if schema is not None else None
+        return pa.dataset.CsvFileFormat(convert_options=pa.csv.ConvertOptions(column_types=types))
+    return {"jsonl": "json", "arrow": "ipc"}.get(files.format, files.format)
+
+
+def _scan(dataset: pa.dataset.Dataset) -> Iterator[pa.RecordBatch]:
+    """All rows of a dataset, with little read ahead: memory must not grow with the table."""
+    scanner = dataset.scanner(batch_size=_BATCH, batch_readahead=2, fragment_readahead=1)
+    return iter(scanner.to_reader())
+
+
+def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
+    for path in files.paths:
+        with files.filesystem.open(path, "rb", compression="infer") as stream:
+            yield from read(stream, schema, path)
+
+
+def _from_dict(columns: Mapping[str, Any]) -> pa.Table:
+    try:
+        return pa.table({str(name): _array(values) for name, values in columns.items()})
+    except (pa.ArrowException, TypeError, ValueError) as e:
+        raise SourceError(f"source: the dict is not a table of equally long columns: {e}") from None
+
+
+def _array(values: Any) -> Any:
+    """numpy arrays of more than one dimension become lists (two) or tensors (three and more) of one shape."""
+    if not isinstance(values, np.ndarray) or values.ndim < 2:
+        return values
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    width = int(np.prod(values.shape[1:]))
+    listed = pa.FixedSizeListArray.from_arrays(flat, width)
+    if values.ndim == 2:
+        return listed
+    return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, values.shape[1:]), listed)
+
+
+def _from_rows(rows: Iterable[Any], schema: Optional[Schema]) -> TableSource:
+    iterator = iter(rows)
+    head = list(itertools.islice(iterator, 1))
+    if head and isinstance(head[0], (pa.RecordBatch, pa.Table)):
+        every = itertools.chain(head, iterator)
+        return TableSource(head[0].schema, lambda: (b for part in every for b in _as_batches(part)), "the iterable")
+    head += itertools.islice(iterator, _INFER_ROWS - 1)
+    if schema is not None:
+        arrow = schema.arrow
+    elif not head:
+        raise SourceError("source: the iterable is empty, so its columns are not known; give input_schema=")
+    elif not isinstance(head[0], Mapping):
+        raise SourceError(f"source: rows of {type(head[0]).__name__} do not name their columns; give input_schema=, or dicts")
+    else:
+        arrow = pa.RecordBatch.from_pylist(head).schema
+    return TableSource(arrow, lambda: _row_batches(itertools.chain(head, iterator), arrow), "the iterable")
+
+
+def _row_batches(rows: Iterator[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    at = 0
+    while True:
+        chunk = list(itertools.islice(rows, 8192))
+        if not chunk:
+            return
+        try:
+            if isinstance(chunk[0], Mapping):
+                yield pa.RecordBatch.from_pylist(chunk, schema=schema)
+            else:
+                columns = list(zip(*chunk, strict=True))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+                )
+        except (pa.ArrowException, TypeError, ValueError) as e:
+            raise SourceError(
+                f"source: rows {at} to {at + len(chunk) - 1} do not fit the columns ({_named(schema)}): {e}"
+            ) from None
+        at += len(chunk)
+
+
+def _cast(table: TableSource, wanted: Schema) -> TableSource:
+    """The columns of `wanted`, in its order and types."""
+    names = table.schema.names
+    for field in wanted:
+        if field.name not in names:
+            raise SourceError(
+                f"input_schema: {table.name} has no column {field.name!r} (it has {', '.join(names)}){nearest(field.name, names)}"
+            )
+    target = wanted.arrow
+
+    def cast() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches():
+            columns = []
+            for field in target:
+                try:
+                    columns.append(batch.column(field.name).cast(field.type))
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+                    raise SourceError(f"input_schema: column {field.name!r} cannot become {field.type}: {e}") from None
+            yield pa.RecordBatch.from_arrays(columns, schema=target)
+
+    return TableSource(target, cast, table.name)
+
+
+def _as_batches(part: "pa.RecordBatch | pa.Table") -> List[pa.RecordBatch]:
+    return part.to_batches() if isinstance(part, pa.Table) else [part]
+
+
+def _is_path_list(source: Any) -> bool:
+    return isinstance(source, (list, tuple)) and bool(source) and all(isinstance(one, (str, os.PathLike)) for one in source)
+
+
+def _module(value: Any) -> str:
+    return type(value).__module__.split(".")[0]
+
+
+def _named(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _csv_hint(message: str) -> str:
+    if "CSV conversion error" in message:
+        return "; the types were guessed from the file's beginning: give input_schema= (--input-schema)"
+    return ""

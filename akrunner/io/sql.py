@@ -1,0 +1,46 @@
+"""SQL over a table that is still to be read, with DuckDB."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from typing import Iterator
+
+import duckdb
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.io.sources import TableSource, duckdb_reader
+
+_STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
+
+
+def selected(table: TableSource, select: str) -> TableSource:
+    """The result of a query, read as it is drawn.
+
+    Args:
+        table: in the query it is called `input`.
+        select: a query, or only the expressions between SELECT and FROM.
+    Raises: SourceError: DuckDB refuses it; its own words and caret are in the message.
+    """
+    query = select if _STATEMENT.match(select) else f"SELECT {select} FROM input"
+    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.batches())
+    connection.register("input", reader)
+    try:
+        result = connection.sql(query)
+        if result is None:
+            raise SourceError(f"select: {select!r} is not a query that returns rows")
+        rows = duckdb_reader(result)
+    except duckdb.Error as e:
+        raise SourceError(f"select: {e}\n(the table is called `input`; its columns: {', '.join(table.schema.names)})") from None
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows
+        except duckdb.Error as e:
+            raise SourceError(f"select: {e}") from None
+        finally:
+            connection.close()
+
+    return TableSource(rows.schema, batches, table.name)

@@ -1,0 +1,92 @@
+"""What a task prints: drained always, kept in a file, echoed on request, its end remembered for error reports."""
+
+from __future__ import annotations
+
+import os
+import threading
+from io import FileIO
+from typing import Callable, Optional
+
+_TAIL_BYTES = 64 * 1024
+_CHUNK = 64 * 1024
+
+
+class LogPump:
+    """Reads the log pipe of one task until its end.
+
+    Args:
+        fd: the pipe; closed here.
+        path: file the log goes to.
+        echo: called with each line as it comes, without its end; None: nobody listens.
+        limit: bytes of the file; past it only the last lines are kept, and added when the log ends.
+    """
+
+    def __init__(self, fd: int, path: str, echo: Optional[Callable[[str], None]] = None, limit: int = 64 << 20) -> None:
+        self.path = path
+        self._fd = fd
+        self._echo = echo
+        self._limit = limit
+        self._tail = bytearray()
+        self._written = 0
+        self._dropped = 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="akrunner-log", daemon=True)
+        self._thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait until the log has ended, for at most so long."""
+        self._thread.join(seconds)
+
+    def tail(self, lines: int = 20) -> str:
+        """The last lines, as text; what is no UTF-8 is escaped."""
+        with self._lock:
+            data = bytes(self._tail)
+        return "\n".join(_text(data).splitlines()[-lines:])
+
+    def _run(self) -> None:
+        rest = b""
+        with open(self.path, "wb", buffering=0) as out:
+            while True:
+                try:
+                    chunk = os.read(self._fd, _CHUNK)
+                except OSError:
+                    chunk = b""
+                if not chunk:
+                    break
+                with self._lock:
+                    self._tail += chunk
+                    del self._tail[:-_TAIL_BYTES]
+                room = self._limit - self._written
+                if room > 0:
+                    self._write(out, chunk[:room])
+                self._dropped += max(0, len(chunk) - max(0, room))
+                if self._echo is not None:
+                    rest = self._lines(rest + chunk)
+            if self._dropped:
+                kept = bytes(self._tail[-min(len(self._tail), self._dropped) :])
+                self._write(out, f"\n[... {self._dropped - len(kept)} bytes left out ...]\n".encode() + kept)
+            if self._echo is not None and rest:
+                self._echo(_text(rest))
+        os.close(self._fd)
+
+    def _write(self, out: FileIO, chunk: bytes) -> None:
+        try:
+            out.write(chunk)
+            self._written += len(chunk)
+        except OSError:
+            # a full disk must not stop the draining, or the task would block on its own prints
+            self._written = self._limit
+
+    def _lines(self, data: bytes) -> bytes:
+        """Echo the whole lines of what has come; returns what is left of the last."""
+        *whole, rest = data.split(b"\n")
+        if len(rest) > _CHUNK:
+            whole, rest = [*whole, rest], b""
+        for line in whole:
+            if self._echo is not None:
+                self._echo(_text(line).rstrip("\r"))
+        return rest
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")

@@ -1,0 +1,236 @@
+"""One child process in a session of its own: started, watched, killed with all it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from typing import Iterable, List, Mapping, Optional, Sequence
+
+import psutil
+
+#: in the environment of every process of a job: finds what left the process group
+MARK = "AKRUNNER_JOB"
+_KILL_WAIT = 5.0
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended.
+
+    Attributes:
+        code: exit code, None when a signal ended it.
+        signal: the signal's number, None when it exited.
+        peak_rss: bytes.
+        cpu_seconds: user and system.
+        time_ns: when it was noticed, since the epoch.
+    """
+
+    code: Optional[int]
+    signal: Optional[int]
+    peak_rss: int
+    cpu_seconds: float
+    time_ns: int
+
+    def words(self, out_of_memory: bool = False) -> str:
+        """ "exit code 3", "killed by SIGSEGV (segmentation fault)", ..."""
+        if self.signal is None:
+            return f"exit code {self.code}"
+        if self.signal == signal.SIGKILL:
+            rss = f"peak RSS {_size(self.peak_rss)} of {_size(psutil.virtual_memory().total)}"
+            likely = "killed by the kernel's out-of-memory killer" if out_of_memory else "killed, likely out of memory"
+            return f"SIGKILL (exit code 137): {likely}; {rss}"
+        try:
+            name = signal.Signals(self.signal).name
+        except ValueError:
+            name = f"signal {self.signal}"
+        meaning = {
+            "SIGSEGV": "segmentation fault", "SIGABRT": "abort", "SIGBUS": "bus error", "SIGILL": "illegal instruction",
+            "SIGFPE": "arithmetic error", "SIGTERM": "asked to end",
+        }.get(name)  # fmt: skip
+        return f"{name} (exit code {128 + self.signal})" + (f": {meaning}" if meaning else "")
+
+
+class ChildProcess:
+    """A child with two pipes of its own besides stdout/stderr.
+
+    Attributes:
+        pid: also the id of its process group and session.
+        input_fd: write end of the pipe it reads; output_fd: read end of the pipe it writes; log_fd: read end of what it
+            prints. The owner closes them.
+        exit: set once it has ended.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, pipe_bytes: int = 1 << 20) -> None:
+        """Start it. `{read_fd}` and `{write_fd}` in the command become the child's ends of the pipes.
+
+        Raises: OSError: it cannot be started; nothing is left open.
+        """
+        opened: List[int] = []
+        try:
+            child_read, self.input_fd = _pipe(opened)
+            self.output_fd, child_write = _pipe(opened)
+            self.log_fd, child_log = _pipe(opened)
+            for fd in (self.input_fd, self.output_fd):
+                _enlarge(fd, pipe_bytes)
+            argv = [part.format(read_fd=child_read, write_fd=child_write) for part in command]
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=child_log,
+                stderr=child_log,
+                pass_fds=(child_read, child_write),
+                start_new_session=True,
+                cwd=cwd,
+                env=dict(env),
+            )
+        except BaseException:
+            for fd in opened:
+                os.close(fd)
+            raise
+        for fd in (child_read, child_write, child_log):
+            os.close(fd)
+        self.pid = self._process.pid
+        # a child's peak starts at what its parent had when it was forked, so a peak below that says nothing
+        self._parent_rss = psutil.Process().memory_info().rss
+        self._sampled_rss = 0
+        self.exit: Optional[Exit] = None
+        self._ended = threading.Event()
+        self._waiter = threading.Thread(target=self._wait, name=f"akrunner-wait-{self.pid}", daemon=True)
+        self._waiter.start()
+
+    def _wait(self) -> None:
+        _, status, usage = os.wait4(self.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        scale = 1 if os.uname().sysname == "Darwin" else 1024
+        peak = usage.ru_maxrss * scale
+        code = self._process.returncode
+        self.exit = Exit(
+            code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            peak_rss=peak if peak > self._parent_rss else self._sampled_rss,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            time_ns=time.time_ns(),
+        )
+        # what it started and left running goes with it
+        self._signal_group(signal.SIGKILL)
+        self._ended.set()
+
+    def sample(self) -> None:
+        """Look how much memory it uses; called now and then by whoever watches it."""
+        try:
+            self._sampled_rss = max(self._sampled_rss, psutil.Process(self.pid).memory_info().rss)
+        except psutil.Error:
+            pass
+
+    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+        """Its exit, None when it has not ended within that time."""
+        self._ended.wait(seconds)
+        return self.exit
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process alone; nothing when it has ended."""
+        if self.exit is None:
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass
+
+    def terminate(self) -> None:
+        """SIGTERM to the whole group."""
+        if self.exit is None:
+            self._signal_group(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group."""
+        if self.exit is None:
+            self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: int) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def stop_all(processes: Iterable[ChildProcess], grace: float) -> None:
+    """End processes: SIGTERM to each group, up to `grace` seconds for all of them together, then SIGKILL.
+
+    Blocks for at most `grace` + 5 s; even after SIGKILL a process in an uninterruptible system call may stay.
+    """
+    alive = [process for process in processes if process.exit is None]
+    for process in alive:
+        process.terminate()
+    deadline = time.monotonic() + grace
+    for process in alive:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    for process in alive:
+        process.kill()
+    deadline = time.monotonic() + _KILL_WAIT
+    for process in alive:
+        process.wait(max(0.0, deadline - time.monotonic()))
+
+
+def sweep(mark: str, since: float) -> List[int]:
+    """Kill what carries the job's mark in its environment and is still there: processes that left their group.
+
+    Args:
+        mark: value of the `AKRUNNER_JOB` variable; unique to the job.
+        since: epoch seconds; older processes are not looked at.
+    Returns: the pids killed.
+    """
+    found: List[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            if process.create_time() < since - 2 or process.pid == os.getpid():
+                continue
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                process.kill()
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    psutil.wait_procs(found, timeout=_KILL_WAIT)
+    return [process.pid for process in found]
+
+
+def oom_kills() -> int:
+    """How often the kernel's out-of-memory killer has struck in this process's cgroup; 0 where it cannot be known."""
+    try:
+        with open("/proc/self/cgroup") as f:
+            group = f.read().strip().rsplit("::", 1)[-1]
+        for path in (f"/sys/fs/cgroup{group}/memory.events", "/sys/fs/cgroup/memory.events"):
+            if os.path.exists(path):
+                with open(path) as f:
+                    events = {key: value for key, value in (line.split() for line in f)}
+                return int(events.get("oom_kill", "0"))
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def _pipe(opened: List[int]) -> "tuple[int, int]":
+    ends = os.pipe()
+    opened.extend(ends)
+    return ends
+
+
+def _enlarge(fd: int, size: int) -> None:
+    """A larger pipe means fewer switches between the two processes; Linux only, and only if the limit allows."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), size)
+    except (ImportError, OSError):
+        pass
+
+
+def _size(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"

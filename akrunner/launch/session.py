@@ -1,0 +1,192 @@
+"""The host's end of one worker process: handshake, rows in, frames out, its last word.
+
+::
+
+    feeder thread   ->  send_rows / end_of_rows / start   ->  pipe
+    reader thread   <-  events on one queue               <-  pipe
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from akrunner.errors import ProtocolError
+from akrunner.launch.logs import LogPump
+from akrunner.launch.process import MARK, ChildProcess
+from akrunner.spec import TaskSpec
+from akrunner.wire import PROTOCOL_VERSION, frames
+
+#: frames waiting for the host, of all tasks together; past it the pipes fill and the scripts wait
+EVENTS = 64
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something a task said, or that befell it.
+
+    Attributes:
+        task: which; kind: opened, ready, entered, output, report, closed, ended (its pipe), broken (not the protocol).
+        data: the body of what it said.
+        frame: of an output event.
+        error: of a broken event.
+    """
+
+    task: TaskSpec
+    kind: str
+    data: Mapping[str, Any]
+    frame: Optional[frames.Frame] = None
+    error: Optional[BaseException] = None
+
+
+_KINDS = {
+    frames.OPENED: "opened",
+    frames.READY: "ready",
+    frames.ENTERED: "entered",
+    frames.REPORT: "report",
+    frames.CLOSED: "closed",
+}
+
+
+class TaskSession:
+    """One task's process and what is said with it.
+
+    Attributes:
+        task, process, log: what it drives.
+        writer: frames to the worker; rows_sent: so far.
+        state: starting, importing, ready, running, finished, failed, ended.
+        hello: what the worker said first.
+    """
+
+    def __init__(
+        self,
+        task: TaskSpec,
+        *,
+        python: str,
+        bundle: str,
+        context: Callable[[], Mapping[str, Any]],
+        cwd: str,
+        env: Mapping[str, str],
+        mark: str,
+        log_path: str,
+        events: "queue.Queue[Event]",
+        echo: Optional[Callable[[str], None]] = None,
+    ) -> None:
+        """Start the process. Raises: OSError: it cannot be started."""
+        self.task = task
+        self.state = "starting"
+        self.hello: Dict[str, Any] = {}
+        self.rows_sent = 0
+        self.rows_received = 0
+        self.bytes_received = 0
+        self.closed: Optional[Mapping[str, Any]] = None
+        self._context = context
+        self._events = events
+        self._deaf = threading.Event()
+        self._greeted = threading.Event()
+        command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
+        self.process = ChildProcess(command, {**os.environ, **env, MARK: mark}, cwd)
+        self.log = LogPump(self.process.log_fd, log_path, echo)
+        self.writer = frames.FrameWriter(self.process.input_fd)
+        self._reader = frames.FrameReader(self.process.output_fd)
+        self._thread = threading.Thread(target=self._read, name=f"akrunner-read-{task.key}", daemon=True)
+        self._thread.start()
+
+    # -- to the worker
+
+    def wait_until_greeted(self, seconds: float) -> bool:
+        """Whether the context was sent, so that rows may follow it."""
+        return self._greeted.wait(seconds)
+
+    def send_rows(self, records: Any, rows: int) -> None:
+        """A chunk of rows, framed as TFRecord. Blocks while the worker is behind. Raises: OSError: it is gone."""
+        self.writer.write(frames.DATA, records, rows)
+        self.rows_sent += rows
+
+    def end_of_rows(self, total_rows: int, shares: Sequence[int]) -> None:
+        """No more rows come: how many this worker, all, and each of them got."""
+        body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares)}
+        self.writer.write_json(frames.END, body)
+
+    def start(self) -> None:
+        """Every task is ready: `main` may be called."""
+        self.writer.write_json(frames.START, {})
+
+    # -- from the worker
+
+    def deafen(self) -> None:
+        """Nobody will read events any more: the reader drops what comes and never waits for room."""
+        self._deaf.set()
+
+    def close(self, seconds: float = 2.0) -> None:
+        """After the process has ended: let the log and the reader come to their end, and close the pipes."""
+        self.deafen()
+        self.log.join(seconds)
+        self._thread.join(seconds)
+        self.writer.close()
+        if not self._thread.is_alive():
+            self._reader.close()
+
+    @property
+    def starved_seconds(self) -> float:
+        """Time the reader of this task's output waited."""
+        return float(self._reader.starved_ns) / 1e9
+
+    def _post(self, kind: str, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
+        self._put(Event(self.task, kind, data, frame))
+
+    def _put(self, event: Event) -> None:
+        while not self._deaf.is_set():
+            try:
+                self._events.put(event, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+
+    def _read(self) -> None:
+        try:
+            self._greet()
+            while True:
+                frame = self._reader.read()
+                if frame is None:
+                    break
+                self._take(frame)
+        except BaseException as e:
+            self._put(Event(self.task, "broken", {}, None, e))
+        finally:
+            self._post("ended")
+
+    def _greet(self) -> None:
+        frame = self._reader.read()
+        if frame is None:
+            return
+        if frame.kind != frames.HELLO:
+            raise ProtocolError(f"the worker process began with {frames.NAMES[frame.kind]}, not hello")
+        self.hello = frame.json()
+        if self.hello.get("version") != PROTOCOL_VERSION:
+            raise ProtocolError(
+                f"the worker speaks version {self.hello.get('version')} of the protocol, this host {PROTOCOL_VERSION}"
+            )
+        try:
+            self.writer.write_json(frames.CONTEXT, self._context())
+            self._greeted.set()
+        except BrokenPipeError:
+            pass  # it ended; the reader finds out how
+
+    def _take(self, frame: frames.Frame) -> None:
+        if frame.kind in (frames.EXAMPLES, frames.COLUMNS):
+            self._post("output", {}, frame)
+        elif frame.kind in _KINDS:
+            self._post(_KINDS[frame.kind], frame.json())
+        else:
+            raise ProtocolError(f"a worker process does not send {frames.NAMES[frame.kind]}")
+
+
+def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> List[TaskSession]:
+    """Give processes up to so many seconds, all together, to end; returns those that have not."""
+    deadline = time.monotonic() + seconds
+    return [s for s in sessions if s.process.wait(max(0.0, deadline - time.monotonic())) is None]

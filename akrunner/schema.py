@@ -1,0 +1,335 @@
+"""Schemas: `"id bigint, p double"` <-> `Schema` <-> Arrow schema, and which feature each column becomes.
+
+The type table is the design's. A `Schema` is also what the worker is told about its columns (`Schema.describe`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import SchemaError
+
+INT64 = "int64"
+FLOAT = "float"
+BYTES = "bytes"
+
+_SCALARS: Dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "bool": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "varchar": pa.string(),
+    "varbinary": pa.binary(),
+    "binary": pa.binary(),
+    "bytes": pa.binary(),
+    "timestamp": pa.timestamp("us"),
+    "date": pa.date32(),
+}
+
+#: Alink's names for a column whose value is many numbers; any rank, flattened row-major
+_TENSORS: Dict[str, pa.DataType] = {
+    "float_tensor": pa.float32(),
+    "double_tensor": pa.float64(),
+    "byte_tensor": pa.int8(),
+    "ubyte_tensor": pa.uint8(),
+    "int_tensor": pa.int32(),
+    "long_tensor": pa.int64(),
+    "bool_tensor": pa.bool_(),
+    "boolean_tensor": pa.bool_(),
+    "string_tensor": pa.string(),
+    "tensor": pa.float32(),
+    "dense_vector": pa.float64(),
+    "vector": pa.float64(),
+}
+
+_TIMESTAMP_UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+_TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`|\"[^\"]*\")|(?P<word>\w+)|(?P<mark>[,<>()])|(?P<bad>\S))")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column.
+
+    Attributes:
+        name: as in the table.
+        type: the Arrow type of a value.
+        nullable: False when the schema says NOT NULL.
+    """
+
+    name: str
+    type: pa.DataType
+    nullable: bool = True
+
+    @property
+    def is_list(self) -> bool:
+        return is_list(self.type)
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The Arrow type of one number or string: the element type of a list, else the type itself."""
+        return self.type.value_type if self.is_list else self.type
+
+    @property
+    def kind(self) -> str:
+        """Which list of a `tf.train.Feature` holds it: int64, float or bytes."""
+        return feature_kind(self.name, self.type)
+
+    @property
+    def shape(self) -> Optional[Tuple[int, ...]]:
+        """Of one value: () for a scalar, None for a list whose length may differ from row to row."""
+        if not self.is_list:
+            return ()
+        if isinstance(self.type, pa.FixedShapeTensorType):
+            return tuple(self.type.shape)
+        if pa.types.is_fixed_size_list(self.type):
+            return (self.type.list_size,)
+        return None
+
+    def describe(self) -> Dict[str, Any]:
+        """What the worker is told: name, kind, shape (null when it varies), type in words, unit of a time."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "shape": None if self.shape is None else list(self.shape),
+            "type": str(self.value_type),
+            "unit": getattr(self.value_type, "unit", None),
+            "nullable": self.nullable,
+        }
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns in order.
+
+    Raises: SchemaError: two columns share a name, or a type cannot cross to a script.
+    """
+
+    fields: Tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for field in self.fields:
+            if field.name in seen:
+                raise SchemaError(f"two columns are called {field.name!r}; name them apart (select='...')")
+            seen.add(field.name)
+            feature_kind(field.name, field.type)
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @property
+    def names(self) -> List[str]:
+        return [field.name for field in self.fields]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([pa.field(field.name, field.type, field.nullable) for field in self.fields])
+
+    @classmethod
+    def from_arrow(cls, schema: pa.Schema) -> "Schema":
+        """From an Arrow schema. Raises: SchemaError: a column's type cannot cross; it names the CAST to write."""
+        return cls(tuple(Field(field.name, field.type, field.nullable) for field in schema))
+
+    @classmethod
+    def parse(cls, text: str, parameter: str = "output_schema") -> "Schema":
+        """From `"f0 string, f1 bigint not null, v FLOAT_TENSOR, w array<double>"`; type names are case-insensitive.
+
+        Args:
+            text: the schema.
+            parameter: the argument it came by, for the error.
+        Raises: SchemaError: with a caret under the word that is wrong.
+        """
+        return _Parser(text, parameter).parse()
+
+    def describe(self) -> List[Dict[str, Any]]:
+        return [field.describe() for field in self.fields]
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Whether a value of this type is many numbers or strings."""
+    return (
+        pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_fixed_size_list(data_type)
+        or isinstance(data_type, pa.FixedShapeTensorType)
+    )
+
+
+def feature_kind(name: str, data_type: pa.DataType) -> str:
+    """Which list of a `tf.train.Feature` a column of this type becomes.
+
+    Raises: SchemaError: none can hold it; the message names the column and the CAST to write.
+    """
+    if is_list(data_type):
+        inner = data_type.value_type
+        if is_list(inner):
+            raise _refused(name, data_type, "flatten it to one list a row, or store it as a fixed_shape_tensor")
+        return feature_kind(name, inner)
+    types = pa.types
+    if types.is_boolean(data_type) or types.is_integer(data_type) or types.is_temporal(data_type):
+        if types.is_interval(data_type):
+            raise _refused(name, data_type, f"CAST(EXTRACT(EPOCH FROM {name}) AS BIGINT)")
+        return INT64
+    if types.is_floating(data_type) or types.is_null(data_type):
+        # a column without a single value (an empty CSV's): left out of every row, so any kind would do
+        return FLOAT
+    if _is_text(data_type) or _is_blob(data_type):
+        return BYTES
+    if types.is_dictionary(data_type):
+        if _is_text(data_type.value_type):
+            return BYTES
+        raise _refused(name, data_type, f"CAST({name} AS VARCHAR), or decode the dictionary")
+    if types.is_decimal(data_type):
+        if data_type.scale == 0:
+            return INT64
+        raise _refused(name, data_type, f"CAST({name} AS DOUBLE)")
+    if types.is_struct(data_type):
+        raise _refused(name, data_type, f"one column for each of its fields, or CAST(to_json({name}) AS VARCHAR)")
+    raise _refused(name, data_type, f"CAST({name} AS VARCHAR)")
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or str(data_type) == "string_view"
+
+
+def _is_blob(data_type: pa.DataType) -> bool:
+    return (
+        pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
+        or pa.types.is_fixed_size_binary(data_type)
+        or str(data_type) == "binary_view"
+    )
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether values are text (kept as UTF-8 bytes in a feature)."""
+    if pa.types.is_dictionary(data_type):
+        return _is_text(data_type.value_type)
+    return _is_text(data_type)
+
+
+def nearest(name: str, known: List[str]) -> str:
+    """`"; did you mean 'x'?"` for the closest known name, else an empty string."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _refused(name: str, data_type: pa.DataType, instead: str) -> SchemaError:
+    return SchemaError(
+        f"column {name!r} is {data_type}, which a tf.train.Example cannot hold; turn it into one that can with "
+        f"select= (--select): {instead}"
+    )
+
+
+class _Parser:
+    """Recursive descent over one schema string; every error points at the word it is about."""
+
+    def __init__(self, text: str, parameter: str) -> None:
+        self.text = text
+        self.parameter = parameter
+        self.tokens: List[Tuple[str, str, int]] = []
+        for match in _TOKEN.finditer(text):
+            kind = match.lastgroup
+            if kind:
+                self.tokens.append((kind, match.group(kind), match.start(kind)))
+        self.at = 0
+
+    def parse(self) -> Schema:
+        if not self.tokens:
+            raise SchemaError(f"{self.parameter} is empty; write for instance 'id bigint, p double'")
+        fields: List[Field] = []
+        while True:
+            position = self.position()
+            field = self.field()
+            if any(field.name == other.name for other in fields):
+                raise self.error(f"column {field.name!r} is there twice", position)
+            fields.append(field)
+            if self.at == len(self.tokens):
+                return Schema(tuple(fields))
+            self.expect(",", "a comma between columns")
+
+    def field(self) -> Field:
+        kind, value, position = self.take("a column name")
+        if kind not in ("quoted", "word"):
+            raise self.error(f"expected a column name, found {value!r}", position)
+        name = value[1:-1] if kind == "quoted" else value
+        data_type = self.type(name)
+        nullable = True
+        if self.peek().lower() == "not":
+            self.at += 1
+            self.expect("null", "NULL after NOT")
+            nullable = False
+        return Field(name, data_type, nullable)
+
+    def type(self, column: str) -> pa.DataType:
+        kind, value, position = self.take(f"a type for column {column!r}")
+        word = value.lower()
+        if kind != "word":
+            raise self.error(f"expected a type for column {column!r}, found {value!r}", position)
+        if word == "array":
+            self.expect("<", "array<TYPE>")
+            inner = self.type(column)
+            if is_list(inner):
+                raise self.error("an array of arrays cannot cross; flatten it", position)
+            self.expect(">", "array<TYPE>")
+            return pa.list_(inner)
+        if word in _TENSORS:
+            return pa.list_(_TENSORS[word])
+        if word not in _SCALARS:
+            known = list(_SCALARS) + list(_TENSORS) + ["array"]
+            hint = nearest(word, known) or "; known: boolean tinyint smallint int bigint float double string " + (
+                "varbinary timestamp date FLOAT_TENSOR DENSE_VECTOR array<...>"
+            )
+            raise self.error(f"no type is called {value!r}{hint}", position)
+        if self.peek() == "(":
+            return self.sized(word, position)
+        return _SCALARS[word]
+
+    def sized(self, word: str, position: int) -> pa.DataType:
+        self.at += 1
+        _, size, where = self.take("a number")
+        self.expect(")", "a closing parenthesis")
+        if word in ("varchar", "varbinary", "binary") and size.isdigit():
+            return _SCALARS[word]
+        if word == "timestamp":
+            if size.isdigit() and int(size) in _TIMESTAMP_UNITS:
+                return pa.timestamp(_TIMESTAMP_UNITS[int(size)])
+            raise self.error("timestamp takes (0), (3), (6) or (9)", where)
+        raise self.error(f"{word} takes no size", position)
+
+    def peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def position(self) -> int:
+        return self.tokens[self.at][2] if self.at < len(self.tokens) else len(self.text)
+
+    def take(self, wanted: str) -> Tuple[str, str, int]:
+        if self.at == len(self.tokens):
+            raise self.error(f"expected {wanted}, found the end", len(self.text))
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def expect(self, value: str, wanted: str) -> None:
+        position = self.position()
+        _, found, _ = self.take(wanted)
+        if found.lower() != value:
+            raise self.error(f"expected {wanted}, found {found!r}", position)
+
+    def error(self, what: str, position: int) -> SchemaError:
+        line = self.text.replace("\n", " ")
+        return SchemaError(f"{self.parameter}: {what}\n    {line}\n    {' ' * position}^")

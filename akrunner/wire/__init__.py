@@ -1,0 +1,18 @@
+"""L0: what crosses the pipes between a host and a worker process. Python 3.7, standard library only.
+
+::
+
+    host                                   worker process
+    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START
+    FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, EXAMPLES/COLUMNS..., CLOSED
+
+The worker half owns these shapes; the host imports them from here.
+"""
+
+import signal
+
+#: of the frames and messages in this package, apart from the package's own version
+PROTOCOL_VERSION = 1
+
+#: the host sends it to a worker process to have every thread's stack printed to the log
+STACKS_SIGNAL = signal.SIGUSR2

@@ -1,0 +1,174 @@
+"""One length-prefixed message on a pipe.
+
+::
+
+    0      1      2         4          8                 16
+    | kind | 0    | 0 (2)   | count(4) | payload length  | payload ...      little endian
+
+`count` is rows where the frame carries rows. A pipe ends well only between frames; anything else is a `WireError`.
+"""
+
+import json
+import os
+import struct
+import threading
+import time
+from typing import Any, Dict, Optional, Tuple
+
+# host -> worker
+CONTEXT = 1
+DATA = 2
+END = 3
+START = 4
+# worker -> host
+HELLO = 16
+OPENED = 17
+READY = 18
+ENTERED = 19
+EXAMPLES = 20
+COLUMNS = 21
+REPORT = 22
+CLOSED = 23
+
+NAMES = {
+    CONTEXT: "context", DATA: "data", END: "end", START: "start", HELLO: "hello", OPENED: "opened", READY: "ready",
+    ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
+}  # fmt: skip
+
+HEADER = struct.Struct("<BBHIQ")
+#: a longer frame is taken for garbage
+MAX_PAYLOAD = 1 << 34
+
+
+class WireError(Exception):
+    """The bytes on a pipe are not what the protocol says."""
+
+
+class Frame:
+    """A frame whose payload was read.
+
+    Attributes:
+        kind: one of the constants above.
+        count: rows in it, 0 where it carries none.
+        payload: bytearray.
+    """
+
+    __slots__ = ("count", "kind", "payload")
+
+    def __init__(self, kind: int, count: int, payload: bytearray) -> None:
+        self.kind = kind
+        self.count = count
+        self.payload = payload
+
+    def json(self) -> Dict[str, Any]:
+        """The payload as the JSON object it is. Raises: WireError: it is not one."""
+        try:
+            value = json.loads(bytes(self.payload).decode("utf-8"))
+        except ValueError as e:
+            raise WireError("a %s frame does not hold JSON: %s" % (NAMES.get(self.kind, self.kind), e))
+        if not isinstance(value, dict):
+            raise WireError("a %s frame holds %s, not an object" % (NAMES.get(self.kind, self.kind), type(value).__name__))
+        return value
+
+
+class FrameWriter:
+    """Writes frames to a file descriptor it owns; safe for several threads.
+
+    Attributes:
+        blocked_ns: nanoseconds spent in write calls, that is, mostly waiting for the reader.
+        bytes: payload bytes written.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.blocked_ns = 0
+        self.bytes = 0
+        self._lock = threading.Lock()
+
+    def write(self, kind: int, payload: Any = b"", count: int = 0) -> None:
+        """Write one frame; payload is bytes-like or a list of bytes-likes. Blocks while the pipe is full.
+
+        Raises: OSError: BrokenPipeError when the other end is gone.
+        """
+        parts = payload if isinstance(payload, list) else [payload]
+        views = [memoryview(part).cast("B") if len(part) else memoryview(b"") for part in parts]
+        size = sum(len(view) for view in views)
+        pending = [memoryview(HEADER.pack(kind, 0, 0, count, size))] + [view for view in views if len(view)]
+        with self._lock:
+            started = time.monotonic_ns()
+            while pending:
+                written = os.writev(self.fd, pending[:64])
+                while pending and written >= len(pending[0]):
+                    written -= len(pending.pop(0))
+                if written:
+                    pending[0] = pending[0][written:]
+            self.blocked_ns += time.monotonic_ns() - started
+            self.bytes += size
+
+    def write_json(self, kind: int, value: Any, count: int = 0) -> None:
+        self.write(kind, json.dumps(value).encode("utf-8"), count)
+
+    def close(self) -> None:
+        """Close the descriptor; closing twice is fine."""
+        with self._lock:
+            fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class FrameReader:
+    """Reads frames from a file descriptor it owns; one thread at a time.
+
+    Attributes:
+        starved_ns: nanoseconds spent in read calls, that is, mostly waiting for the writer.
+        bytes: payload bytes read.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.starved_ns = 0
+        self.bytes = 0
+
+    def read(self) -> Optional[Frame]:
+        """The next frame, None at the pipe's end. Raises: WireError: the pipe ended inside a frame, or garbage."""
+        header = self.read_header()
+        if header is None:
+            return None
+        kind, count, size = header
+        payload = bytearray(size)
+        self.read_into(memoryview(payload))
+        return Frame(kind, count, payload)
+
+    def read_header(self) -> Optional[Tuple[int, int, int]]:
+        """(kind, count, payload length), None at the pipe's end. The payload must be read next."""
+        raw = bytearray(HEADER.size)
+        if not self._fill(memoryview(raw), True):
+            return None
+        kind, zero, zeros, count, size = HEADER.unpack(raw)
+        if kind not in NAMES or zero or zeros or size > MAX_PAYLOAD:
+            raise WireError("not a frame: %s" % bytes(raw).hex())
+        return kind, count, size
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill `view` from the pipe."""
+        self._fill(view, False)
+        self.bytes += len(view)
+
+    def _fill(self, view: memoryview, may_end: bool) -> bool:
+        at = 0
+        started = time.monotonic_ns()
+        while at < len(view):
+            got = os.readv(self.fd, [view[at:]])
+            if got == 0:
+                if at == 0 and may_end:
+                    return False
+                raise WireError("the pipe ended after %d of %d bytes" % (at, len(view)))
+            at += got
+        self.starved_ns += time.monotonic_ns() - started
+        return True
+
+    def close(self) -> None:
+        """Close the descriptor; closing twice is fine."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)

@@ -1,0 +1,10 @@
+"""L1: what runs beside the user's script. Python 3.7 with the standard library, numpy and TensorFlow, nothing else.
+
+It travels to the worker's interpreter as a zip (the bundle); nothing is installed there. A script may import the names
+below for annotations.
+"""
+
+from akrunner.worker.config import BatchTaskConfig, TaskConfig
+from akrunner.worker.output import OutputWriter
+
+__all__ = ["BatchTaskConfig", "OutputWriter", "TaskConfig"]

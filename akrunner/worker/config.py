@@ -1,0 +1,92 @@
+"""What a script's `main(task_config)` is given."""
+
+from akrunner.worker import data
+
+
+class TaskConfig(object):
+    """Common to all modes. As Alink's: built by keyword, unknown keywords ignored, every field a plain attribute.
+
+    Attributes:
+        tf_context: the context object of the Flink-AI-Extended interface; `flink_stream_dataset()` among its methods.
+        num_workers: workers in the cluster, the chief included.
+        cluster: role -> list of "host:port", as in TF_CONFIG.
+        task_type: "chief", "worker", "ps" or "evaluator".
+        task_index: index within the role, from 0.
+        work_dir: directory of the script and its files; also the current directory.
+        user_params: dict, as given to the job.
+        schema: list of dicts, a column each: name, kind (int64, float, bytes), shape ([] a scalar, null when it varies),
+            type (the table's), unit (of a time), nullable.
+        checkpoint_dir: a directory every task of the job reaches, or None.
+    """
+
+    FIELDS = (
+        "tf_context", "num_workers", "cluster", "task_type", "task_index", "work_dir", "user_params", "schema",
+        "checkpoint_dir", "_job",
+    )  # fmt: skip
+
+    def __init__(self, **fields):
+        for name in self.FIELDS:
+            setattr(self, name, fields.get(name))
+
+    def __repr__(self):
+        shown = ", ".join("%s=%r" % (k, v) for k, v in sorted(self.__dict__.items()) if not k.startswith("_"))
+        return "%s(%s)" % (type(self).__name__, shown)
+
+    @property
+    def feature_spec(self):
+        """{column: feature} for `tf.io.parse_example`. A missing float is NaN; a missing int or string is an error of
+        `parse_example` unless you replace its entry by one with a `default_value`. A list whose length varies is a
+        `VarLenFeature` (a SparseTensor)."""
+        return data.feature_spec(self.schema)
+
+    def report(self, metrics, step=None):
+        """Send numbers to whoever started the job: shown while it runs and kept in its stats.
+
+        Args:
+            metrics: dict name -> number (anything `float()` takes).
+            step: the training step they belong to.
+        """
+        self._job.report({str(k): float(v) for k, v in metrics.items()}, step)
+
+
+class BatchTaskConfig(TaskConfig):
+    """A batch task: its rows may be read many times. As Alink's `BatchTaskConfig`.
+
+    Attributes:
+        dataset_file: TFRecord file of this task's rows, each a `tf.train.Example`.
+        dataset_length: rows in it.
+        output_writer: takes the rows of the result, see `OutputWriter`.
+    """
+
+    FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
+
+    def dataset(self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None):
+        """This task's rows as a `tf.data.Dataset` of parsed batches, prefetched, never sharded again.
+
+        Args:
+            batch_size: rows a batch.
+            shuffle: False, True (a buffer of 10 batches) or the buffer's size in rows.
+            repeat: epochs; None for ever.
+            drop_remainder: leave out a last batch that is not full.
+            label: a column to give apart: elements are then (features, label).
+            defaults: column -> value for nulls.
+            seed: of the shuffle.
+        Returns: elements are dicts {column: tensor [batch, ...]}.
+        """
+        return data.dataset(self.dataset_file, self.schema, batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
+
+    def batches(self, batch_size, defaults=None):
+        """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}.
+
+        Args: as for `dataset`.
+        """
+        return data.batches(self.dataset(batch_size, defaults=defaults))
+
+    def steps_per_epoch(self, batch_size, drop_remainder=False):
+        """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
+        that has run out.
+
+        Args: batch_size: rows a batch on one worker; drop_remainder: count full batches only.
+        """
+        rows = min(self._job.shares) if self._job.shares else self.dataset_length
+        return rows // batch_size if drop_remainder else -(-rows // batch_size)

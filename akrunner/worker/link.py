@@ -1,0 +1,133 @@
+"""The worker's end of the two pipes.
+
+::
+
+    hello(version, pid) ->            <- context(JSON)
+    opened ->                         <- data..., end(count)      into the spool file
+    ready(rows) ->                    <- start
+    entered ->  examples/columns... ->  closed(ok | failure)
+"""
+
+import os
+import signal
+import sys
+import threading
+
+from akrunner.wire import PROTOCOL_VERSION, frames
+
+_BUFFER = 1 << 20
+
+
+class Link(object):
+    """Handshake, spool, and a watch on the host.
+
+    Attributes:
+        writer: frames to the host.
+        context: what the host said this task is, once `handshake` returned.
+    """
+
+    def __init__(self, read_fd, write_fd):
+        # what the script starts with exec must not hold the pipes open
+        os.set_inheritable(read_fd, False)
+        os.set_inheritable(write_fd, False)
+        self._reader = frames.FrameReader(read_fd)
+        self.writer = frames.FrameWriter(write_fd)
+        self.context = {}
+        self._spooled = threading.Event()
+        self._started = threading.Event()
+        self._result = self._error = None
+
+    def handshake(self):
+        """Say hello and learn what to do."""
+        self.writer.write_json(
+            frames.HELLO,
+            {
+                "version": PROTOCOL_VERSION,
+                "pid": os.getpid(),
+                "python": "%d.%d.%d" % sys.version_info[:3],
+                "executable": sys.executable,
+            },
+        )
+        frame = self._expect(frames.CONTEXT)
+        self.context = frame.json()
+        return self.context
+
+    def spool(self, path):
+        """Write the rows to a file as they arrive.
+
+        Returns: (rows, what the END frame said: {"rows", "total_rows", "shares"}).
+        Raises: WireError: the stream ended without END, or its count is not what arrived.
+        """
+        rows = 0
+        buffer = memoryview(bytearray(_BUFFER))
+        with open(path, "wb", buffering=0) as out:
+            while True:
+                header = self._reader.read_header()
+                if header is None:
+                    host_is_gone()
+                kind, count, size = header
+                if kind != frames.DATA:
+                    break
+                while size:
+                    part = buffer[: min(size, _BUFFER)]
+                    self._reader.read_into(part)
+                    size -= len(part)
+                    while len(part):
+                        part = part[out.write(part) :]
+                rows += count
+        payload = bytearray(size)
+        self._reader.read_into(memoryview(payload))
+        if kind != frames.END:
+            raise frames.WireError("expected data or end, got %s" % frames.NAMES[kind])
+        end = frames.Frame(kind, count, payload).json()
+        if end["rows"] != rows:
+            raise frames.WireError("%d rows were sent, %d arrived" % (end["rows"], rows))
+        return rows, end
+
+    def serve(self, path):
+        """Start the thread that reads the pipe for as long as this process lives: first the rows, into the file `path`,
+        then the word to start, then nothing more, until the pipe's end says that the host is gone."""
+        thread = threading.Thread(target=self._serve, args=(path,), name="akrunner-reader", daemon=True)
+        thread.start()
+
+    def wait_for_rows(self):
+        """Block until all rows are in the file. Returns and raises: as `spool`."""
+        self._spooled.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def wait_for_start(self):
+        """Block until the host has seen that every task of the job is ready."""
+        self._started.wait()
+        if self._error is not None:
+            raise self._error
+
+    def _serve(self, path):
+        try:
+            self._result = self.spool(path)
+            self._spooled.set()
+            self._expect(frames.START)
+            self._started.set()
+            self._reader.read_header()
+        except BaseException as e:  # handed to the thread that waits
+            self._error = e
+            self._spooled.set()
+            self._started.set()
+            return
+        host_is_gone()
+
+    def _expect(self, kind):
+        frame = self._reader.read()
+        if frame is None:
+            host_is_gone()
+        if frame.kind != kind:
+            raise frames.WireError("expected %s, got %s" % (frames.NAMES[kind], frames.NAMES[frame.kind]))
+        return frame
+
+
+def host_is_gone():
+    """The pipe from the host has ended: nobody is left to work for. Ends this process and its whole group."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)

@@ -1,0 +1,108 @@
+"""`task_config.output_writer`: rows of the result, on their way to the host.
+
+::
+
+    write(example)       collected, then one EXAMPLES frame:  lengths (uint32 each) | Examples end to end
+    write_batch({...})   one COLUMNS frame at once
+"""
+
+import array
+import threading
+import time
+
+from akrunner.wire import frames
+
+_FLUSH_BYTES = 256 * 1024
+_FLUSH_ROWS = 4096
+_FLUSH_SECONDS = 0.2
+
+
+class OutputWriter(object):
+    """Takes the rows of the result; safe for several threads.
+
+    Attributes:
+        rows: rows taken so far.
+    """
+
+    def __init__(self, writer, schema):
+        self._writer = writer
+        self._schema = schema
+        self._names = [column["name"] for column in schema or ()]
+        self._lock = threading.Lock()
+        self._pending = []
+        self._size = 0
+        self._since = 0.0
+        self._closed = False
+        self.rows = 0
+
+    def write(self, example):
+        """Add one row.
+
+        Args: example: a `tf.train.Example`, or its serialized bytes.
+        Raises: TypeError: something else; RuntimeError: the job has no output schema, or the writer is closed.
+        """
+        if not isinstance(example, bytes):
+            serialize = getattr(example, "SerializeToString", None)
+            if serialize is None:
+                raise TypeError(
+                    "output_writer.write takes a tf.train.Example or its bytes, not %s; for columns use "
+                    "output_writer.write_batch({'column': array})" % type(example).__name__
+                )
+            example = serialize()
+        with self._lock:
+            self._check()
+            self._pending.append(example)
+            self._size += len(example)
+            if self._size >= _FLUSH_BYTES or len(self._pending) >= _FLUSH_ROWS:
+                self._flush()
+            elif len(self._pending) == 1:
+                self._since = time.monotonic()
+            elif len(self._pending) % 16 == 0 and time.monotonic() - self._since > _FLUSH_SECONDS:
+                self._flush()
+
+    def write_batch(self, columns):
+        """Add many rows at once: the fast way.
+
+        Args: columns: {column: values} for every column of the output schema; each a numpy array (or tensor, or list) of
+            the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as is
+            what a masked array masks.
+        Raises: ValueError: a column is missing, unknown, or of another length; TypeError: values of no known type.
+        """
+        from akrunner.worker import columns as packing
+
+        with self._lock:
+            self._check()
+            rows, payload = packing.pack(columns, self._names)
+            self._flush()
+            if rows:
+                self.rows += rows
+                self._writer.write(frames.COLUMNS, payload, rows)
+
+    def flush(self):
+        """Send what was collected."""
+        with self._lock:
+            self._flush()
+
+    def close(self):
+        """Send what was collected and take no more. Called for you when `main` returns; twice is fine."""
+        with self._lock:
+            if not self._closed:
+                self._flush()
+                self._closed = True
+
+    def _check(self):
+        if self._schema is None:
+            raise RuntimeError(
+                "this job was started without an output schema, so its script cannot write rows; start it with "
+                "output_schema='id bigint, p double' (--output-schema)"
+            )
+        if self._closed:
+            raise RuntimeError("output_writer is closed: rows can be written until main() returns")
+
+    def _flush(self):
+        if not self._pending:
+            return
+        pending, self._pending, self._size = self._pending, [], 0
+        lengths = array.array("I", map(len, pending))
+        self.rows += len(pending)
+        self._writer.write(frames.EXAMPLES, [lengths.tobytes(), b"".join(pending)], len(pending))

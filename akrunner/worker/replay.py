@@ -1,0 +1,89 @@
+"""Run one task's `main` again from what its job left in the work dir: in the foreground, under any debugger.
+
+`context.json`, the spool and the user's files are all it needs. Rows the script writes are counted and thrown away.
+"""
+
+import json
+import os
+import struct
+import sys
+
+from akrunner.worker import main as runner
+from akrunner.worker.output import OutputWriter
+
+
+class _Sink(object):
+    """Stands in for the pipe: counts what the script writes."""
+
+    def __init__(self):
+        self.rows = 0
+        self.bytes = 0
+
+    def write(self, kind, payload=b"", count=0):
+        parts = payload if isinstance(payload, list) else [payload]
+        self.rows += count
+        self.bytes += sum(memoryview(part).nbytes for part in parts)
+
+
+class _Job(object):
+    def __init__(self, shares):
+        self.shares = shares
+
+    def report(self, metrics, step):
+        print("[replay] report step=%s %s" % (step, metrics))
+
+
+def main(argv):
+    """`TASK_DIR [--cluster]`; returns the exit code. Exceptions of the script pass through, for a debugger to catch."""
+    directory = os.path.abspath(argv[0])
+    with open(os.path.join(directory, "context.json")) as f:
+        context = json.load(f)
+    tf_config = context["tf_config"]
+    if context["num_workers"] > 1 and "--cluster" not in argv:
+        task = "%s:%d" % (tf_config["task"]["type"], tf_config["task"]["index"])
+        print("[replay] %s alone: TF_CONFIG names no other task, so that nothing waits for one" % task)
+        tf_config = {"cluster": {"chief": ["127.0.0.1:0"]}, "task": {"type": "chief", "index": 0}}
+    runner.enter(context, tf_config)
+    sink = _Sink()
+    writer = OutputWriter(sink, context["output_schema"])
+    rows, shares = _rows(directory, context)
+    job = _Job(shares)
+    # the copy, not the file it was made from: what stands there now may be another version
+    path = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
+    module = runner.load_script(context, path)
+    config = runner.build_config(context, rows, writer, job)
+    config.cluster = tf_config["cluster"]
+    module.main(config)
+    writer.close()
+    print("[replay] main() returned; it wrote %d rows (%d bytes), which a replay throws away" % (sink.rows, sink.bytes))
+    sys.stdout.flush()
+    return 0
+
+
+def _rows(directory, context):
+    """(rows of this task, rows of each worker)."""
+    try:
+        with open(os.path.join(directory, "..", "..", "rows.json")) as f:
+            told = json.load(f)
+    except OSError:
+        rows = _count(context["dataset_file"])
+        print("[replay] the job had failed before all rows were there; this is main() with the %d that were" % rows)
+        return rows, [rows]
+    return told[context["task"]], [count for task, count in told.items() if not task.startswith("ps:")]
+
+
+def _count(path):
+    """Whole records in a TFRecord file that may be cut short; cuts it there."""
+    if not os.path.exists(path):
+        open(path, "wb").close()
+    rows, at, size = 0, 0, os.path.getsize(path)
+    with open(path, "r+b") as f:
+        while at + 12 <= size:
+            f.seek(at)
+            (length,) = struct.unpack("<Q", f.read(8))
+            if at + 16 + length > size:
+                break
+            at += 16 + length
+            rows += 1
+        f.truncate(at)
+    return rows

@@ -1,0 +1,90 @@
+"""Loading the user's script as a module, and cutting our own frames out of its tracebacks."""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import linecache
+import os
+import sys
+import traceback
+
+
+def load(work_dir, relative, real_name):
+    """Import the script and return its module.
+
+    Args:
+        work_dir: where the user's files were laid out; first on `sys.path` already.
+        relative: the script's path in it.
+        real_name: path of the file the user named; the code carries it, so that tracebacks and debuggers lead there.
+    """
+    path = os.path.join(work_dir, *relative.split("/"))
+    package = _package(work_dir, relative)
+    name = os.path.splitext(os.path.basename(path))[0]
+    if package:
+        importlib.import_module(package)
+        name = package + "." + name
+    elif name in sys.modules or name in getattr(sys, "stdlib_module_names", ()):
+        name = "script_" + name
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, path, real_name))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _package(work_dir, relative):
+    """Dotted name of the package the script lies in, empty for a plain script."""
+    parts = relative.split("/")[:-1]
+    if not parts or not os.path.exists(os.path.join(work_dir, *parts + ["__init__.py"])):
+        return ""
+    first = len(parts) - 1
+    while first > 0 and os.path.exists(os.path.join(work_dir, *parts[:first] + ["__init__.py"])):
+        first -= 1
+    if first:
+        sys.path.insert(0, os.path.join(work_dir, *parts[:first]))
+    return ".".join(parts[first:])
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Reads the copy in the work dir, compiles it under the name of the file it was copied from."""
+
+    def __init__(self, name, path, real_name):
+        super(_Loader, self).__init__(name, path)
+        self._real_name = real_name
+
+    def get_code(self, fullname):
+        source = self.get_data(self.path)
+        return compile(source, self._real_name, "exec", dont_inherit=True)
+
+
+def format_failure(error, names, ours):
+    """The traceback of an exception as text: our frames left out, copied files under the names they were copied from.
+
+    Args:
+        names: path of a copy -> path of the file the user named.
+        ours: a path prefix of our own code.
+    """
+    formatted = traceback.TracebackException(type(error), error, error.__traceback__)
+    seen = set()
+
+    def trim(part):
+        if part is None or id(part) in seen:
+            return
+        seen.add(id(part))
+        stack = [frame for frame in part.stack if not frame.filename.startswith(ours)]
+        while stack and stack[0].filename.startswith("<frozen importlib"):
+            stack.pop(0)
+        part.stack = traceback.StackSummary.from_list([_renamed(frame, names) for frame in stack])
+        trim(part.__cause__)
+        trim(part.__context__)
+
+    trim(formatted)
+    return "".join(formatted.format())
+
+
+def _renamed(frame, names):
+    real = names.get(frame.filename)
+    if real is None:
+        return frame
+    linecache.checkcache(frame.filename)
+    return traceback.FrameSummary(real, frame.lineno, frame.name, line=frame.line)
