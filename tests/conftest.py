@@ -1,0 +1,70 @@
+"""Fixtures every test may use: scripts on disk, and the check that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import psutil
+import pytest
+
+Script = Callable[..., str]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """Write a script; returns its path."""
+
+    def write(body: str, name: str = "train.py") -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(body))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def leaves_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temp directory of its own; afterwards it is empty, and no process this test started is alive."""
+    directory = tmp_path_factory.mktemp("tmp")
+    state = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    began = time.time()
+    yield directory
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    left = started_since(began)
+    assert not left, f"still running: {left}"
+    assert not os.listdir(directory), f"left in the temp directory: {os.listdir(directory)}"
+
+
+def started_since(began: float) -> List[Any]:
+    """Children of this process, and processes that carry a job's mark, younger than this."""
+    found = {p.pid: p for p in psutil.Process().children(recursive=True)}
+    for process in psutil.process_iter():
+        try:
+            if process.create_time() > began - 1 and "AKRUNNER_JOB" in process.environ() and process.pid != os.getpid():
+                found[process.pid] = process
+        except (psutil.Error, OSError):
+            continue
+    return [(p.pid, _command(p)) for p in found.values() if _alive(p)]
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:200]
+    except psutil.Error:
+        return "?"
