@@ -141,14 +141,23 @@ class _Column:
         where = np.flatnonzero(present)
         start, length = self.spans.start[where], self.spans.length[where]
         flat = _gather(self.buffer, start, length)
+        self.whole(where, start, length)
         if self.code == 2:
             values: NDArray[Any] = flat.view("<f4")
             counts = length // 4
         else:
-            values, ends = _varints(flat)
+            values, ends, longest = _varints(flat)
+            if longest > 10:
+                raise self.error(0, "holds a varint of more than 10 bytes")
             counts = np.diff(np.searchsorted(ends, np.concatenate([[0], np.cumsum(length)]), side="right"))
         owner = np.repeat(where, counts)
         return self.listed(self.typed(values, None, owner), counts, where, present)
+
+    def whole(self, where: I64, start: I64, length: I64) -> None:
+        """A list must not end inside a value."""
+        bad = length % 4 != 0 if self.code == 2 else (length > 0) & (self.buffer[start + length - 1] >= 0x80)
+        if bad.any():
+            raise self.error(int(where[int(np.flatnonzero(bad)[0])]), f"has a {_LIST_NAMES[self.code]} that is cut short")
 
     def listed(self, values: pa.Array, counts: I64, where: I64, present: Mask) -> pa.Array:
         field = self.field
@@ -263,8 +272,8 @@ def _varints_in(octets: U8) -> "Tuple[I64, Mask]":
     return value.view(np.int64), ok
 
 
-def _varints(flat: U8) -> "Tuple[I64, I64]":
-    """(values, positions just past each) of all varints lying end to end."""
+def _varints(flat: U8) -> "Tuple[I64, I64, int]":
+    """(values, positions just past each, bytes of the longest) of all varints lying end to end."""
     ends = np.flatnonzero(flat < 0x80) + 1
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else np.empty(0, np.int64)
     length = ends - starts
@@ -273,7 +282,7 @@ def _varints(flat: U8) -> "Tuple[I64, I64]":
         inside = i < length
         octet = flat[np.where(inside, starts + i, 0)] & 0x7F
         value |= np.where(inside, octet, 0).astype(np.uint64) << np.uint64(7 * i)
-    return value.view(np.int64), ends.astype(np.int64)
+    return value.view(np.int64), ends.astype(np.int64), int(length.max(initial=0))
 
 
 def _length_after_tag(buffer: U8, start: I64) -> "Tuple[I64, I64, I64]":

@@ -59,6 +59,8 @@ class _Fixed:
         """[rows, length] uint8."""
         length = len(self.template)
         out = np.empty((rows, length), np.uint8)
+        if not rows:
+            return out
         out[:] = np.frombuffer(bytes(self.template), np.uint8)
         for position, value in self.values:
             shape = (rows,) + value.shape[1:]
@@ -188,6 +190,8 @@ def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> List[_Part]:
 def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> List[_Part]:
     """One column's entry of the feature map, for every row; nothing at all for a null."""
     kind = feature_kind(name, column.type)
+    if str(column.type) in ("string_view", "binary_view"):
+        column = column.cast(pa.large_string() if str(column.type) == "string_view" else pa.large_binary())
     if column.null_count:
         valid = column.is_valid()
         where = np.flatnonzero(valid.to_numpy(zero_copy_only=False))
@@ -325,7 +329,7 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
 
     data_type = values.type
     if kind == FLOAT:
-        raw = values.to_numpy(zero_copy_only=False)
+        raw = values.to_numpy(zero_copy_only=False) if len(values) else np.empty(0, np.float32)
         if pa.types.is_float32(data_type):
             return cast(NDArray[np.generic], raw)
         with np.errstate(over="ignore"):

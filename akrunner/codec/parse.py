@@ -422,6 +422,8 @@ def _fields(data: bytes, at: int, end: int) -> "List[Tuple[int, int, int, int]]"
     while at < end:
         tag, at = _read_varint(data, at)
         wire = tag & 7
+        if tag < 8:
+            raise ValueError("field number 0")
         if wire == 2:
             size, at = _read_varint(data, at)
             stop = at + size
@@ -447,47 +449,50 @@ def _read_example(data: bytes, base: int) -> List[_Feature]:
             if entry != 1 or entry_wire != 2:
                 continue
             name = b""
-            feature: Optional[Tuple[int, int]] = None
+            ranges: List[Tuple[int, int]] = []
             for part, part_wire, part_at, part_end in _fields(data, entry_at, entry_end):
                 if part_wire != 2:
                     continue
                 if part == 1:
                     name = data[part_at:part_end]
                 elif part == 2:
-                    feature = (part_at, part_end)
-            span = feature or (entry_end, entry_end)
+                    ranges.append((part_at, part_end))
             found.pop(name, None)
-            found[name] = _read_feature(name, data, span[0], span[1], base)
+            found[name] = _read_feature(name, data, ranges, base)
     return list(found.values())
 
 
-def _read_feature(name: bytes, data: bytes, at: int, end: int, base: int) -> _Feature:
-    """A oneof: the last list named wins; several pieces of the same list add up."""
-    pieces: List[Tuple[int, int, int]] = []
+def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base: int) -> _Feature:
+    """The feature in these stretches of an entry (one, but for the oddest writers). A oneof: the last list named wins;
+    several pieces of the same list add up."""
+    pieces: List[Tuple[int, int]] = []
     kind = 4
-    for number, wire, start, stop in _fields(data, at, end):
-        if number in _KINDS and wire == 2:
-            if number != kind:
-                pieces, kind = [], number
-            pieces.append((number, start, stop))
+    for at, end in ranges:
+        for number, wire, start, stop in _fields(data, at, end):
+            if number in _KINDS and wire == 2:
+                if number != kind:
+                    pieces, kind = [], number
+                pieces.append((start, stop))
     if kind == 4:
-        return _Feature(name, 4, base + at, 0, True)
+        return _Feature(name, 4, base, 0, True)
     if kind == 1:
-        if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, pieces[0][1], pieces[0][2])):
-            return _Feature(name, 1, base + pieces[0][1], pieces[0][2] - pieces[0][1], True)
+        start, stop = pieces[0]
+        if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, start, stop)):
+            return _Feature(name, 1, base + start, stop - start, True)
         body = b"".join(
             b"\x0a" + _varint(b - a) + data[a:b]
-            for _, start, stop in pieces
+            for start, stop in pieces
             for n, w, a, b in _fields(data, start, stop)
             if n == 1 and w == 2
         )
         return _Feature(name, 1, 0, len(body), False, body)
-    values = [(w, a, b) for _, start, stop in pieces for n, w, a, b in _fields(data, start, stop) if n == 1 and w != 1]
+    wires = (2, 5) if kind == 2 else (2, 0)
+    values = [(w, a, b) for start, stop in pieces for n, w, a, b in _fields(data, start, stop) if n == 1 and w in wires]
     if len(values) == 1 and values[0][0] == 2:
         return _Feature(name, kind, base + values[0][1], values[0][2] - values[0][1], True)
     body = b"".join(data[a:b] for _, a, b in values)
     if not body:
-        return _Feature(name, kind, base + at, 0, True)
+        return _Feature(name, kind, base, 0, True)
     return _Feature(name, kind, 0, len(body), False, body)
 
 
