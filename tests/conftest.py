@@ -11,6 +11,11 @@ from typing import Any, Callable, Iterator, List
 
 import psutil
 import pytest
+from hypothesis import settings
+
+# the same examples every time, and no time limit on a busy machine
+settings.register_profile("akrunner", deadline=None, derandomize=True)
+settings.load_profile("akrunner")
 
 Script = Callable[..., str]
 

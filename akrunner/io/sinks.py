@@ -11,7 +11,6 @@ from typing import IO, Any, Callable, Dict, List, Optional, Protocol
 import fsspec
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 
 from akrunner.errors import SinkError
 from akrunner.io import paths
@@ -130,6 +129,8 @@ class _Writer(Protocol):
 
 def _writer(form: str, stream: IO[bytes], schema: Schema, write_examples: ExampleWriter) -> _Writer:
     if form == "parquet":
+        import pyarrow.parquet
+
         return _Arrow(pa.parquet.ParquetWriter(stream, schema.arrow))
     if form == "csv":
         return _Arrow(pa.csv.CSVWriter(stream, schema.arrow))

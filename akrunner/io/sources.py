@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import dataclass
-from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.fs
 
 from akrunner.errors import SourceError
-from akrunner.io import paths
+from akrunner.io import paths, readers
 from akrunner.schema import Schema, nearest
 
-_BATCH = 65536
+_BATCH = readers.BATCH_ROWS
 _INFER_ROWS = 1000
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
@@ -84,8 +81,8 @@ def _open(source: Any, read_examples: ExampleReader, schema: Optional[Schema], f
         return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=_BATCH)))
     if isinstance(source, pa.RecordBatch):
         return TableSource(source.schema, lambda: iter([source]))
-    if isinstance(source, pa.dataset.Dataset):
-        return TableSource(source.schema, lambda: _scan(source))
+    if _module(source) == "pyarrow" and hasattr(source, "scanner"):
+        return TableSource(source.schema, lambda: readers.scan(source))
     if isinstance(source, pa.RecordBatchReader):
         return TableSource(source.schema, lambda: iter(source))
     if _module(source) == "pandas":
@@ -122,26 +119,11 @@ def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Option
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
         return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown)
-    filesystem = pa.fs.LocalFileSystem() if files.is_local else pa.fs.PyFileSystem(pa.fs.FSSpecHandler(files.filesystem))
-    partitions: Dict[str, Any] = {"partitioning": "hive", "partition_base_dir": files.base} if files.base else {}
     try:
-        dataset = pa.dataset.dataset(files.paths, format=_arrow_format(files, schema), filesystem=filesystem, **partitions)
+        found, batches = readers.open_files(files, schema)
     except (pa.ArrowException, OSError) as e:
         raise SourceError(f"source: cannot read {shown} as {files.format}: {e}") from e
-    return TableSource(dataset.schema, lambda: _scan(dataset), shown)
-
-
-def _arrow_format(files: paths.Files, schema: Optional[Schema]) -> Any:
-    if files.format == "csv":
-        types = {field.name: field.type for field in schema if not field.is_list} if schema is not None else None
-        return pa.dataset.CsvFileFormat(convert_options=pa.csv.ConvertOptions(column_types=types))
-    return {"jsonl": "json", "arrow": "ipc"}.get(files.format, files.format)
-
-
-def _scan(dataset: pa.dataset.Dataset) -> Iterator[pa.RecordBatch]:
-    """All rows of a dataset, with little read ahead: memory must not grow with the table."""
-    scanner = dataset.scanner(batch_size=_BATCH, batch_readahead=2, fragment_readahead=1)
-    return iter(scanner.to_reader())
+    return TableSource(found, batches, shown)
 
 
 def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,146 @@
+"""One file of a format -> its schema and its batches, read as they are drawn.
+
+Not through `pyarrow.dataset`: importing it imports pandas where that is installed, half a second on every job, and its
+scanner reads far ahead. It is used where nothing else does the work: directories whose names hold columns (`year=2024/`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+
+from akrunner.errors import SourceError
+from akrunner.io.paths import Files
+from akrunner.schema import Schema
+
+BATCH_ROWS = 65536
+_BLOCK = 4 << 20
+_PARTITION = re.compile(r"(^|/)[^/=]+=[^/]*/")
+
+#: (schema, batches) of one opened file
+Opened = Tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+
+def open_files(files: Files, wanted: Optional[Schema]) -> Tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
+    """(schema, what opens the batches of all files one after another).
+
+    Args:
+        files: of one format, not TFRecord; wanted: types of columns, where the format leaves them to be guessed.
+    Raises: pa.ArrowException, OSError: the first file cannot be read.
+    """
+    if files.base is not None and any(_PARTITION.search(path[len(files.base) :]) for path in files.paths):
+        return _partitioned(files)
+    schema, first = _open(files, files.paths[0], wanted, None)
+    return schema, lambda: _every(files, schema, first)
+
+
+def _every(files: Files, schema: pa.Schema, first: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from first
+    for path in files.paths[1:]:
+        other, batches = _open(files, path, None, schema)
+        if other.equals(schema):
+            yield from batches
+            continue
+        missing = [name for name in schema.names if name not in other.names]
+        if missing:
+            raise SourceError(f"source: {path} has no column {missing[0]!r}, which {files.paths[0]} has")
+        for batch in batches:
+            columns = [_cast(batch, field, path) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
+    try:
+        return batch.column(field.name).cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise SourceError(f"source: column {field.name!r} of {path} cannot become {field.type}, as in the first file: {e}") from None
+
+
+def _open(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
+    return {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet, "arrow": _arrow}[files.format](files, path, wanted, like)
+
+
+def _types(wanted: Optional[Schema], like: Optional[pa.Schema]) -> Optional[pa.Schema]:
+    """Column types that are known beforehand: asked for, or found in the first file."""
+    if wanted is not None:
+        return pa.schema([(field.name, field.type) for field in wanted if not field.is_list])
+    return like
+
+
+def _csv(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
+    types = _types(wanted, like)
+    reader = pa.csv.open_csv(
+        _stream(files, path),
+        read_options=pa.csv.ReadOptions(block_size=_BLOCK),
+        convert_options=pa.csv.ConvertOptions(column_types=types),
+    )
+    return reader.schema, iter(reader)
+
+
+def _jsonl(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
+    options = pa.json.ParseOptions(explicit_schema=_types(wanted, like))
+    stream = _stream(files, path)
+    if not hasattr(pa.json, "open_json"):
+        table = pa.json.read_json(stream, parse_options=options)
+        return table.schema, iter(table.to_batches(max_chunksize=BATCH_ROWS))
+    reader = pa.json.open_json(stream, read_options=pa.json.ReadOptions(block_size=_BLOCK), parse_options=options)
+    return reader.schema, iter(reader)
+
+
+def _parquet(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
+    import pyarrow.parquet
+
+    file = pa.parquet.ParquetFile(_seekable(files, path), buffer_size=1 << 20)
+    return file.schema_arrow.remove_metadata(), _closing(file.iter_batches(BATCH_ROWS), file)
+
+
+def _arrow(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
+    source = _seekable(files, path)
+    try:
+        reader = pa.ipc.open_file(source)
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        return reader.schema, batches
+    except pa.ArrowInvalid:
+        source.seek(0)
+        stream = pa.ipc.open_stream(source)
+        return stream.schema, iter(stream)
+
+
+def _closing(batches: Iterator[pa.RecordBatch], file: Any) -> Iterator[pa.RecordBatch]:
+    with file:
+        yield from batches
+
+
+def _stream(files: Files, path: str) -> Any:
+    """To be read from front to back, unpacked on the way."""
+    if files.is_local:
+        return pa.input_stream(path, compression="detect", buffer_size=1 << 20)
+    return pa.PythonFile(files.filesystem.open(path, "rb", compression="infer"), mode="r")
+
+
+def _seekable(files: Files, path: str) -> Any:
+    return pa.OSFile(path) if files.is_local else pa.PythonFile(files.filesystem.open(path, "rb"), mode="r")
+
+
+def _partitioned(files: Files) -> Tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
+    import pyarrow.dataset
+    import pyarrow.fs
+
+    local = files.is_local
+    filesystem = pa.fs.LocalFileSystem() if local else pa.fs.PyFileSystem(pa.fs.FSSpecHandler(files.filesystem))
+    form = {"jsonl": "json", "arrow": "ipc"}.get(files.format, files.format)
+    paths: List[str] = files.paths
+    dataset = pa.dataset.dataset(
+        paths, format=form, filesystem=filesystem, partitioning="hive", partition_base_dir=files.base
+    )
+    return dataset.schema, lambda: scan(dataset)
+
+
+def scan(dataset: Any) -> Iterator[pa.RecordBatch]:
+    """All rows of a `pyarrow.dataset.Dataset`, with little read ahead: memory must not grow with the table."""
+    scanner = dataset.scanner(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+    return iter(scanner.to_reader())

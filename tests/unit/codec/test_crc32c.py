@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import google_crc32c
+import numpy as np
+import pytest
+
+from akrunner.codec import crc32c
+
+
+@pytest.mark.parametrize(("rows", "longest"), [(3, 50), (200, 1), (200, 40), (200, 639), (50, 5000)])
+def test_ranges(rows: int, longest: int) -> None:
+    rng = np.random.default_rng(rows)
+    flat = rng.integers(0, 256, 60_000, dtype=np.uint8)
+    starts = np.sort(rng.integers(0, 50_000, rows))
+    ends = starts + rng.integers(0, longest + 1, rows)
+    want = [google_crc32c.value(flat[a:b].tobytes()) for a, b in zip(starts, ends, strict=True)]
+    assert crc32c.crc_of_ranges(flat, starts, ends).tolist() == want
+
+
+def test_layout() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 256, (64, 300), dtype=np.uint8)
+    vary = [0, 1, 7, 150, 299]
+    for position in range(300):
+        if position not in vary:
+            rows[:, position] = rows[0, position]
+    template = rows[0].copy()
+    template[vary] = 0
+    got = crc32c.crc_of_layout(template.tobytes(), [(p, rows[:, p]) for p in vary], 64)
+    assert got.tolist() == [google_crc32c.value(row.tobytes()) for row in rows]
+
+
+def test_no_rows() -> None:
+    none = np.empty(0, np.int64)
+    assert crc32c.crc_of_ranges(np.empty(0, np.uint8), none, none).tolist() == []

@@ -1,0 +1,103 @@
+"""The house as drawn in the design: who may import whom, what importing costs, what runs on Python 3.7."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Dict, Iterator, Set
+
+import pytest
+
+import akrunner
+
+ROOT = Path(akrunner.__file__).parent
+
+#: room -> the rooms of akrunner it may import; everything may import itself
+MAY: Dict[str, Set[str]] = {
+    "wire": set(),
+    "worker": {"wire"},
+    "errors": {"wire"},
+    "schema": {"wire", "errors"},
+    "spec": {"wire", "errors", "schema"},
+    "codec": {"wire", "errors", "schema", "spec"},
+    "io": {"wire", "errors", "schema", "spec"},
+    "cluster": {"wire", "errors", "schema", "spec"},
+    "launch": {"wire", "errors", "schema", "spec"},
+    "engines": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io"},
+    "api": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "engines"},
+    "cli": {"api", "engines", "errors", ""},
+    "": {"api", "errors", "schema"},
+    "__main__": {"cli"},
+}
+#: package -> the rooms that may import it
+ONLY_IN = {
+    "pyflink": {"engines/flink"},
+    "grpc": {"cluster/rendezvous", "engines/flink"},
+    "duckdb": {"io", "alink"},
+    "tensorflow": {"worker"},
+    "pyarrow": set(MAY) - {"wire", "worker", "errors", "spec", "", "__main__"},
+}
+STDLIB = set(sys.stdlib_module_names)
+
+
+def modules() -> Iterator[Path]:
+    return (path for path in sorted(ROOT.rglob("*.py")) if "__pycache__" not in path.parts)
+
+
+def room(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+            if node.module == "akrunner":
+                yield from (f"akrunner.{alias.name}" for alias in node.names if (ROOT / f"{alias.name}.py").exists())
+                yield from (f"akrunner.{alias.name}" for alias in node.names if (ROOT / alias.name).is_dir())
+
+
+@pytest.mark.parametrize("path", list(modules()), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down(path: Path) -> None:
+    own = room(path)
+    for name in imports(path):
+        package, _, rest = name.partition(".")
+        if package == "akrunner":
+            other = rest.split(".")[0]
+            assert other == own or other in MAY[own] or (not other and own in ("cli",)) or not other, f"{path} imports {name}"
+        for restricted, rooms in ONLY_IN.items():
+            if package == restricted:
+                where = str(path.relative_to(ROOT).with_suffix(""))
+                assert any(where == r or where.startswith(r + "/") for r in rooms), f"{path} imports {name}"
+        if own == "wire":
+            assert package in STDLIB | {"akrunner"}, f"{path} imports {name}"
+        if own == "worker":
+            assert package in STDLIB | {"akrunner", "numpy", "tensorflow"}, f"{path} imports {name}"
+
+
+def test_every_room_is_in_the_plan() -> None:
+    assert {room(path) for path in modules()} <= set(MAY)
+
+
+def test_public_names() -> None:
+    assert sorted(akrunner.__all__) == akrunner.__all__
+    for name in akrunner.__all__:
+        assert getattr(akrunner, name) is not None
+    assert set(akrunner.__all__) <= set(dir(akrunner))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = akrunner.nonsense
+
+
+def test_every_exception_is_in_the_tree_of_the_docstring() -> None:
+    from akrunner import errors
+
+    names = [n for n, v in vars(errors).items() if isinstance(v, type) and issubclass(v, Exception)]
+    assert names
+    for name in names:
+        assert name in (errors.__doc__ or ""), name
+        assert name in akrunner.__all__, name

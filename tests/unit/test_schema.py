@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import SchemaError
+from akrunner.schema import Schema
+
+
+def test_parse() -> None:
+    schema = Schema.parse("id bigint, `a name` string NOT NULL, v FLOAT_TENSOR, w array<double>, t timestamp(3), n varchar(20)")
+    assert schema.arrow == pa.schema(
+        [
+            ("id", pa.int64()),
+            pa.field("a name", pa.string(), nullable=False),
+            ("v", pa.list_(pa.float32())),
+            ("w", pa.list_(pa.float64())),
+            ("t", pa.timestamp("ms")),
+            ("n", pa.string()),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        ("id bigint, p dobule", "no type is called 'dobule'; did you mean 'double'?", "dobule"),
+        ("id bigint p double", "expected a comma between columns, found 'p'", "p double"),
+        ("id", "expected a type for column 'id', found the end", ""),
+        ("id bigint,", "expected a column name, found the end", ""),
+        ("id bigint, id string", "column 'id' is there twice", "id string"),
+        ("v array<double", "expected array<TYPE>, found the end", ""),
+        ("v array<array<int>>", "array of arrays", "array<array<int>>"),
+        ("a bigint not nul", "expected NULL after NOT", "nul"),
+        ("t timestamp(4)", "(0), (3), (6) or (9)", "4)"),
+        ("b bigint(3)", "bigint takes no size", "bigint(3)"),
+        (", a bigint", "expected a column name, found ','", ", a"),
+        ("a !", "expected a type for column 'a', found '!'", "!"),
+    ],
+)
+def test_errors_point_at_the_word(text: str, message: str, at: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Schema.parse(text)
+    first, line, caret = str(caught.value).split("\n")
+    assert message in first and "output_schema" in first
+    assert caret.index("^") - 4 == (text.index(at) if at else len(text)) and line.strip() == text.strip()
+
+
+def test_empty() -> None:
+    with pytest.raises(SchemaError, match="is empty"):
+        Schema.parse("  ")
+
+
+def test_twice_from_arrow() -> None:
+    with pytest.raises(SchemaError, match="two columns are called 'a'"):
+        Schema.from_arrow(pa.schema([("a", pa.int64()), ("a", pa.int64())]))
+
+
+def test_describe() -> None:
+    schema = Schema.from_arrow(
+        pa.schema(
+            [
+                ("a", pa.int8()),
+                ("t", pa.timestamp("ns")),
+                ("v", pa.list_(pa.float32(), 3)),
+                ("w", pa.list_(pa.string())),
+                ("m", pa.fixed_shape_tensor(pa.float32(), (2, 3))),
+            ]
+        )
+    )
+    told = {c["name"]: (c["kind"], c["shape"], c["type"], c["unit"]) for c in schema.describe()}
+    assert told == {
+        "a": ("int64", [], "int8", None),
+        "t": ("int64", [], "timestamp[ns]", "ns"),
+        "v": ("float", [3], "float", None),
+        "w": ("bytes", None, "string", None),
+        "m": ("float", [2, 3], "float", None),
+    }
