@@ -73,3 +73,11 @@ def _command(process: psutil.Process) -> str:
         return " ".join(process.cmdline())[:200]
     except psutil.Error:
         return "?"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say loudly which interpreters the suite was not run on."""
+    from tests.worker.conftest import NOT_RUN
+
+    for line in sorted(NOT_RUN):
+        terminalreporter.write_line(f"NOT RUN ON {line}", yellow=True, bold=True)

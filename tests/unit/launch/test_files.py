@@ -1,0 +1,187 @@
+"""The script and its files: what is refused before anything starts, and where the rest is laid."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Dict
+
+import pytest
+
+from akrunner.errors import ScriptError, UserFilesError
+from akrunner.launch.files import check_script, collect, lay_out, read_script, writes_output
+
+MAIN = "def main(task_config):\n    pass\n"
+
+
+def zipped(path: Path, members: Dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def tarred(path: Path, *infos: tarfile.TarInfo, **members: str) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in members.items():
+            info = tarfile.TarInfo(name.replace("__", "/"))
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+        for info in infos:
+            archive.addfile(info)
+    return path
+
+
+def laid_out(tmp_path: Path, script: str, *files: Path) -> "tuple[list[str], str]":
+    spec = collect(script, list(files))
+    work = tmp_path / "work"
+    work.mkdir()
+    lay_out(spec, str(work))
+    return sorted(str(p.relative_to(work)) for p in work.rglob("*") if p.is_file()), spec.path
+
+
+def test_files_directories_and_archives(tmp_path: Path) -> None:
+    script = tmp_path / "my-script"
+    script.write_text(MAIN)
+    (tmp_path / "model.py").write_text("")
+    (tmp_path / "pkg" / "sub").mkdir(parents=True)
+    (tmp_path / "pkg" / "__pycache__").mkdir()
+    (tmp_path / "pkg" / "__pycache__" / "x.pyc").write_text("")
+    (tmp_path / "pkg" / "sub" / "a.py").write_text("")
+    z = zipped(tmp_path / "utils.zip", {"utils/__init__.py": "", "utils/b.py": ""})
+    t = tarred(tmp_path / "more.tar.gz", c="x", d__e="y")
+    found, path = laid_out(tmp_path, str(script), tmp_path / "model.py", tmp_path / "pkg", z, t)
+    assert found == ["c", "d/e", "model.py", "my-script", "pkg/sub/a.py", "utils/__init__.py", "utils/b.py"]
+    assert path == "my-script"
+
+
+def test_script_inside_a_directory_or_an_archive(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "main.py").write_text(MAIN)
+    spec = collect(tmp_path / "pkg" / "main.py", [tmp_path / "pkg"])
+    assert spec.path == "pkg/main.py" and len(spec.files) == 1
+    assert collect("pkg/main.py", [tmp_path / "pkg"]).real == str(tmp_path / "pkg" / "main.py")
+    for archive in (zipped(tmp_path / "a.zip", {"in/main.py": MAIN}), tarred(tmp_path / "a.tgz", in__main="")):
+        if archive.suffix == ".zip":
+            inside = collect("in/main.py", [archive])
+            assert inside.path == "in/main.py" and inside.real == f"{archive}/in/main.py"
+            assert read_script(inside) == MAIN.encode()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def mian(c):\n    pass\n", r"defines no main\(task_config\); did you mean 'main'|defines no main"),
+        ("x = 1\ndef main(c)\n    pass\n", r"(?s)does not parse.*s.py\", line 2.*def main"),
+        ("def main():\n    pass\n", r"(?s)must take one argument.*line 1"),
+        ("def main(a, b):\n    pass\n", "must take one argument"),
+        ("async def main(c):\n    pass\n", "async"),
+        ("\0", "does not parse"),
+    ],
+)
+def test_scripts_refused(source: str, words: str) -> None:
+    with pytest.raises(ScriptError, match=words):
+        check_script(source.encode(), "/x/s.py")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        MAIN,
+        "main = print",
+        "from other import main",
+        "from other import start as main",
+        "from other import *",
+        "try:\n    from a import main\nexcept ImportError:\n    def main(c): pass",
+        "if 1:\n    def main(c): pass",
+        "def main(*args): pass",
+        "def main(c, more=None): pass",
+        "class main:\n    pass",
+        "a, main = 1, 2",
+    ],
+)
+def test_scripts_taken(source: str) -> None:
+    check_script(source.encode(), "/x/s.py")
+
+
+def test_writes_output() -> None:
+    assert writes_output(b"def main(c):\n    c.output_writer.write_batch({})") == 2
+    assert writes_output(b"def main(c):\n    f.write('x')") is None
+
+
+def test_missing(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(MAIN)
+    with pytest.raises(ScriptError, match=r"there is no file .*trian.py; did you mean 'train.py'"):
+        collect(tmp_path / "trian.py", [])
+    with pytest.raises(ScriptError, match="is a directory"):
+        collect(tmp_path, [])
+    with pytest.raises(UserFilesError, match="there is no"):
+        collect(tmp_path / "train.py", [tmp_path / "model.py"])
+    with pytest.raises(UserFilesError, match="must be a list"):
+        collect(tmp_path / "train.py", str(tmp_path / "train.py"))  # type: ignore[arg-type]
+
+
+def test_two_at_one_place(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.py").write_text(MAIN)
+    with pytest.raises(UserFilesError, match="would both lie at m.py"):
+        collect(tmp_path / "a" / "m.py", [tmp_path / "b" / "m.py"])
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def test_archives_that_escape(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text(MAIN)
+    bad = [
+        zipped(tmp_path / "1.zip", {"ok": "", "../evil": ""}),
+        zipped(tmp_path / "2.zip", {"/etc/evil": ""}),
+        zipped(tmp_path / "3.zip", {"a/../../evil": ""}),
+        zipped(tmp_path / "4.zip", {"..\\evil": ""}),
+        tarred(tmp_path / "5.tar.gz", **{"..__evil": "x"}),
+        tarred(tmp_path / "6.tar.gz", link("l", "/etc/passwd")),
+        tarred(tmp_path / "7.tar.gz", link("d/l", "../../etc")),
+        tarred(tmp_path / "8.tar.gz", link("l", "../../etc/passwd", tarfile.LNKTYPE)),
+        tarred(tmp_path / "9.tar.gz", link("fifo", "", tarfile.FIFOTYPE)),
+    ]
+    linked = tmp_path / "10.zip"
+    with zipfile.ZipFile(linked, "w") as archive:
+        info = zipfile.ZipInfo("l")
+        info.external_attr = 0o120777 << 16
+        archive.writestr(info, "../../etc/passwd")
+    for path in [*bad, linked]:
+        with pytest.raises(UserFilesError, match="outside the work dir|a device or a pipe"):
+            collect(script, [path])
+    inside = tarred(tmp_path / "ok.tar.gz", link("d/l", "../a"), a="x")
+    assert collect(script, [inside]).archives == (str(inside),)
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text(MAIN)
+    for name in ("x.zip", "x.tar.gz"):
+        (tmp_path / name).write_bytes(b"junk")
+        with pytest.raises(UserFilesError, match="not an archive that can be read"):
+            collect(script, [tmp_path / name])
+
+
+def test_executables_stay_executable(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text(MAIN)
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("tool")
+        info.external_attr = 0o100755 << 16
+        archive.writestr(info, "#!/bin/sh\n")
+    work = tmp_path / "w"
+    work.mkdir()
+    lay_out(collect(script, [path]), str(work))
+    assert os.access(work / "tool", os.X_OK)

@@ -1,0 +1,112 @@
+"""Scripts the TensorFlow tests run; each is one `main`, so that TensorFlow starts once for many checks."""
+
+#: batch, in whatever TensorFlow: every field, the dataset two ways, both ways to write
+EVERYTHING = '''
+import json, os
+
+assert os.environ["TF_CONFIG"], "before TensorFlow is imported"
+import numpy as np
+import tensorflow as tf
+from akrunner.worker import BatchTaskConfig
+
+def main(task_config):
+    assert isinstance(task_config, BatchTaskConfig)
+    fields = set(task_config.__dict__)
+    assert {"tf_context", "num_workers", "cluster", "task_type", "task_index", "work_dir", "user_params", "dataset_file",
+            "dataset_length", "output_writer"} <= fields
+    again = BatchTaskConfig(nonsense=1, **task_config.__dict__)
+    assert again.dataset_file == task_config.dataset_file and not hasattr(again, "nonsense")
+    told = json.loads(os.environ["TF_CONFIG"])
+    assert told["cluster"] == task_config.cluster == {"chief": told["cluster"]["chief"]}
+    assert told["task"] == {"type": "chief", "index": 0} == {"type": task_config.task_type, "index": task_config.task_index}
+    assert os.getcwd() == os.path.realpath(task_config.work_dir)
+    assert task_config.user_params == {"n": 3, "nested": {"a": [1, None]}}
+    assert task_config.dataset_length == 5 and task_config.steps_per_epoch(2) == 3
+    assert task_config.steps_per_epoch(2, drop_remainder=True) == 2
+    assert os.path.isdir(task_config.checkpoint_dir)
+
+    seen = []
+    for batch in task_config.batches(2, defaults={"i": -1, "s": "none"}):
+        seen.append({k: np.asarray(v).tolist() for k, v in batch.items() if k != "ragged"})
+    assert [len(b["i"]) for b in seen] == [2, 2, 1]
+    assert sum((b["i"] for b in seen), []) == [1, -1, -3, 4, 5]
+    assert sum((b["s"] for b in seen), []) == [b"a", b"none", "\\u00e9".encode(), b"", b"e"]
+    floats = sum((b["f"] for b in seen), [])
+    assert floats[0] == 0.5 and floats[1] != floats[1], "a missing float is NaN"
+    assert seen[0]["v"] == [[1.0, 2.0], [3.0, 4.0]]
+    assert seen[0]["m"] == [[[1, 2], [3, 4]]] * 2
+
+    records = task_config.tf_context.flink_stream_dataset()
+    spec = task_config.feature_spec
+    assert sorted(spec) == ["f", "i", "m", "ragged", "s", "v"] and type(spec["ragged"]).__name__ == "VarLenFeature"
+    spec["i"] = tf.io.FixedLenFeature([], tf.int64, default_value=0)
+    spec["s"] = tf.io.FixedLenFeature([], tf.string, default_value="")
+    dataset = records.batch(5).map(lambda r: tf.io.parse_example(r, spec))
+    iterator = tf.compat.v1.data.make_one_shot_iterator(dataset)
+    ragged = iterator.get_next()["ragged"]
+    if not tf.executing_eagerly():
+        with tf.compat.v1.Session() as session:
+            ragged = session.run(ragged)
+    values = np.asarray(ragged.values).tolist()
+    assert values == [1, 2, 3, 4, 5, 6, 7], values
+
+    epochs = task_config.dataset(2, shuffle=True, repeat=2, drop_remainder=True, label="f", defaults={"i": 0, "s": ""}, seed=1)
+    iterator = tf.compat.v1.data.make_one_shot_iterator(epochs)
+    features, label = iterator.get_next()
+    assert "f" not in features and sorted(features) == ["i", "m", "ragged", "s", "v"]
+
+    task_config.report({"loss": np.float32(0.5)}, step=10)
+    def example(i):
+        feature = {
+            "i": tf.train.Feature(int64_list=tf.train.Int64List(value=[i])),
+            "p": tf.train.Feature(float_list=tf.train.FloatList(value=[i / 2.0])),
+            "s": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"row%d" % i])),
+            "v": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0] * i)),
+        }
+        return tf.train.Example(features=tf.train.Features(feature=feature))
+    task_config.output_writer.write(example(0))
+    task_config.output_writer.write(example(1).SerializeToString())
+    task_config.output_writer.write_batch({
+        "i": np.array([2, 3], dtype=np.int32),
+        "p": np.ma.masked_array([1.0, 0.1], mask=[False, True]),
+        "s": np.array(["row2", None], dtype=object),
+        "v": [np.array([1.0]), None],
+    })
+    task_config.output_writer.write_batch({"i": [4], "p": [0.1], "s": np.array([b"row4"]), "v": np.ones((1, 3))})
+    if tf.executing_eagerly():
+        task_config.output_writer.write_batch({
+            "i": tf.constant([5]), "p": tf.constant([2.5]), "s": tf.constant(["row5"]), "v": tf.ones((1, 2))})
+    else:
+        task_config.output_writer.write_batch({"i": [5], "p": [2.5], "s": ["row5"], "v": [[1.0, 1.0]]})
+    print("tensorflow", tf.__version__)
+'''
+
+#: an AllReduce over all workers, on any TensorFlow 2: the sum of the workers' row counts reaches each of them
+ALL_REDUCE = '''
+import tensorflow as tf
+
+def main(task_config):
+    kind = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None) or tf.distribute.experimental.MultiWorkerMirroredStrategy
+    strategy = kind()
+    assert strategy.num_replicas_in_sync == task_config.num_workers == 2
+    with strategy.scope():
+        weight = tf.Variable(5.0)
+    local = strategy.experimental_distribute_datasets_from_function(
+        lambda context: task_config.dataset(task_config.dataset_length, label="y"))
+
+    @tf.function
+    def step(iterator):
+        def gradient(features_and_label):
+            features, y = features_and_label
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((weight * features["x"] - y) ** 2) / 2.0
+            tape_gradient = tape.gradient(loss, weight)
+            weight.assign_sub(0.05 * tf.distribute.get_replica_context().all_reduce("SUM", tape_gradient))
+            return tf.cast(tf.size(y), tf.float32)
+        counts = strategy.run(gradient, args=(next(iterator),))
+        return strategy.reduce("SUM", counts, axis=None)
+
+    for epoch in range(30):
+        total = step(iter(local))
+    task_config.output_writer.write_batch({"rows": [int(total.numpy())], "w": [float(weight.numpy())]})
+'''
