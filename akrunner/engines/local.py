@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -324,6 +324,10 @@ class _TimedOut(Exception):
         self.stacks = stacks
 
 
+class _WorkerGone(Exception):
+    """A worker process no longer takes what it is sent."""
+
+
 class _Feeder:
     """The thread that reads the table and sends every worker its rows.
 
@@ -354,17 +358,11 @@ class _Feeder:
 
     def _run(self) -> None:
         try:
-            for session in self.sessions.values():
-                while not session.wait_until_greeted(_TICK):
-                    if self._stopped.is_set():
-                        return
-            began = time.monotonic()
             self._feed()
-            self.seconds = time.monotonic() - began
             self._say_end()
             self.finished = True
-        except BrokenPipeError:
-            pass  # a worker ended; its own events say how
+        except _WorkerGone:
+            pass  # its own events say how it ended
         except BaseException as e:
             if not self._stopped.is_set():
                 self.error = e
@@ -372,17 +370,33 @@ class _Feeder:
     def _feed(self) -> None:
         job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
         parts = self.dealer.parts
+        began = None
         for chunk in rechunk(self.source.batches(), job.chunk_rows * parts, job.chunk_bytes * parts):
             for part, first, share in self.dealer.deal(chunk):
-                if self._stopped.is_set():
-                    raise JobCancelledError("stopped")
+                # the first rows are ready by the time the workers are
                 records = codec.encode_records(share, first, parts)
-                fed[part].send_rows(records.data, share.num_rows)
+                with self._when_greeted(fed[part]) as session:
+                    began = began or time.monotonic()
+                    session.send_rows(records.data, share.num_rows)
+        self.seconds = time.monotonic() - began if began else 0.0
+
+    @contextlib.contextmanager
+    def _when_greeted(self, session: TaskSession) -> Iterator[TaskSession]:
+        """Wait for a session to take rows; only in here a broken pipe is a worker's end, not the source's own trouble."""
+        while not session.wait_until_greeted(_TICK) and not self._stopped.is_set():
+            pass
+        if self._stopped.is_set():
+            raise JobCancelledError("stopped")
+        try:
+            yield session
+        except OSError as e:
+            raise _WorkerGone from e
 
     def _say_end(self) -> None:
         shares = self.dealer.shares
         for session in self.sessions.values():
-            session.end_of_rows(self.dealer.rows, shares)
+            with self._when_greeted(session):
+                session.end_of_rows(self.dealer.rows, shares)
 
 
 def _decode(schema: Any, frame: frames.Frame, first_row: int) -> pa.RecordBatch:

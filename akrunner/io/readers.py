@@ -57,7 +57,9 @@ def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
     try:
         return batch.column(field.name).cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise SourceError(f"source: column {field.name!r} of {path} cannot become {field.type}, as in the first file: {e}") from None
+        raise SourceError(
+            f"source: column {field.name!r} of {path} cannot become {field.type}, as in the first file: {e}"
+        ) from None
 
 
 def _open(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
@@ -92,7 +94,6 @@ def _jsonl(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.
 
 
 def _parquet(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
-    import pyarrow.parquet
 
     file = pa.parquet.ParquetFile(_seekable(files, path), buffer_size=1 << 20)
     return file.schema_arrow.remove_metadata(), _closing(file.iter_batches(BATCH_ROWS), file)
@@ -127,16 +128,12 @@ def _seekable(files: Files, path: str) -> Any:
 
 
 def _partitioned(files: Files) -> Tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
-    import pyarrow.dataset
-    import pyarrow.fs
 
     local = files.is_local
     filesystem = pa.fs.LocalFileSystem() if local else pa.fs.PyFileSystem(pa.fs.FSSpecHandler(files.filesystem))
     form = {"jsonl": "json", "arrow": "ipc"}.get(files.format, files.format)
     paths: List[str] = files.paths
-    dataset = pa.dataset.dataset(
-        paths, format=form, filesystem=filesystem, partitioning="hive", partition_base_dir=files.base
-    )
+    dataset = pa.dataset.dataset(paths, format=form, filesystem=filesystem, partitioning="hive", partition_base_dir=files.base)
     return dataset.schema, lambda: scan(dataset)
 
 

@@ -129,8 +129,6 @@ class _Writer(Protocol):
 
 def _writer(form: str, stream: IO[bytes], schema: Schema, write_examples: ExampleWriter) -> _Writer:
     if form == "parquet":
-        import pyarrow.parquet
-
         return _Arrow(pa.parquet.ParquetWriter(stream, schema.arrow))
     if form == "csv":
         return _Arrow(pa.csv.CSVWriter(stream, schema.arrow))

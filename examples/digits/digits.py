@@ -28,4 +28,6 @@ def main(task_config):
     for batch in task_config.batches(256):
         images = batch["image"].astype(np.float32).reshape(-1, 8, 8, 1) / 16.0
         p = model(images, training=False).numpy()
-        task_config.output_writer.write_batch({"id": batch["id"], "label": batch["label"], "predicted": p.argmax(axis=1), "p": p})
+        task_config.output_writer.write_batch(
+            {"id": batch["id"], "label": batch["label"], "predicted": p.argmax(axis=1), "p": p}
+        )

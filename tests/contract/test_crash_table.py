@@ -53,7 +53,9 @@ FLOOD = "[sys.stderr.write('x' * 1048575 + chr(10)) for _ in range(100)]; sys.st
 BINARY = "os.write(1, bytes(range(256)) * 64)"
 GRANDCHILD = "import subprocess; subprocess.Popen(['sleep', '1000'])"
 DAEMON = "import subprocess; subprocess.Popen(['sleep', '1000'], start_new_session=True)"
-FORKED = "import multiprocessing; multiprocessing.get_context('fork').Process(target=time.sleep, args=(1000,), daemon=True).start()"
+FORKED = (
+    "import multiprocessing; multiprocessing.get_context('fork').Process(target=time.sleep, args=(1000,), daemon=True).start()"
+)
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); raise RuntimeError('boom')"
 CLOSES = "os.closerange(3, 256)"
 
@@ -183,7 +185,7 @@ def cgroup_with(limit: int) -> Optional[Path]:
     """A memory cgroup of ours, None where the machine does not let us make one."""
     try:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
-            number, controllers, path = line.split(":", 2)
+            _, controllers, path = line.split(":", 2)
             if controllers == "memory":
                 group, name = Path("/sys/fs/cgroup/memory" + path) / f"akrunner-{os.getpid()}", "memory.limit_in_bytes"
                 break
@@ -273,14 +275,16 @@ def test_one_of_two_fails(run: Run, script, event: str, other: str) -> None:  # 
     assert "was stopped" in str(caught.value)
 
 
-def test_source_that_raises(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("kind", [OSError, BrokenPipeError, ValueError])
+def test_source_that_raises(run: Run, script, kind: Type[Exception]) -> None:  # type: ignore[no-untyped-def]
     def rows():  # type: ignore[no-untyped-def]
         for i in range(20_000):
             if i == 15_000:
-                raise OSError("the disk is gone")
+                raise kind("the disk is gone")
             yield {"a": i}
 
-    with pytest.raises(akrunner.SourceError, match="the disk is gone"):
+    expected = ValueError if kind is ValueError else akrunner.SourceError
+    with pytest.raises(expected, match="the disk is gone"):
         run(script("def main(task_config):\n    pass\n"), rows())
 
 
@@ -323,14 +327,26 @@ def test_host_killed(engine: str, leaves_nothing: Path, script, tmp_path: Path, 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_on_the_command_line(
-    leaves_nothing: Path, script, tmp_path: Path, number: int, code: int  # type: ignore[no-untyped-def]
+    leaves_nothing: Path,
+    script,
+    tmp_path: Path,
+    number: int,
+    code: int,  # type: ignore[no-untyped-def]
 ) -> None:
     import subprocess
 
     (tmp_path / "t.csv").write_text("a\n1\n2\n")
     out = tmp_path / "pids"
     out.mkdir()
-    command = [sys.executable, "-m", "akrunner", "run", script(LONG.replace("BUSY", "time.sleep(1000)")), "-i", str(tmp_path / "t.csv")]
+    command = [
+        sys.executable,
+        "-m",
+        "akrunner",
+        "run",
+        script(LONG.replace("BUSY", "time.sleep(1000)")),
+        "-i",
+        str(tmp_path / "t.csv"),
+    ]
     with subprocess.Popen(command, env={**os.environ, "OUT": str(out)}, stderr=subprocess.PIPE, text=True) as cli:
         pids = wait_for_pids(out, 1)
         cli.send_signal(number)

@@ -1,7 +1,7 @@
 """Scripts the TensorFlow tests run; each is one `main`, so that TensorFlow starts once for many checks."""
 
 #: batch, in whatever TensorFlow: every field, the dataset two ways, both ways to write
-EVERYTHING = '''
+EVERYTHING = """
 import json, os
 
 assert os.environ["TF_CONFIG"], "before TensorFlow is imported"
@@ -79,10 +79,10 @@ def main(task_config):
     else:
         task_config.output_writer.write_batch({"i": [5], "p": [2.5], "s": ["row5"], "v": [[1.0, 1.0]]})
     print("tensorflow", tf.__version__)
-'''
+"""
 
 #: an AllReduce over all workers, on any TensorFlow 2: the sum of the workers' row counts reaches each of them
-ALL_REDUCE = '''
+ALL_REDUCE = """
 import tensorflow as tf
 
 def main(task_config):
@@ -109,4 +109,4 @@ def main(task_config):
     for epoch in range(30):
         total = step(iter(local))
     task_config.output_writer.write_batch({"rows": [int(total.numpy())], "w": [float(weight.numpy())]})
-'''
+"""

@@ -50,7 +50,12 @@ def check_everything(script: Script, python_env: Optional[str]) -> akrunner.Resu
 def check_all_reduce(script: Script, python_env: Optional[str]) -> None:
     rows: Any = {"x": [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 2.0], "y": [2.0, 4.0, 6.0, 2.0, 4.0, 6.0, 4.0]}
     result = akrunner.run(
-        script(scripts.ALL_REDUCE), rows, num_workers=2, output_schema="rows bigint, w double", python_env=python_env, timeout=120
+        script(scripts.ALL_REDUCE),
+        rows,
+        num_workers=2,
+        output_schema="rows bigint, w double",
+        python_env=python_env,
+        timeout=120,
     )
     assert result.table is not None and result.stats.shares == (4, 3)
     assert result.table["rows"].to_pylist() == [7, 7], "each worker saw the sum over both"

@@ -163,9 +163,7 @@ def serialized(draw: Any, kinds: Dict[str, str]) -> Any:
 
 
 KINDS = {"i": "int64", "f": "float", "b": "bytes", "many_i": "int64", "many_f": "float", "many_b": "bytes"}
-WIDE = Schema.parse(
-    "i bigint, f float, b varbinary, many_i array<bigint>, many_f array<float>, many_b array<varbinary>"
-)
+WIDE = Schema.parse("i bigint, f float, b varbinary, many_i array<bigint>, many_f array<float>, many_b array<varbinary>")
 
 
 @given(data=st.data())
@@ -227,9 +225,7 @@ def test_what_protobuf_serialises_we_decode(example: Any, data: Any) -> None:
 @given(batch=batches())
 @SETTINGS
 def test_round_trip(batch: pa.RecordBatch) -> None:
-    variable = [
-        pa.field(f.name, pa.list_(f.type.value_type) if "list" in str(f.type) else f.type) for f in batch.schema
-    ]
+    variable = [pa.field(f.name, pa.list_(f.type.value_type) if "list" in str(f.type) else f.type) for f in batch.schema]
     schema = Schema.from_arrow(pa.schema(variable))
     rows = encode_examples(batch).to_pylist()
     got = decode_examples(schema, b"".join(rows), np.array([len(r) for r in rows], np.int64))
@@ -307,7 +303,9 @@ def test_string_views() -> None:
     if not hasattr(pa, "string_view"):
         return
     batch = pa.RecordBatch.from_arrays([pa.array(["a", None, "é"]).cast(pa.string_view())], ["s"])
-    got = decode_examples(Schema.parse("s string"), b"".join(rows := encode_examples(batch).to_pylist()), np.array([*map(len, rows)]))
+    got = decode_examples(
+        Schema.parse("s string"), b"".join(rows := encode_examples(batch).to_pylist()), np.array([*map(len, rows)])
+    )
     assert got.column("s").to_pylist() == ["a", None, "é"]
 
 

@@ -23,7 +23,7 @@ from akrunner.errors import SourceError
 from akrunner.io.sources import TableSource, open_source
 from akrunner.schema import Schema
 
-TABLE = pa.table({"a": [1, 2, 3], "s": ["x", "ÿ,\"\n", ""], "f": [0.5, 1.5, 2.5]})
+TABLE = pa.table({"a": [1, 2, 3], "s": ["x", 'ÿ,"\n', ""], "f": [0.5, 1.5, 2.5]})
 SCHEMA = Schema.parse("a bigint, s string, f double")
 
 
@@ -63,7 +63,6 @@ def write(name: str, path: Path, table: pa.Table = TABLE) -> Path:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_files(name: str, tmp_path: Path) -> None:
-    import pyarrow.feather
 
     path = write(name, tmp_path / name)
     options = {"input_schema": SCHEMA} if name == "t.tfrecord" else {}
@@ -73,7 +72,6 @@ def test_files(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_many_a_glob_and_a_directory(name: str, tmp_path: Path) -> None:
-    import pyarrow.feather
 
     ending = Path(name).suffix
     folder = tmp_path / "data"

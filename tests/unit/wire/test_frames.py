@@ -106,5 +106,10 @@ class Mute(Exception):
 
 def test_failure_records() -> None:
     record = failure.record(ValueError("no"), "in main()", "trace")
-    assert (record["type"], record["message"], record["traceback"], record["phase"]) == ("ValueError", "no", "trace", "in main()")
+    assert (record["type"], record["message"], record["traceback"], record["phase"]) == (
+        "ValueError",
+        "no",
+        "trace",
+        "in main()",
+    )
     assert "cannot be printed: ValueError" in failure.record(Mute(), "in main()", "trace")["message"]

@@ -1,0 +1,145 @@
+"""The command line as a person uses it: real processes, real files, what is printed and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import List
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import Script
+
+ECHO = """
+def main(task_config):
+    n = task_config.dataset_length
+    task_config.output_writer.write_batch({"id": list(range(n)), "p": [task_config.user_params.get("scale", 1) * 0.5] * n})
+"""
+FAILS = "def main(task_config):\n    raise ValueError('no column')\n"
+SCHEMA = ["--output-schema", "id bigint, p double"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{i},{i / 2}\n" for i in range(20)))
+    return str(path)
+
+
+def akrunner(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "akrunner", *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_rows_on_stdout_the_rest_on_stderr(leaves_nothing: Path, script: Script, table: str) -> None:
+    done = akrunner("run", script(ECHO), "-i", table, *SCHEMA, "--num-workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:4] == ["id", "p", "0", "0.5"] and len(done.stdout.splitlines()) == 11
+    assert "done in" in done.stderr and re.search("20 rows in, 20 rows out, (input|compute)-bound", done.stderr)
+    assert "10 more rows; --output FILE" in done.stderr
+
+
+def test_output_and_params(leaves_nothing: Path, script: Script, table: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('{"scale": 7, "other": "x"}')
+    out = tmp_path / "out.parquet"
+    arguments = ["run", script(ECHO), "-i", table, *SCHEMA, "-o", str(out), "--params-file", str(tmp_path / "p.json")]
+    done = akrunner(*arguments, "--param", "scale=4", "--select", "SELECT * FROM input WHERE a < 3", "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert pq.read_table(out).to_pydict() == {"id": [0, 1, 2], "p": [2.0] * 3}
+    again = akrunner(*arguments)
+    assert again.returncode == 2 and "--overwrite" in again.stderr
+    assert akrunner(*arguments, "--overwrite").returncode == 0
+
+
+def test_json(leaves_nothing: Path, script: Script, table: str) -> None:
+    done = akrunner("run", script(ECHO), "-i", table, *SCHEMA, "--json")
+    told = json.loads(done.stdout)
+    assert told["ok"] and told["rows_out"] == 20 and told["tasks"][0]["name"] == "chief:0" and done.stderr == ""
+    failed = akrunner("run", script(FAILS), "-i", table, "--json")
+    told = json.loads(failed.stdout)
+    assert failed.returncode == 1 and not told["ok"] and told["error"] == "ScriptFailedError"
+    assert "ValueError: no column" in told["failure"]["traceback"]
+
+
+def test_failure(leaves_nothing: Path, script: Script, table: str) -> None:
+    path = script(FAILS)
+    done = akrunner("run", path, "-i", table)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "[chief:0] raised ValueError in main(): no column" in done.stderr
+    assert f'File "{path}", line 2, in main' in done.stderr and "full log:" in done.stderr
+    assert "akrunner/api.py" not in done.stderr, "the script's traceback, not ours"
+
+
+def test_timeout(leaves_nothing: Path, script: Script, table: str) -> None:
+    done = akrunner("run", script("import time\ndef main(c):\n    time.sleep(100)\n"), "-i", table, "--timeout", "1")
+    assert done.returncode == 124 and "timeout=1" in done.stderr and "line 3 in main" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "nowhere.py", "-i", "TABLE"], "there is no file nowhere.py"),
+        (["run", "SCRIPT", "-i", "nowhere.csv"], "there is no file nowhere.csv"),
+        (["run", "SCRIPT"], "Missing option"),
+        (["run", "SCRIPT", "-i", "TABLE", "--output-schema", "id bigintt"], "did you mean 'bigint'"),
+        (["run", "SCRIPT", "-i", "TABLE", "--param", "x"], "--param x: write KEY=VALUE"),
+        (["run", "SCRIPT", "-i", "TABLE", "--params-file", "nowhere.json"], "--params-file: nowhere.json"),
+        (["run", "SCRIPT", "-i", "TABLE", "--num-workers", "0"], "num_workers=0"),
+        (["replay", "/tmp"], "not a work dir"),
+        (["rnu"], "rnu"),
+    ],
+)
+def test_usage(leaves_nothing: Path, script: Script, table: str, arguments: List[str], words: str) -> None:
+    path = script("def main(task_config):\n    pass\n")
+    done = akrunner(*[{"TABLE": table, "SCRIPT": path}.get(a, a) for a in arguments])
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_help_teaches() -> None:
+    assert "Run a TensorFlow script over a table" in akrunner("--help").stdout
+    run = akrunner("run", "--help").stdout
+    assert "akrunner run train.py --input iris.csv" in run and "124" in run and "--debug" in run
+    assert "akrunner replay" in akrunner("replay", "--help").stdout
+    assert akrunner("--version").stdout.startswith("akrunner 0.")
+
+
+def test_progress_on_a_terminal(leaves_nothing: Path, script: Script, table: str) -> None:
+    path = script("import time\ndef main(c):\n    c.report({'loss': 0.25})\n    time.sleep(1)\n")
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "akrunner", "run", path, "-i", table],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=side,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
+    )
+    os.close(side)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(main, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(main)
+    process.communicate()
+    assert process.returncode == 0
+    text = seen.decode()
+    assert "in 20 rows" in text and "[chief:0] running" in text and "loss=0.25" in text and "done in" in text
+
+
+def test_debug_echoes_logs_and_names_the_replay(leaves_nothing: Path, script: Script, table: str, tmp_path: Path) -> None:
+    kept = str(tmp_path / "kept")
+    done = akrunner("run", script("def main(c):\n    print('hello [x]')\n"), "-i", table, "--debug", "--work-dir", kept)
+    assert "[chief:0] hello [x]" in done.stderr and f"akrunner replay {kept}" in done.stderr
+    again = akrunner("replay", kept)
+    assert again.returncode == 0 and "hello [x]" in again.stdout
+    command = akrunner("replay", kept, "--print-command").stdout.split()
+    assert "hello" in subprocess.run(command, capture_output=True, text=True).stdout
