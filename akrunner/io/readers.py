@@ -10,8 +10,8 @@ import re
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
 from akrunner.io.paths import Files
@@ -75,27 +75,30 @@ def _types(wanted: Optional[Schema], like: Optional[pa.Schema]) -> Optional[pa.S
 
 def _csv(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
     types = _types(wanted, like)
-    reader = pa.csv.open_csv(
+    reader = pa_csv.open_csv(
         _stream(files, path),
-        read_options=pa.csv.ReadOptions(block_size=_BLOCK),
-        convert_options=pa.csv.ConvertOptions(column_types=types),
+        read_options=pa_csv.ReadOptions(block_size=_BLOCK),
+        convert_options=pa_csv.ConvertOptions(column_types=types),
     )
     return reader.schema, iter(reader)
 
 
 def _jsonl(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
-    options = pa.json.ParseOptions(explicit_schema=_types(wanted, like))
+    options = pa_json.ParseOptions(explicit_schema=_types(wanted, like))
     stream = _stream(files, path)
-    if not hasattr(pa.json, "open_json"):
-        table = pa.json.read_json(stream, parse_options=options)
+    if not hasattr(pa_json, "open_json"):
+        table = pa_json.read_json(stream, parse_options=options)
         return table.schema, iter(table.to_batches(max_chunksize=BATCH_ROWS))
-    reader = pa.json.open_json(stream, read_options=pa.json.ReadOptions(block_size=_BLOCK), parse_options=options)
+    reader = pa_json.open_json(stream, read_options=pa_json.ReadOptions(block_size=_BLOCK), parse_options=options)
     return reader.schema, iter(reader)
 
 
 def _parquet(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
 
-    file = pa.parquet.ParquetFile(_seekable(files, path), buffer_size=1 << 20)
+    import pyarrow.parquet as pq
+
+    # pre_buffer would hold the whole file in memory before the first batch
+    file = pq.ParquetFile(_seekable(files, path), buffer_size=1 << 20, pre_buffer=False)
     return file.schema_arrow.remove_metadata(), _closing(file.iter_batches(BATCH_ROWS), file)
 
 
@@ -129,11 +132,14 @@ def _seekable(files: Files, path: str) -> Any:
 
 def _partitioned(files: Files) -> Tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
 
+    import pyarrow.dataset as pa_dataset
+    import pyarrow.fs as pa_fs
+
     local = files.is_local
-    filesystem = pa.fs.LocalFileSystem() if local else pa.fs.PyFileSystem(pa.fs.FSSpecHandler(files.filesystem))
+    filesystem = pa_fs.LocalFileSystem() if local else pa_fs.PyFileSystem(pa_fs.FSSpecHandler(files.filesystem))
     form = {"jsonl": "json", "arrow": "ipc"}.get(files.format, files.format)
     paths: List[str] = files.paths
-    dataset = pa.dataset.dataset(paths, format=form, filesystem=filesystem, partitioning="hive", partition_base_dir=files.base)
+    dataset = pa_dataset.dataset(paths, format=form, filesystem=filesystem, partitioning="hive", partition_base_dir=files.base)
     return dataset.schema, lambda: scan(dataset)
 
 

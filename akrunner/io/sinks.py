@@ -10,7 +10,7 @@ from typing import IO, Any, Callable, Dict, List, Optional, Protocol
 
 import fsspec
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.csv as pa_csv
 
 from akrunner.errors import SinkError
 from akrunner.io import paths
@@ -129,9 +129,11 @@ class _Writer(Protocol):
 
 def _writer(form: str, stream: IO[bytes], schema: Schema, write_examples: ExampleWriter) -> _Writer:
     if form == "parquet":
-        return _Arrow(pa.parquet.ParquetWriter(stream, schema.arrow))
+        import pyarrow.parquet as pq
+
+        return _Arrow(pq.ParquetWriter(stream, schema.arrow))
     if form == "csv":
-        return _Arrow(pa.csv.CSVWriter(stream, schema.arrow))
+        return _Arrow(pa_csv.CSVWriter(stream, schema.arrow))
     if form == "arrow":
         return _Arrow(pa.ipc.new_file(stream, schema.arrow))
     if form == "jsonl":

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import List
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -143,3 +144,22 @@ def test_debug_echoes_logs_and_names_the_replay(leaves_nothing: Path, script: Sc
     assert again.returncode == 0 and "hello [x]" in again.stdout
     command = akrunner("replay", kept, "--print-command").stdout.split()
     assert "hello" in subprocess.run(command, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl", "t.arrow", "y=1/t.parquet"])
+def test_every_format_in_a_fresh_process(leaves_nothing: Path, script: Script, tmp_path: Path, name: str) -> None:
+    """What a reader imports for itself must not hang on what another test has imported."""
+    path = tmp_path / "in" / name
+    path.parent.mkdir(parents=True)
+    table = pa.table({"a": [1, 2, 3]})
+    if path.suffix == ".csv":
+        path.write_text("a\n1\n2\n3\n")
+    elif path.suffix == ".jsonl":
+        path.write_text('{"a": 1}\n{"a": 2}\n{"a": 3}\n')
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        pq.write_table(table, path)
+    done = akrunner("run", script(ECHO), "-i", str(tmp_path / "in"), *SCHEMA, "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["rows_out"] == 3, done.stdout + done.stderr

@@ -1,0 +1,1 @@
+"""What docs/benchmarks.md claims, measured: ratios, each against something measured in the same run."""

@@ -1,0 +1,285 @@
+"""`scripts/bench [NAME ...]`: run all measurements, or those whose names begin so; prints a table in Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import akrunner
+from akrunner.codec import decode_examples, encode_examples
+from akrunner.schema import Schema
+from bench import tables
+
+#: what was measured: (what, measured, against, ratio, goal, whether it was met)
+Row = Tuple[str, str, str, str, str, bool]
+_CHUNK = 8192
+
+
+def rate(call: Callable[[], Any], units: float, seconds: float = 1.0) -> float:
+    """Units a second, the median of several runs after a warm-up."""
+    call()
+    times: List[float] = []
+    while sum(times) < seconds or len(times) < 5:
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return units / statistics.median(times)
+
+
+def ratio_row(what: str, ours: float, theirs: float, goal: float, against: str) -> Row:
+    ratio = ours / theirs
+    return (what, f"{ours:,.0f} rows/s", f"{against}: {theirs:,.0f} rows/s", f"{ratio:.2f} x", f">= {goal:g} x", ratio >= goal)
+
+
+def _protos() -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow as tf
+
+    train = tf.train
+    return train, (train.FloatList, train.Int64List, train.BytesList, train.Features)
+
+
+def codec() -> List[Row]:
+    """Encode and decode against TensorFlow's protos, a row at a time in Python."""
+    train, lists = _protos()
+    rows: List[Row] = []
+    for what, make, goal in (("encode numbers", tables.numbers, 100), ("encode, 3 strings more", tables.with_strings, 30)):
+        batch, few = make(_CHUNK), make(1000)
+        theirs = rate(lambda few=few: tables.as_examples(few, train, lists), 1000)
+        ours = rate(lambda batch=batch: encode_examples(batch), _CHUNK)
+        rows.append(ratio_row(what, ours, theirs, goal, "tf.train.Example per row"))
+    image = tables.images(256)
+    speed = rate(lambda: encode_examples(image), 256 * 20_000) / 1e9
+    copied = rate(lambda: np.frombuffer(image.column(0).buffers()[2], np.uint8).copy(), 256 * 20_000) / 1e9
+    rows.append(
+        (
+            "encode 20 kB binary",
+            f"{speed:.2f} GB/s",
+            f"memcpy: {copied:.1f} GB/s",
+            f"{speed / copied:.2f} x",
+            ">= 1 GB/s",
+            speed >= 1,
+        )
+    )
+    batch = tables.numbers(_CHUNK)
+    blobs = tables.as_examples(batch, train, lists)
+    joined, lengths = b"".join(blobs), np.array([len(b) for b in blobs])
+    schema = Schema.from_arrow(batch.schema)
+    ours = rate(lambda: decode_examples(schema, joined, lengths), _CHUNK)
+    names = batch.schema.names
+
+    def parse() -> None:
+        for blob in blobs[:1000]:
+            feature = train.Example.FromString(blob).features.feature
+            for name in names:
+                value = feature[name]
+                _ = (value.float_list.value or value.int64_list.value)[0]
+
+    rows.append(ratio_row("decode numbers", ours, rate(parse, 1000), 10, "protobuf per row, values read"))
+    bare = rate(lambda: [train.Example.FromString(blob) for blob in blobs[:1000]], 1000)
+    rows.append(ratio_row("decode, values as columns", ours, bare, 1, "protobuf per row, nothing read"))
+    return rows
+
+
+_READ = """
+import os, sys, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+def main(task_config):
+    import tensorflow as tf
+    spec = task_config.feature_spec
+    def read():
+        began = time.perf_counter()
+        data = tf.data.TFRecordDataset(task_config.dataset_file).batch(1024).map(lambda b: tf.io.parse_example(b, spec)).prefetch(2)
+        n = 0
+        for batch in data:
+            n += 1
+        return task_config.dataset_length / (time.perf_counter() - began)
+    read()
+    task_config.report({"read": max(read() for _ in range(3))})
+"""
+
+
+def spool() -> List[Row]:
+    """From the host's table to the finished dataset file, against reading that file with TensorFlow afterwards."""
+    count = 1_500_000
+    table = pa.Table.from_batches([tables.numbers(100_000, seed) for seed in range(count // 100_000)])
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "read.py")
+        script.write_text(_READ)
+        best: List[Tuple[float, float]] = []
+        for _ in range(3):
+            stats = akrunner.run(script, table).stats
+            best.append((count / stats.feed_seconds, stats.reports[-1]["read"]))
+    ours, theirs = (statistics.median(values) for values in zip(*best, strict=True))
+    return [ratio_row("batch: table to dataset_file", ours, theirs, 1.2, "TFRecordDataset.batch(1024).map(parse_example)")]
+
+
+_TIMES = """
+import time
+import tensorflow as tf
+
+def main(task_config):
+    entered = time.time()
+    task_config.report({"entered": entered, "left": time.time()})
+"""
+
+
+def start() -> List[Row]:
+    """A tiny job: to main() and back."""
+    import_code = "import time; a = time.time(); import tensorflow; print(time.time() - a)"
+    akrunner.run  # noqa: B018  the package is imported once, as in a notebook
+    ours, back, bare = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "times.py")
+        script.write_text(_TIMES)
+        for _ in range(7):
+            began = time.time()
+            subprocess.run([sys.executable, "-c", import_code], check=True, capture_output=True)
+            bare.append(time.time() - began)
+            began = time.time()
+            result = akrunner.run(script, {"a": [1, 2, 3]})
+            ended = time.time()
+            ours.append(result.stats.reports[0]["entered"] - began)
+            back.append(ended - result.stats.reports[0]["left"])
+    over = statistics.median([a - b for a, b in zip(ours, bare, strict=True)])
+    after = statistics.median(back)
+    base = statistics.median(bare)
+    return [
+        (
+            "run() to main()",
+            f"{statistics.median(ours):.2f} s",
+            f'python -c "import tensorflow": {base:.2f} s',
+            f"{over:+.2f} s",
+            "<= +0.5 s",
+            over <= 0.5,
+        ),
+        ("main() returned to run() returned", f"{after:.2f} s", "", "", "<= 0.3 s", after <= 0.3),
+    ]
+
+
+_MEMORY = """
+import resource, sys, akrunner
+akrunner.run(sys.argv[1], sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def memory() -> List[Row]:
+    """Peak memory of the host, a large Parquet file against one ten times larger."""
+    peaks: Dict[int, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "nothing.py")
+        script.write_text("def main(task_config):\n    pass\n")
+        for count in (2_000_000, 20_000_000):
+            path = Path(folder, "t.parquet")
+            schema = tables.numbers(1).schema
+            with pq.ParquetWriter(path, schema) as writer:
+                for seed in range(count // 500_000):
+                    writer.write_batch(tables.numbers(500_000, seed))
+            done = subprocess.run(
+                [sys.executable, "-c", _MEMORY, str(script), str(path)], check=True, capture_output=True, text=True
+            )
+            peaks[count] = int(done.stdout.split()[-1])
+    small, large = peaks.values()
+    more = large - small
+    return [("host memory, 20 M rows", f"{large} MB", f"2 M rows: {small} MB", f"{more:+d} MB", "<= +100 MB", more <= 100)]
+
+
+_WRITE_BATCH = """
+import time
+import numpy as np
+
+def main(task_config):
+    columns = {"f%d" % i: np.random.rand(8192).astype(np.float32) for i in range(10)}
+    columns["label"] = np.arange(8192)
+    for _ in range(366):
+        task_config.output_writer.write_batch(columns)
+"""
+_WRITE = """
+import os, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+
+def main(task_config):
+    feature = {"f%d" % i: tf.train.Feature(float_list=tf.train.FloatList(value=[i / 3.0])) for i in range(10)}
+    def example(i):
+        feature["label"] = tf.train.Feature(int64_list=tf.train.Int64List(value=[i]))
+        return tf.train.Example(features=tf.train.Features(feature=feature))
+    class Nobody:
+        def write(self, example):
+            example.SerializeToString()
+    for name, writer in (("alone", Nobody()), ("out", task_config.output_writer)):
+        began = time.perf_counter()
+        for i in range(100_000):
+            writer.write(example(i))
+        task_config.report({name: 100_000 / (time.perf_counter() - began)})
+"""
+
+
+def output() -> List[Row]:
+    """Rows back into the table."""
+    schema = ", ".join(f"{name} float" for name in tables.NUMBERS) + ", label bigint"
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "write.py")
+        script.write_text(_WRITE_BATCH)
+        speeds = []
+        for _ in range(3):
+            stats = akrunner.run(script, {"a": [1]}, output_schema=schema).stats
+            speeds.append(stats.rows_out / (stats.seconds - stats.start_seconds))
+        script.write_text(_WRITE)
+        reports = akrunner.run(script, {"a": [1]}, output_schema=schema).stats
+    alone, out = reports.reports[0]["alone"], reports.reports[1]["out"]
+    blocked = reports.output_blocked_seconds / (100_000 / out)
+    speed = statistics.median(speeds)
+    return [
+        ("write_batch, to the table", f"{speed:,.0f} rows/s", "", "", ">= 1 M rows/s", speed >= 1e6),
+        (
+            "write(example)",
+            f"{out:,.0f} rows/s",
+            f"building it and throwing it away: {alone:,.0f} rows/s",
+            f"blocked {blocked:.0%}",
+            "blocked < 10%",
+            blocked < 0.1,
+        ),
+    ]
+
+
+MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
+    "codec": codec,
+    "spool": spool,
+    "start": start,
+    "memory": memory,
+    "output": output,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help="of " + ", ".join(MEASUREMENTS))
+    chosen = parser.parse_args().names
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, pyarrow {pa.__version__}\n")
+    print("| what | measured | against | ratio | goal | |\n| --- | --- | --- | --- | --- | --- |")
+    met = True
+    for name, measure in MEASUREMENTS.items():
+        if not chosen or any(name.startswith(one) for one in chosen):
+            for *cells, good in measure():
+                met &= bool(good)
+                print("| " + " | ".join([*map(str, cells), "met" if good else "NOT MET"]) + " |", flush=True)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
