@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
@@ -41,23 +40,23 @@ def leaves_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
     monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    began = time.time()
     yield directory
     monkeypatch.setattr(tempfile, "tempdir", None)
-    left = started_since(began)
+    left = still_running(str(directory))
     assert not left, f"still running: {left}"
     assert not os.listdir(directory), f"left in the temp directory: {os.listdir(directory)}"
 
 
-def started_since(began: float) -> List[Any]:
-    """Children of this process, and processes that carry a job's mark, younger than this."""
+def still_running(tmpdir: str) -> List[Any]:
+    """Children of this process, and processes of jobs that were given this temp directory, whoever their parent is now."""
     found = {p.pid: p for p in psutil.Process().children(recursive=True)}
     for process in psutil.process_iter():
         try:
-            if process.create_time() > began - 1 and "AKRUNNER_JOB" in process.environ() and process.pid != os.getpid():
-                found[process.pid] = process
+            environ = process.environ()
         except (psutil.Error, OSError):
             continue
+        if "AKRUNNER_JOB" in environ and environ.get("TMPDIR") == tmpdir:
+            found[process.pid] = process
     return [(p.pid, _command(p)) for p in found.values() if _alive(p)]
 
 

@@ -21,12 +21,12 @@ from typing import List, Optional, Sequence, Tuple, Union, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.codec import crc32c
-from akrunner.errors import DataError, SchemaError
-from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list, is_text
+from akrunner.codec.binary import binary, blobs_of, data_of, join, matrix_rows, offsets_of, regroup, spread
+from akrunner.errors import DataError
+from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
@@ -86,8 +86,8 @@ def encode_examples(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) ->
     rows = batch.num_rows
     parts = _row_parts(batch, first_row, step)
     if len(parts) == 1 and isinstance(parts[0], _Fixed):
-        return _as_binary(parts[0].matrix(rows))
-    return _join([_as_array(part, rows) for part in parts])
+        return matrix_rows(parts[0].matrix(rows))
+    return join([_as_array(part, rows) for part in parts])
 
 
 def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> U8:
@@ -127,11 +127,11 @@ def _frame_fixed(body: _Fixed, rows: int) -> U8:
 
 
 def _frame_joined(parts: Sequence[pa.LargeBinaryArray], rows: int) -> U8:
-    lengths = np.sum([np.diff(_offsets(part)) for part in parts], axis=0, dtype=np.int64)
-    head = _as_binary(_heads(lengths))
-    tail = _as_binary(np.zeros((rows, TAIL), np.uint8))
-    joined = _join([head, *parts, tail])
-    offsets = _offsets(joined)
+    lengths = np.sum([np.diff(offsets_of(part)) for part in parts], axis=0, dtype=np.int64)
+    head = matrix_rows(_heads(lengths))
+    tail = matrix_rows(np.zeros((rows, TAIL), np.uint8))
+    joined = join([head, *parts, tail])
+    offsets = offsets_of(joined)
     data = joined.buffers()[2]
     flat = np.frombuffer(data, np.uint8)
     if not flat.flags.writeable:
@@ -141,13 +141,6 @@ def _frame_joined(parts: Sequence[pa.LargeBinaryArray], rows: int) -> U8:
     tails: NDArray[np.uint32] = np.ndarray((len(flat) - TAIL + 1,), "<u4", buffer=flat, strides=(1,))
     tails[ends] = crc
     return flat
-
-
-def frame_records(examples: pa.Array) -> U8:
-    """Examples already serialized -> TFRecord bytes. Args: examples: [rows] binary or large_binary."""
-    if len(examples) == 0:
-        return np.empty(0, np.uint8)
-    return _frame_joined([_large(examples)], len(examples))
 
 
 def _heads(lengths: I64) -> U8:
@@ -178,7 +171,7 @@ def _row_parts(batch: pa.RecordBatch, first_row: int, step: int) -> List[_Part]:
     else:
         total = np.zeros(rows, np.int64)
         for part in parts:
-            total = total + (len(part.template) if isinstance(part, _Fixed) else np.diff(_offsets(part)))
+            total = total + (len(part.template) if isinstance(part, _Fixed) else np.diff(offsets_of(part)))
     head = _Fixed(bytearray())
     _put_tagged_length(head, 0x0A, total)
     if parts and isinstance(parts[0], _Fixed):
@@ -196,8 +189,8 @@ def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> Lis
         valid = column.is_valid()
         where = np.flatnonzero(valid.to_numpy(zero_copy_only=False))
         parts = _present_parts(name, kind, column.filter(valid), _RowNames(name, first_row, step, where))
-        dense = _join([_as_array(part, len(where)) for part in parts])
-        return [_spread(dense, where, len(column))]
+        dense = join([_as_array(part, len(where)) for part in parts])
+        return [spread(dense, where, len(column))]
     return _present_parts(name, kind, column, _RowNames(name, first_row, step, None))
 
 
@@ -221,7 +214,7 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
     key = name.encode()
     if not is_list(column.type):
         if kind == BYTES:
-            return _bytes_parts(key, _blobs(column))
+            return _bytes_parts(key, blobs_of(column))
         values = _numbers(kind, column, names, None)
         return [_fixed_numbers(key, kind, values.reshape(-1, 1))]
     rows = len(column)
@@ -233,15 +226,15 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
         raise names.error(position, "a list has a null in it, which a feature cannot hold; fill or drop it")
     lengths = np.diff(offsets)
     if kind == BYTES:
-        element = _elements(_blobs(flat))
-        payload = _regroup(element, offsets)
-        return [_header(key, kind, np.diff(_offsets(payload)), packed=False), payload]
+        element = _elements(blobs_of(flat))
+        payload = regroup(element, offsets)
+        return [_header(key, kind, np.diff(offsets_of(payload)), packed=False), payload]
     values = _numbers(kind, flat, names_flat[0], offsets)
     if rows and lengths[0] > 0 and (lengths == lengths[0]).all():
         return [_fixed_numbers(key, kind, values.reshape(rows, -1))]
     packed = _pack(kind, values)
     width = packed.shape[1]
-    payload = _binary(offsets * width, packed.reshape(-1))
+    payload = binary(offsets * width, packed.reshape(-1))
     return [_header(key, kind, lengths * width, packed=True), payload]
 
 
@@ -351,10 +344,10 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
 
 def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> List[_Part]:
     """bytes_list of exactly one value: the element's own tag and length belong to the header."""
-    sizes = np.diff(_offsets(blobs))
+    sizes = np.diff(offsets_of(blobs))
     if len(sizes) and (sizes == sizes[0]).all() and sizes[0] <= 64 and sizes[0] > 0:
         part = _header(key, BYTES, int(sizes[0]), packed=True)
-        flat = _data(blobs).reshape(len(sizes), -1)
+        flat = data_of(blobs).reshape(len(sizes), -1)
         part.values.append((len(part.template), flat))
         part.template += bytes(int(sizes[0]))
         return [part]
@@ -364,22 +357,8 @@ def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> List[_Part]:
 def _elements(blobs: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """Each value with its own tag and length in front, as a repeated bytes field has them."""
     part = _Fixed(bytearray())
-    _put_tagged_length(part, 0x0A, np.diff(_offsets(blobs)))
-    return _join([_as_array(part, len(blobs)), blobs])
-
-
-def _blobs(values: pa.Array) -> pa.LargeBinaryArray:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if is_text(values.type) and not pa.types.is_large_string(values.type):
-        values = values.cast(pa.large_string())
-    return _large(values)
-
-
-def _large(values: pa.Array) -> pa.LargeBinaryArray:
-    if pa.types.is_fixed_size_binary(values.type):
-        values = values.cast(pa.binary())
-    return values.cast(pa.large_binary())
+    _put_tagged_length(part, 0x0A, np.diff(offsets_of(blobs)))
+    return join([_as_array(part, len(blobs)), blobs])
 
 
 def _list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
@@ -391,52 +370,5 @@ def _list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
     return offsets - offsets[0], flat
 
 
-def _offsets(array: pa.LargeBinaryArray) -> I64:
-    raw = np.frombuffer(array.buffers()[1], np.int64) if array.buffers()[1] is not None else np.zeros(1, np.int64)
-    return raw[array.offset : array.offset + len(array) + 1]
-
-
-def _data(array: pa.LargeBinaryArray) -> U8:
-    offsets = _offsets(array)
-    buffer = array.buffers()[2]
-    if buffer is None:
-        return np.empty(0, np.uint8)
-    return np.frombuffer(buffer, np.uint8)[offsets[0] : offsets[-1]]
-
-
-def _binary(offsets: I64, flat: U8) -> pa.LargeBinaryArray:
-    contiguous = np.ascontiguousarray(flat)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(contiguous)]
-    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-
-
-def _as_binary(matrix: U8) -> pa.LargeBinaryArray:
-    rows, width = matrix.shape
-    return _binary(np.arange(rows + 1, dtype=np.int64) * width, matrix.reshape(-1))
-
-
 def _as_array(part: _Part, rows: int) -> pa.LargeBinaryArray:
-    return _as_binary(part.matrix(rows)) if isinstance(part, _Fixed) else part
-
-
-def _join(parts: Sequence[pa.LargeBinaryArray]) -> pa.LargeBinaryArray:
-    if len(parts) == 1:
-        return parts[0]
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
-
-
-def _regroup(elements: pa.LargeBinaryArray, offsets: I64) -> pa.LargeBinaryArray:
-    """Elements of a list column -> one binary a row: the same bytes, cut at row ends."""
-    return _binary(_offsets(elements)[offsets] - _offsets(elements)[0], _data(elements))
-
-
-def _spread(dense: pa.LargeBinaryArray, where: I64, rows: int) -> pa.LargeBinaryArray:
-    """The present rows' bytes at their places among `rows`, nothing elsewhere."""
-    lengths = np.zeros(rows, np.int64)
-    lengths[where] = np.diff(_offsets(dense))
-    offsets = np.zeros(rows + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return _binary(offsets, _data(dense))
-
-
-__all__ = ["SchemaError", "encode_examples", "encode_records", "frame_records"]
+    return matrix_rows(part.matrix(rows)) if isinstance(part, _Fixed) else part

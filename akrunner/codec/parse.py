@@ -18,15 +18,13 @@ from typing import Dict, List, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from akrunner.codec.protobuf import Feature, read_example, read_varint, tagged
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, FLOAT, INT64
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_KINDS = {1: BYTES, 2: FLOAT, 3: INT64}
-_CODES = {BYTES: 1, FLOAT: 2, INT64: 3}
 _MAX_TEMPLATE = 4096
 _MAX_TEMPLATES = 6
 _MAX_HEADS = 64
@@ -77,18 +75,6 @@ class Block:
     def octets(self) -> U8:
         """[n, length]"""
         return self.records[:, self.offset : self.offset + self.length]
-
-
-@dataclass
-class _Feature:
-    """One feature of one record, absolute positions; `exact` when its list is one packed field (or all tagged bytes)."""
-
-    name: bytes
-    kind: int
-    start: int
-    length: int
-    exact: bool
-    unpacked: bytes = b""
 
 
 @dataclass
@@ -178,7 +164,7 @@ class _Parser:
             left = left[keep[left]]
         return left
 
-    def match_record(self, row: int, length: int, features: List[_Feature], alike: I64) -> Tuple[I64, U8]:
+    def match_record(self, row: int, length: int, features: List[Feature], alike: I64) -> Tuple[I64, U8]:
         width = -(-length // 8) * 8
         mask = np.zeros(width, np.uint8)
         mask[:length] = 0xFF
@@ -190,7 +176,7 @@ class _Parser:
             elif feature.kind == 2:
                 mask[span] = 0
             elif feature.kind == 1:
-                for at, size in _tagged(self.buffer[feature.start : feature.start + feature.length].tobytes()):
+                for at, size in tagged(self.buffer[feature.start : feature.start + feature.length].tobytes()):
                     mask[feature.start - base + at : feature.start - base + at + size] = 0
         template = np.zeros(width, np.uint8)
         template[:length] = self.buffer[base : base + length]
@@ -313,7 +299,7 @@ class _Parser:
 
     # -- one at a time
 
-    def read(self, row: int) -> Optional[List[_Feature]]:
+    def read(self, row: int) -> Optional[List[Feature]]:
         """Features of one record, None when one of them is not in the exact form a guess needs."""
         features = self.features(row)
         names = {feature.name for feature in features}
@@ -330,10 +316,10 @@ class _Parser:
                 self.extra += feature.unpacked
             spans.start[row], spans.length[row], spans.kind[row] = start, length, feature.kind
 
-    def features(self, row: int) -> List[_Feature]:
+    def features(self, row: int) -> List[Feature]:
         start, end = int(self.starts[row]), int(self.ends[row])
         try:
-            return _read_example(self.buffer[start:end].tobytes(), start)
+            return read_example(self.buffer[start:end].tobytes(), start)
         except (IndexError, ValueError, UnicodeDecodeError) as e:
             raise DataError(f"record {row} is not a tf.train.Example: {e or 'it is cut short'}", row=row) from None
 
@@ -365,29 +351,29 @@ class _Head:
         lengths: List[List[int]] = []
         ends: List[int] = []
 
-        def tagged(*tags: int) -> int:
+        def lengthy(*tags: int) -> int:
             nonlocal at
             tag = data[at]
             if tag not in tags:
                 raise ValueError("unusual")
-            value, after = _read_varint(data, at + 1)
+            value, after = read_varint(data, at + 1)
             lengths.append(list(range(at + 1, after)))
             at = after
             ends.append(at)
             return value
 
-        tagged(0x0A)
+        lengthy(0x0A)
         if data[at] != 0x0A:
             return None
-        key_length, key_at = _read_varint(data, at + 1)
+        key_length, key_at = read_varint(data, at + 1)
         at = key_at + key_length
         name = data[key_at:at]
-        tagged(0x12)
+        lengthy(0x12)
         tag = data[at]
-        tagged(0x0A, 0x12, 0x1A)
+        lengthy(0x0A, 0x12, 0x1A)
         keep_from = at
-        inner = tagged(0x0A)
-        whole = _read_varint(data, 1)[0]
+        inner = lengthy(0x0A)
+        whole = read_varint(data, 1)[0]
         if ends[0] + whole != at + inner or len(data) < at:
             return None
         width = -(-at // 8) * 8
@@ -401,110 +387,3 @@ class _Head:
             name, {0x0A: 1, 0x12: 2, 0x1A: 3}[tag], template & mask, mask, lengths,
             [at - e for e in ends[:-1]], at, at - keep_from,
         )  # fmt: skip
-
-
-def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
-    value = shift = 0
-    while True:
-        octet = data[at]
-        at += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a varint is too long")
-
-
-def _fields(data: bytes, at: int, end: int) -> "List[Tuple[int, int, int, int]]":
-    """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes."""
-    found = []
-    while at < end:
-        tag, at = _read_varint(data, at)
-        wire = tag & 7
-        if tag < 8:
-            raise ValueError("field number 0")
-        if wire == 2:
-            size, at = _read_varint(data, at)
-            stop = at + size
-        elif wire == 0:
-            stop = _read_varint(data, at)[1]
-        elif wire in (1, 5):
-            stop = at + (8 if wire == 1 else 4)
-        else:
-            raise ValueError(f"wire type {wire} at byte {at}")
-        if stop > end:
-            raise ValueError("it is cut short")
-        found.append((tag >> 3, wire, at, stop))
-        at = stop
-    return found
-
-
-def _read_example(data: bytes, base: int) -> List[_Feature]:
-    found: Dict[bytes, _Feature] = {}
-    for number, wire, at, end in _fields(data, 0, len(data)):
-        if number != 1 or wire != 2:
-            continue
-        for entry, entry_wire, entry_at, entry_end in _fields(data, at, end):
-            if entry != 1 or entry_wire != 2:
-                continue
-            name = b""
-            ranges: List[Tuple[int, int]] = []
-            for part, part_wire, part_at, part_end in _fields(data, entry_at, entry_end):
-                if part_wire != 2:
-                    continue
-                if part == 1:
-                    name = data[part_at:part_end]
-                elif part == 2:
-                    ranges.append((part_at, part_end))
-            found.pop(name, None)
-            found[name] = _read_feature(name, data, ranges, base)
-    return list(found.values())
-
-
-def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base: int) -> _Feature:
-    """The feature in these stretches of an entry (one, but for the oddest writers). A oneof: the last list named wins;
-    several pieces of the same list add up."""
-    pieces: List[Tuple[int, int]] = []
-    kind = 4
-    for at, end in ranges:
-        for number, wire, start, stop in _fields(data, at, end):
-            if number in _KINDS and wire == 2:
-                if number != kind:
-                    pieces, kind = [], number
-                pieces.append((start, stop))
-    if kind == 4:
-        return _Feature(name, 4, base, 0, True)
-    if kind == 1:
-        start, stop = pieces[0]
-        if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, start, stop)):
-            return _Feature(name, 1, base + start, stop - start, True)
-        body = b"".join(
-            b"\x0a" + _varint(b - a) + data[a:b]
-            for start, stop in pieces
-            for n, w, a, b in _fields(data, start, stop)
-            if n == 1 and w == 2
-        )
-        return _Feature(name, 1, 0, len(body), False, body)
-    wires = (2, 5) if kind == 2 else (2, 0)
-    values = [(w, a, b) for start, stop in pieces for n, w, a, b in _fields(data, start, stop) if n == 1 and w in wires]
-    if len(values) == 1 and values[0][0] == 2:
-        return _Feature(name, kind, base + values[0][1], values[0][2] - values[0][1], True)
-    body = b"".join(data[a:b] for _, a, b in values)
-    if not body:
-        return _Feature(name, kind, base, 0, True)
-    return _Feature(name, kind, 0, len(body), False, body)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _tagged(body: bytes) -> List[Tuple[int, int]]:
-    """(start, length) of each string in the body of a bytes_list."""
-    return [(a, b - a) for _, _, a, b in _fields(body, 0, len(body))]

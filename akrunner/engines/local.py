@@ -12,10 +12,9 @@ from __future__ import annotations
 import contextlib
 import queue
 import sys
-import threading
 import time
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +24,9 @@ from akrunner.cluster.ports import PortHold
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import report
 from akrunner.engines.base import Observer, Outcome, Progress, RowSink, RowSource
+from akrunner.engines.feeder import Feeder
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import DataError, JobCancelledError, JobError
-from akrunner.io.partition import Dealer, rechunk
+from akrunner.errors import DataError, JobError
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import oom_kills, stop_all, sweep
@@ -68,7 +67,7 @@ class _LocalRun:
         self.reports: List[Dict[str, Any]] = []
         self.entered_at: Optional[float] = None
         self.started = False
-        self.feeder = _Feeder(job, source, self.sessions)
+        self.feeder = Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
 
     def run(self) -> Outcome:
@@ -322,81 +321,6 @@ class _TimedOut(Exception):
     def __init__(self, stacks: Mapping[TaskSpec, str]) -> None:
         super().__init__()
         self.stacks = stacks
-
-
-class _WorkerGone(Exception):
-    """A worker process no longer takes what it is sent."""
-
-
-class _Feeder:
-    """The thread that reads the table and sends every worker its rows.
-
-    Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row.
-    """
-
-    def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
-        self.job = job
-        self.source = source
-        self.sessions = sessions
-        self.dealer = Dealer(len(job.cluster.fed))
-        self.error: Optional[BaseException] = None
-        self.finished = False
-        self.seconds = 0.0
-        self._stopped = threading.Event()
-        self._thread: Optional[threading.Thread] = None
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="akrunner-feeder", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def join(self) -> None:
-        if self._thread is not None:
-            self._thread.join(2.0)
-
-    def _run(self) -> None:
-        try:
-            self._feed()
-            self._say_end()
-            self.finished = True
-        except _WorkerGone:
-            pass  # its own events say how it ended
-        except BaseException as e:
-            if not self._stopped.is_set():
-                self.error = e
-
-    def _feed(self) -> None:
-        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
-        parts = self.dealer.parts
-        began = None
-        for chunk in rechunk(self.source.batches(), job.chunk_rows * parts, job.chunk_bytes * parts):
-            for part, first, share in self.dealer.deal(chunk):
-                # the first rows are ready by the time the workers are
-                records = codec.encode_records(share, first, parts)
-                with self._when_greeted(fed[part]) as session:
-                    began = began or time.monotonic()
-                    session.send_rows(records.data, share.num_rows)
-        self.seconds = time.monotonic() - began if began else 0.0
-
-    @contextlib.contextmanager
-    def _when_greeted(self, session: TaskSession) -> Iterator[TaskSession]:
-        """Wait for a session to take rows; only in here a broken pipe is a worker's end, not the source's own trouble."""
-        while not session.wait_until_greeted(_TICK) and not self._stopped.is_set():
-            pass
-        if self._stopped.is_set():
-            raise JobCancelledError("stopped")
-        try:
-            yield session
-        except OSError as e:
-            raise _WorkerGone from e
-
-    def _say_end(self) -> None:
-        shares = self.dealer.shares
-        for session in self.sessions.values():
-            with self._when_greeted(session):
-                session.end_of_rows(self.dealer.rows, shares)
 
 
 def _decode(schema: Any, frame: frames.Frame, first_row: int) -> pa.RecordBatch:

@@ -15,9 +15,9 @@ import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
 from akrunner.io.paths import Files
+from akrunner.io.table import BATCH_ROWS
 from akrunner.schema import Schema
 
-BATCH_ROWS = 65536
 _BLOCK = 4 << 20
 _PARTITION = re.compile(r"(^|/)[^/=]+=[^/]*/")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass
 from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional
 
 import numpy as np
@@ -12,29 +11,14 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.io import paths, readers
+from akrunner.io.sql import duckdb_reader, selected
+from akrunner.io.table import BATCH_ROWS, TableSource
 from akrunner.schema import Schema, nearest
 
-_BATCH = readers.BATCH_ROWS
 _INFER_ROWS = 1000
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
-
-
-@dataclass(frozen=True)
-class TableSource:
-    """A table that can be read. Attributes: schema: of every batch; name: for errors."""
-
-    schema: pa.Schema
-    open: Callable[[], Iterator[pa.RecordBatch]]
-    name: str = "the table"
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in order. Raises: SourceError: they cannot be read."""
-        try:
-            yield from self.open()
-        except (pa.ArrowException, OSError) as e:
-            raise SourceError(f"source: cannot read {self.name}: {e}{_csv_hint(str(e))}") from e
 
 
 def open_source(
@@ -64,8 +48,6 @@ def open_source(
     if input_schema is not None:
         table = _cast(table, input_schema)
     if select is not None:
-        from akrunner.io.sql import selected
-
         table = selected(table, select)
     return table
 
@@ -78,7 +60,7 @@ def _open(source: Any, read_examples: ExampleReader, schema: Optional[Schema], f
     if form is not None:
         raise SourceError("input_format= is for files; the source is " + type(source).__name__)
     if isinstance(source, pa.Table):
-        return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=_BATCH)))
+        return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)))
     if isinstance(source, pa.RecordBatch):
         return TableSource(source.schema, lambda: iter([source]))
     if _module(source) == "pyarrow" and hasattr(source, "scanner"):
@@ -104,13 +86,6 @@ def _open(source: Any, read_examples: ExampleReader, schema: Optional[Schema], f
         f"source: {type(source).__name__} is not a table; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "
         "relation, a dict of arrays or an iterable of rows"
     )
-
-
-def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
-    """A DuckDB relation's rows as they are computed, under whichever name this DuckDB has for it."""
-    if hasattr(relation, "to_arrow_reader"):
-        return relation.to_arrow_reader(_BATCH)
-    return relation.fetch_record_batch(_BATCH)
 
 
 def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema]) -> TableSource:
@@ -227,9 +202,3 @@ def _module(value: Any) -> str:
 
 def _named(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
-def _csv_hint(message: str) -> str:
-    if "CSV conversion error" in message:
-        return "; the types were guessed from the file's beginning: give input_schema= (--input-schema)"
-    return ""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from typing import Iterator
+from typing import Any, Iterator
 
-import duckdb
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io.sources import TableSource, duckdb_reader
+from akrunner.io.table import BATCH_ROWS, TableSource
 
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 
@@ -23,6 +22,8 @@ def selected(table: TableSource, select: str) -> TableSource:
         select: a query, or only the expressions between SELECT and FROM.
     Raises: SourceError: DuckDB refuses it; its own words and caret are in the message.
     """
+    import duckdb
+
     query = select if _STATEMENT.match(select) else f"SELECT {select} FROM input"
     connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
     reader = pa.RecordBatchReader.from_batches(table.schema, table.batches())
@@ -44,3 +45,10 @@ def selected(table: TableSource, select: str) -> TableSource:
             connection.close()
 
     return TableSource(rows.schema, batches, table.name)
+
+
+def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
+    """A DuckDB relation's rows as they are computed, under whichever name this DuckDB has for it."""
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(BATCH_ROWS)
+    return relation.fetch_record_batch(BATCH_ROWS)

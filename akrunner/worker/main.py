@@ -2,12 +2,13 @@
 
 import atexit
 import faulthandler
-import json
 import os
 import sys
-import time
 
-from akrunner.wire import STACKS_SIGNAL, failure, frames
+from akrunner.wire import STACKS_SIGNAL, frames
+from akrunner.worker import replay
+from akrunner.worker.link import Link
+from akrunner.worker.task import Task
 
 
 def main(argv):
@@ -15,8 +16,6 @@ def main(argv):
     if argv[:1] == ["run"] and len(argv) == 3:
         return run(int(argv[1]), int(argv[2]))
     if argv[:1] == ["replay"] and len(argv) >= 2:
-        from akrunner.worker import replay
-
         return replay.main(argv[1:])
     sys.stderr.write("usage: python BUNDLE replay TASK_DIR [--cluster]\n")
     return 2
@@ -24,8 +23,6 @@ def main(argv):
 
 def run(read_fd, write_fd):
     """The task of one job, told by the host over the pipes. Never returns: the process ends when the last word is said."""
-    from akrunner.worker.link import Link
-
     for stream in (sys.stdout, sys.stderr):
         # so that the last lines before a crash are in the log
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -46,132 +43,3 @@ def run(read_fd, write_fd):
         except (OSError, ValueError):
             pass
     os._exit(0 if closed["ok"] else 1)
-
-
-class Task(object):
-    """One task of a job, from its context to its last word."""
-
-    def __init__(self, link, context):
-        self.link = link
-        self.context = context
-        self.phase = "while starting"
-        self.writer = None
-        self.shares = []
-        self.main_ns = 0
-
-    def run(self):
-        """Returns the body of the CLOSED frame."""
-        failed = None
-        try:
-            self.execute()
-        except SystemExit as e:
-            if e.code not in (None, 0) or self.phase != "in main()":
-                failed = e
-        except BaseException as e:  # whatever ended the script is told to the host
-            failed = e
-        if failed is None:
-            self.phase = "while sending the last rows"
-            try:
-                self.writer.close()
-            except BaseException as e:
-                failed = e
-        body = {
-            "ok": failed is None,
-            "rows": self.writer.rows if self.writer else 0,
-            "main_ns": self.main_ns,
-            "output_blocked_ns": self.link.writer.blocked_ns,
-        }
-        if failed is not None:
-            body["failure"] = self.failure(failed)
-        return body
-
-    def execute(self):
-        context, link = self.context, self.link
-        enter(context, context["tf_config"])
-        link.writer.write_json(frames.OPENED, {})
-        # the rows arrive while the script, and TensorFlow with it, is imported
-        link.serve(context["dataset_file"])
-        self.phase = "while importing the script"
-        module = load_script(context)
-        entry = getattr(module, "main", None)
-        if not callable(entry):
-            raise AttributeError("%s defines no main(task_config)" % context["script"]["real"])
-        self.phase = "while receiving rows"
-        started = time.monotonic_ns()
-        rows, end = link.wait_for_rows()
-        waited = time.monotonic_ns() - started
-        self.shares = end["shares"]
-        link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
-        link.wait_for_start()
-        config = self.config(rows)
-        self.phase = "in main()"
-        link.writer.write_json(frames.ENTERED, {})
-        started = time.monotonic_ns()
-        try:
-            entry(config)
-        finally:
-            self.main_ns = time.monotonic_ns() - started
-
-    def config(self, rows):
-        from akrunner.worker.output import OutputWriter
-
-        self.writer = OutputWriter(self.link.writer, self.context["output_schema"])
-        return build_config(self.context, rows, self.writer, self)
-
-    def report(self, metrics, step):
-        self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
-
-    def failure(self, error):
-        return failure.record(error, self.phase, format_failure(error, self.context))
-
-
-def enter(context, tf_config):
-    """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported."""
-    os.environ.update(context["env"])
-    os.environ["TF_CONFIG"] = json.dumps(tf_config)
-    os.chdir(context["work_dir"])
-    sys.path.insert(0, context["work_dir"])
-    sys.argv = [context["script"]["real"]]
-
-
-def load_script(context, real_name=None):
-    """Import the script of a context; `real_name` replaces the name its code carries."""
-    from akrunner.worker import script
-
-    return script.load(context["work_dir"], context["script"]["path"], real_name or context["script"]["real"])
-
-
-def format_failure(error, context):
-    """The script's own traceback, as text."""
-    from akrunner.worker import script
-
-    names = {os.path.join(context["work_dir"], *k.split("/")): v for k, v in context["file_names"].items()}
-    # this module is <bundle>/akrunner/worker/main.py
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    return script.format_failure(error, names, ours)
-
-
-def build_config(context, rows, writer, job):
-    """The task config of the context's mode.
-
-    Args:
-        rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`.
-    """
-    from akrunner.worker.config import BatchTaskConfig
-    from akrunner.worker.context import TFContext
-
-    return BatchTaskConfig(
-        tf_context=TFContext(context, writer),
-        num_workers=context["num_workers"],
-        cluster=context["tf_config"]["cluster"],
-        task_type=context["tf_config"]["task"]["type"],
-        task_index=context["tf_config"]["task"]["index"],
-        work_dir=context["work_dir"],
-        user_params=context["user_params"],
-        schema=context["schema"],
-        checkpoint_dir=context["checkpoint_dir"],
-        dataset_file=context["dataset_file"],
-        dataset_length=rows,
-        output_writer=writer,
-        _job=job,
-    )

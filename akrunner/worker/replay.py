@@ -8,7 +8,7 @@ import os
 import struct
 import sys
 
-from akrunner.worker import main as runner
+from akrunner.worker import task
 from akrunner.worker.output import OutputWriter
 
 
@@ -40,18 +40,18 @@ def main(argv):
         context = json.load(f)
     tf_config = context["tf_config"]
     if context["num_workers"] > 1 and "--cluster" not in argv:
-        task = "%s:%d" % (tf_config["task"]["type"], tf_config["task"]["index"])
-        print("[replay] %s alone: TF_CONFIG names no other task, so that nothing waits for one" % task)
+        name = "%s:%d" % (tf_config["task"]["type"], tf_config["task"]["index"])
+        print("[replay] %s alone: TF_CONFIG names no other task, so that nothing waits for one" % name)
         tf_config = {"cluster": {"chief": ["127.0.0.1:0"]}, "task": {"type": "chief", "index": 0}}
-    runner.enter(context, tf_config)
+    task.enter(context, tf_config)
     sink = _Sink()
     writer = OutputWriter(sink, context["output_schema"])
     rows, shares = _rows(directory, context)
     job = _Job(shares)
     # the copy, not the file it was made from: what stands there now may be another version
     path = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
-    module = runner.load_script(context, path)
-    config = runner.build_config(context, rows, writer, job)
+    module = task.load_script(context, path)
+    config = task.build_config(context, rows, writer, job)
     config.cluster = tf_config["cluster"]
     module.main(config)
     writer.close()

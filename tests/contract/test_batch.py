@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import akrunner
@@ -192,7 +193,7 @@ def test_threads_may_write(run: Run, script: Script) -> None:
     result = run(script(body), output_schema="t int, i int")
     assert result.table.num_rows == 8000
     for n in range(4):
-        assert result.table.filter(pa.compute.equal(result.table["t"], n))["i"].to_pylist() == list(range(2000))
+        assert result.table.filter(pc.equal(result.table["t"], n))["i"].to_pylist() == list(range(2000))
 
 
 def test_writes_more_than_the_pipes_hold(run: Run, script: Script) -> None:
@@ -217,7 +218,7 @@ def test_output_file(run: Run, script: Script, tmp_path: Path, ending: str) -> N
 
 def test_files_in_files_out(run: Run, script: Script, tmp_path: Path) -> None:
     for i in range(3):
-        pa.parquet.write_table(pa.table({"a": [i, i + 10], "b": ["x", "y"]}), tmp_path / f"in-{i}.parquet")
+        pq.write_table(pa.table({"a": [i, i + 10], "b": ["x", "y"]}), tmp_path / f"in-{i}.parquet")
     result = run(
         script(ECHO),
         str(tmp_path / "in-*.parquet"),

@@ -15,7 +15,8 @@ from akrunner.errors import PythonEnvError
 from akrunner.launch.interpreters import Interpreter, probe
 
 ROOT = Path(__file__).parents[2]
-MATRIX = ["tf1.15", "tf2.3", "newest"]
+#: name -> (Python, TensorFlow) as scripts/matrix prepares it
+MATRIX = {"tf1.15": ("3.7", "1.15."), "tf2.3": ("3.8", "2.3."), "newest": ("", "2.")}
 NOT_RUN: "set[str]" = set()
 
 
@@ -33,13 +34,17 @@ def bare(version: str) -> Optional[str]:
 
 
 def prepared(name: str) -> Optional[Interpreter]:
-    """The matrix's environment of this name, None when it was not prepared."""
-    path = ROOT / ".envs" / name / "bin" / "python"
-    try:
-        found = probe(str(path)) if path.exists() else None
-    except PythonEnvError:
-        return None
-    return found if found is not None and found.tensorflow else None
+    """The interpreter of this name with its TensorFlow: of the matrix, or one that happens to have it; None: neither."""
+    python, version = MATRIX[name]
+    found = [str(ROOT / ".envs" / name / "bin" / "python"), bare(python) if python else None]
+    for path in found:
+        try:
+            interpreter = probe(path) if path and os.path.exists(path) else None
+        except PythonEnvError:
+            continue
+        if interpreter is not None and interpreter.tensorflow and interpreter.tensorflow.startswith(version):
+            return interpreter
+    return None
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.parquet
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as pa_dataset
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
 from akrunner.codec import read_examples, write_examples
@@ -43,11 +44,11 @@ def write_tfrecord(table: pa.Table, path: Path) -> None:
 
 
 WRITERS: Dict[str, Callable[[pa.Table, Path], Any]] = {
-    "t.csv": lambda t, p: pa.csv.write_csv(t, p),
-    "t.parquet": lambda t, p: pa.parquet.write_table(t, p),
+    "t.csv": lambda t, p: pa_csv.write_csv(t, p),
+    "t.parquet": lambda t, p: pq.write_table(t, p),
     "t.jsonl": lambda t, p: p.write_text("".join(json.dumps(row) + "\n" for row in t.to_pylist())),
     "t.arrow": lambda t, p: pa.ipc.new_file(p, t.schema).__enter__().write_table(t),
-    "t.feather": lambda t, p: pa.feather.write_feather(t, str(p)),
+    "t.feather": lambda t, p: feather.write_feather(t, str(p)),
     "t.tfrecord": write_tfrecord,
 }
 
@@ -117,7 +118,7 @@ MEMORY: Dict[str, Callable[[], Any]] = {
     "Table": lambda: TABLE,
     "RecordBatch": lambda: TABLE.to_batches()[0],
     "RecordBatchReader": lambda: TABLE.to_reader(1),
-    "Dataset": lambda: pa.dataset.dataset(TABLE),
+    "Dataset": lambda: pa_dataset.dataset(TABLE),
     "pandas": lambda: pd.DataFrame(TABLE.to_pydict(), index=[7, 8, 9]),
     "polars": lambda: pl.DataFrame(TABLE.to_pydict()),
     "polars lazy": lambda: pl.LazyFrame(TABLE.to_pydict()),
@@ -227,9 +228,9 @@ def test_errors_of_files(tmp_path: Path) -> None:
 
 
 def test_files_whose_columns_differ(tmp_path: Path) -> None:
-    pa.parquet.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / "1.parquet")
-    pa.parquet.write_table(pa.table({"b": ["y"], "a": pa.array([2], pa.int32())}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"b": ["y"], "a": pa.array([2], pa.int32())}), tmp_path / "2.parquet")
     assert rows(tmp_path) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
-    pa.parquet.write_table(pa.table({"b": ["y"]}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"b": ["y"]}), tmp_path / "2.parquet")
     with pytest.raises(SourceError, match="2.parquet has no column 'a'"):
         rows(tmp_path)

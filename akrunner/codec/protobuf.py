@@ -1,0 +1,132 @@
+"""One serialized `tf.train.Example` read byte by byte: right for every legal encoding, and slow.
+
+For what the guesses of `akrunner.codec.parse` do not fit, and for the one record a guess is made from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Tuple
+
+from akrunner.schema import BYTES, FLOAT, INT64
+
+_KINDS = {1: BYTES, 2: FLOAT, 3: INT64}
+
+
+@dataclass
+class Feature:
+    """One feature of one record, absolute positions; `exact` when its list is one packed field (or all tagged bytes)."""
+
+    name: bytes
+    kind: int
+    start: int
+    length: int
+    exact: bool
+    unpacked: bytes = b""
+
+
+def read_varint(data: bytes, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        octet = data[at]
+        at += 1
+        value |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint is too long")
+
+
+def _fields(data: bytes, at: int, end: int) -> "List[Tuple[int, int, int, int]]":
+    """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes."""
+    found = []
+    while at < end:
+        tag, at = read_varint(data, at)
+        wire = tag & 7
+        if tag < 8:
+            raise ValueError("field number 0")
+        if wire == 2:
+            size, at = read_varint(data, at)
+            stop = at + size
+        elif wire == 0:
+            stop = read_varint(data, at)[1]
+        elif wire in (1, 5):
+            stop = at + (8 if wire == 1 else 4)
+        else:
+            raise ValueError(f"wire type {wire} at byte {at}")
+        if stop > end:
+            raise ValueError("it is cut short")
+        found.append((tag >> 3, wire, at, stop))
+        at = stop
+    return found
+
+
+def read_example(data: bytes, base: int) -> List[Feature]:
+    found: Dict[bytes, Feature] = {}
+    for number, wire, at, end in _fields(data, 0, len(data)):
+        if number != 1 or wire != 2:
+            continue
+        for entry, entry_wire, entry_at, entry_end in _fields(data, at, end):
+            if entry != 1 or entry_wire != 2:
+                continue
+            name = b""
+            ranges: List[Tuple[int, int]] = []
+            for part, part_wire, part_at, part_end in _fields(data, entry_at, entry_end):
+                if part_wire != 2:
+                    continue
+                if part == 1:
+                    name = data[part_at:part_end]
+                elif part == 2:
+                    ranges.append((part_at, part_end))
+            found.pop(name, None)
+            found[name] = _read_feature(name, data, ranges, base)
+    return list(found.values())
+
+
+def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base: int) -> Feature:
+    """The feature in these stretches of an entry (one, but for the oddest writers). A oneof: the last list named wins;
+    several pieces of the same list add up."""
+    pieces: List[Tuple[int, int]] = []
+    kind = 4
+    for at, end in ranges:
+        for number, wire, start, stop in _fields(data, at, end):
+            if number in _KINDS and wire == 2:
+                if number != kind:
+                    pieces, kind = [], number
+                pieces.append((start, stop))
+    if kind == 4:
+        return Feature(name, 4, base, 0, True)
+    if kind == 1:
+        start, stop = pieces[0]
+        if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, start, stop)):
+            return Feature(name, 1, base + start, stop - start, True)
+        body = b"".join(
+            b"\x0a" + _varint(b - a) + data[a:b]
+            for start, stop in pieces
+            for n, w, a, b in _fields(data, start, stop)
+            if n == 1 and w == 2
+        )
+        return Feature(name, 1, 0, len(body), False, body)
+    wires = (2, 5) if kind == 2 else (2, 0)
+    values = [(w, a, b) for start, stop in pieces for n, w, a, b in _fields(data, start, stop) if n == 1 and w in wires]
+    if len(values) == 1 and values[0][0] == 2:
+        return Feature(name, kind, base + values[0][1], values[0][2] - values[0][1], True)
+    body = b"".join(data[a:b] for _, a, b in values)
+    if not body:
+        return Feature(name, kind, base, 0, True)
+    return Feature(name, kind, 0, len(body), False, body)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def tagged(body: bytes) -> List[Tuple[int, int]]:
+    """(start, length) of each string in the body of a bytes_list."""
+    return [(a, b - a) for _, _, a, b in _fields(body, 0, len(body))]

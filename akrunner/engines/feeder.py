@@ -1,0 +1,97 @@
+"""The thread that reads the table and sends every worker its rows.
+
+::
+
+    source -> chunks -> deal -> encode -> pipe of each worker
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Iterator, Mapping, Optional
+
+from akrunner import codec
+from akrunner.engines.base import RowSource
+from akrunner.errors import JobCancelledError
+from akrunner.io.partition import Dealer, rechunk
+from akrunner.launch.session import TaskSession
+from akrunner.spec import JobSpec, TaskSpec
+
+_TICK = 0.1
+
+
+class _WorkerGone(Exception):
+    """A worker process no longer takes what it is sent."""
+
+
+class Feeder:
+    """The thread that reads the table and sends every worker its rows.
+
+    Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row.
+    """
+
+    def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
+        self.job = job
+        self.source = source
+        self.sessions = sessions
+        self.dealer = Dealer(len(job.cluster.fed))
+        self.error: Optional[BaseException] = None
+        self.finished = False
+        self.seconds = 0.0
+        self._stopped = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="akrunner-feeder", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join(2.0)
+
+    def _run(self) -> None:
+        try:
+            self._feed()
+            self._say_end()
+            self.finished = True
+        except _WorkerGone:
+            pass  # its own events say how it ended
+        except BaseException as e:
+            if not self._stopped.is_set():
+                self.error = e
+
+    def _feed(self) -> None:
+        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
+        parts = self.dealer.parts
+        began = None
+        for chunk in rechunk(self.source.batches(), job.chunk_rows * parts, job.chunk_bytes * parts):
+            for part, first, share in self.dealer.deal(chunk):
+                # the first rows are ready by the time the workers are
+                records = codec.encode_records(share, first, parts)
+                with self._when_greeted(fed[part]) as session:
+                    began = began or time.monotonic()
+                    session.send_rows(records.data, share.num_rows)
+        self.seconds = time.monotonic() - began if began else 0.0
+
+    @contextlib.contextmanager
+    def _when_greeted(self, session: TaskSession) -> Iterator[TaskSession]:
+        """Wait for a session to take rows; only in here a broken pipe is a worker's end, not the source's own trouble."""
+        while not session.wait_until_greeted(_TICK) and not self._stopped.is_set():
+            pass
+        if self._stopped.is_set():
+            raise JobCancelledError("stopped")
+        try:
+            yield session
+        except OSError as e:
+            raise _WorkerGone from e
+
+    def _say_end(self) -> None:
+        shares = self.dealer.shares
+        for session in self.sessions.values():
+            with self._when_greeted(session):
+                session.end_of_rows(self.dealer.rows, shares)

@@ -1,0 +1,35 @@
+"""A table that can be read: what every source becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Iterator
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+
+#: rows of the batches readers give
+BATCH_ROWS = 65536
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table that can be read. Attributes: schema: of every batch; name: for errors."""
+
+    schema: pa.Schema
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    name: str = "the table"
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, in order. Raises: SourceError: they cannot be read."""
+        try:
+            yield from self.open()
+        except (pa.ArrowException, OSError) as e:
+            raise SourceError(f"source: cannot read {self.name}: {e}{_csv_hint(str(e))}") from e
+
+
+def _csv_hint(message: str) -> str:
+    if "CSV conversion error" in message:
+        return "; the types were guessed from the file's beginning: give input_schema= (--input-schema)"
+    return ""
