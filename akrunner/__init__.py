@@ -8,7 +8,7 @@
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from akrunner.api import Result, run
+    from akrunner.api import Result, run, train
     from akrunner.errors import (
         AkrunnerError,
         ConfigError,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         JobCancelledError,
         JobError,
         JobTimeoutError,
+        ModelError,
         OutputError,
         ProtocolError,
         PythonEnvError,
@@ -30,14 +31,21 @@ if TYPE_CHECKING:
         TaskFailure,
         UserFilesError,
     )
+    from akrunner.model import Model
     from akrunner.schema import Schema
 
 __version__ = "0.1.0"
 
-_HOMES = {"run": "akrunner.api", "Result": "akrunner.api", "Schema": "akrunner.schema"}
+_HOMES = {
+    "run": "akrunner.api",
+    "train": "akrunner.api",
+    "Result": "akrunner.api",
+    "Model": "akrunner.model",
+    "Schema": "akrunner.schema",
+}
 _ERRORS = (
     "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobTimeoutError",
-    "OutputError", "ProtocolError", "PythonEnvError", "SchemaError", "ScriptError", "ScriptFailedError", "SinkError",
+    "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "SchemaError", "ScriptError", "ScriptFailedError", "SinkError",
     "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError",
 )  # fmt: skip
 _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
@@ -50,6 +58,8 @@ __all__ = [
     "JobCancelledError",
     "JobError",
     "JobTimeoutError",
+    "Model",
+    "ModelError",
     "OutputError",
     "ProtocolError",
     "PythonEnvError",
@@ -65,6 +75,7 @@ __all__ = [
     "TaskFailure",
     "UserFilesError",
     "run",
+    "train",
 ]
 
 

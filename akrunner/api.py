@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Tuple, Union
 
@@ -13,7 +16,9 @@ from akrunner.engines.base import Engine, Observer, Stats, TaskResult
 from akrunner.errors import ConfigError, ScriptError
 from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
+from akrunner.io.table import TableSource
 from akrunner.launch import files, interpreters
+from akrunner.model import Model, check_target, remove_checkpoints
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec
 
@@ -30,10 +35,11 @@ class Result:
 
     Attributes:
         table: what the scripts wrote, the chief's rows first; None when it went to a file or there is no output schema.
-        output: the file it went to, if it did.
+        output: the file it (of a train job: the model) went to, if it did.
         tasks: what became of each task.
         stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound.
         work_dir: the directory of the job, None unless it was kept (`work_dir=`, `debug=True`).
+        model: what a train job left, None for others.
     """
 
     table: Optional[pa.Table]
@@ -41,6 +47,7 @@ class Result:
     tasks: Tuple[TaskResult, ...]
     stats: Stats
     work_dir: Optional[str]
+    model: Optional[Model] = None
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a pandas frame. Raises: ConfigError: there is no table in memory."""
@@ -106,7 +113,107 @@ def run(
         DataError: a value of the table cannot cross.
         JobError: the job failed; the message holds the script's traceback.
     """
-    chosen = _engine(engine)
+    prepared = _prepare(
+        "batch", script, source, user_params, user_files, output_schema, output, num_workers, num_ps, python_env, select,
+        input_schema, input_format, keras, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
+    )  # fmt: skip
+    return _run(prepared, engine, observer, output, output_format, overwrite)
+
+
+def train(
+    script: PathLike,
+    source: Any,
+    *,
+    model_out: Optional[PathLike] = None,
+    save_latest_checkpoint: bool = False,
+    remove_checkpoint_before_training: bool = False,
+    user_params: Optional[Mapping[str, Any]] = None,
+    user_files: Sequence[PathLike] = (),
+    output_schema: Optional[SchemaLike] = None,
+    overwrite: bool = False,
+    num_workers: int = 1,
+    num_ps: int = 0,
+    python_env: Optional[PathLike] = None,
+    select: Optional[str] = None,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
+    keras: Optional[str] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    work_dir: Optional[PathLike] = None,
+    checkpoint_dir: Optional[PathLike] = None,
+    debug: bool = False,
+    engine: Union[str, Engine] = "local",
+    observer: Optional[Observer] = None,
+) -> Result:
+    """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
+
+    Args:
+        model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
+            directory that goes with it.
+        save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
+        remove_checkpoint_before_training: empty `checkpoint_dir` of checkpoints of earlier runs first.
+        the others: as for `run`.
+    Returns: the result; `result.model` is the model, `result.table` what the scripts wrote.
+    Raises: as `run`; ScriptFailedError too when the chief left no SavedModel that TensorFlow can read.
+    """
+    if model_out is not None:
+        check_target(os.fspath(model_out), overwrite)
+    if remove_checkpoint_before_training:
+        if checkpoint_dir is None:
+            raise ConfigError("remove_checkpoint_before_training= needs checkpoint_dir=")
+        remove_checkpoints(os.path.expanduser(os.fspath(checkpoint_dir)))
+    folder = tempfile.mkdtemp(prefix="akrunner-model-")
+    try:
+        prepared = _prepare(
+            "train", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
+            input_schema, input_format, keras, env, timeout, start_timeout, work_dir, checkpoint_dir, debug, folder,
+            save_latest_checkpoint,
+        )  # fmt: skip
+        result = _run(prepared, engine, observer, None, None, False)
+        checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
+        model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    saved = model.save(model_out, overwrite) if model_out is not None else None
+    return dataclasses.replace(result, model=model, output=saved)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A job whose arguments are all checked, and its table."""
+
+    job: JobSpec
+    table: TableSource
+
+
+def _prepare(
+    mode: str,
+    script: PathLike,
+    source: Any,
+    user_params: Optional[Mapping[str, Any]],
+    user_files: Sequence[PathLike],
+    output_schema: Optional[SchemaLike],
+    output: Optional[PathLike],
+    num_workers: int,
+    num_ps: int,
+    python_env: Optional[PathLike],
+    select: Optional[str],
+    input_schema: Optional[SchemaLike],
+    input_format: Optional[str],
+    keras: Optional[str],
+    env: Optional[Mapping[str, str]],
+    timeout: Optional[float],
+    start_timeout: float,
+    work_dir: Optional[PathLike],
+    checkpoint_dir: Optional[PathLike],
+    debug: bool,
+    model_dir: Optional[str] = None,
+    save_latest_checkpoint: bool = False,
+) -> _Prepared:
+    """Everything that can be known before a process starts is checked here."""
     spec_files = files.collect(script, user_files)
     cluster = ClusterSpec(num_workers, num_ps)
     out_schema = _schema(output_schema, "output_schema")
@@ -127,6 +234,7 @@ def run(
         cluster=cluster,
         output_schema=out_schema,
         user_params=user_params if user_params is not None else {},
+        mode=mode,
         keras=keras,
         env=env if env is not None else {},
         timeout=timeout,
@@ -134,15 +242,30 @@ def run(
         work_dir=os.fspath(work_dir) if work_dir is not None else None,
         keep=debug or work_dir is not None,
         checkpoint_dir=_made(checkpoint_dir),
+        model_dir=model_dir,
+        save_latest_checkpoint=save_latest_checkpoint,
     )
-    if out_schema is None or output is None:
-        memory = MemorySink(out_schema) if out_schema is not None else None
-        outcome = chosen.run(job, table, memory, observer)
+    return _Prepared(job, table)
+
+
+def _run(
+    prepared: _Prepared,
+    engine: Union[str, Engine],
+    observer: Optional[Observer],
+    output: Optional[PathLike],
+    output_format: Optional[str],
+    overwrite: bool,
+) -> Result:
+    """Run it, its rows into memory or a file."""
+    chosen, job, schema = _engine(engine), prepared.job, prepared.job.output_schema
+    if schema is None or output is None:
+        memory = MemorySink(schema) if schema is not None else None
+        outcome = chosen.run(job, prepared.table, memory, observer)
         rows = memory.table() if memory is not None else None
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
-    sink = FileSink(os.fspath(output), out_schema, codec.write_examples, output_format, overwrite)
+    sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
     try:
-        outcome = chosen.run(job, table, sink, observer)
+        outcome = chosen.run(job, prepared.table, sink, observer)
         sink.commit()
     except BaseException:
         sink.abort()

@@ -9,7 +9,8 @@
     │   ├── PythonEnvError            the interpreter: missing, does not run, no TensorFlow
     │   ├── UserFilesError            user files: missing, or an archive that escapes its directory
     │   ├── SourceError               the input table cannot be opened or read
-    │   └── SinkError                 the output cannot be written
+    │   ├── SinkError                 the output cannot be written
+    │   └── ModelError                a model is missing, damaged, or cannot be saved there
     ├── DataError (ValueError)        a value that cannot cross: names row, column and value
     ├── ProtocolError                 the two ends of a pipe disagree
     ├── JobError                      the job started and failed
@@ -61,6 +62,10 @@ class SourceError(ConfigError):
 
 class SinkError(ConfigError):
     """The output cannot be written where or as asked."""
+
+
+class ModelError(ConfigError):
+    """A model is missing or damaged, or cannot be saved where asked."""
 
 
 class DataError(AkrunnerError, ValueError):

@@ -13,7 +13,7 @@ CHIEF = "chief"
 WORKER = "worker"
 PS = "ps"
 
-MODES = ("batch",)
+MODES = ("batch", "train")
 KERAS = (None, "legacy")
 
 
@@ -101,7 +101,7 @@ class JobSpec:
         cluster: roles.
         output_schema: of the rows the script writes, None when it writes none.
         user_params: handed to the script; JSON values.
-        mode: batch.
+        mode: batch, or train: batch, and the chief leaves a SavedModel.
         keras: None, or "legacy" for Keras 2 through tf-keras.
         env: environment variables set for the tasks.
         timeout: seconds the whole job may take; None: no limit.
@@ -110,6 +110,9 @@ class JobSpec:
         work_dir: where to keep everything the job makes; None: a temporary directory, removed afterwards.
         keep: keep the work dir.
         checkpoint_dir: directory every task reaches, handed to the script.
+        model_dir: train: an existing directory of the host's that the chief's SavedModel is moved into, as `model`, and its
+            latest checkpoint, if asked for, as `checkpoint`.
+        save_latest_checkpoint: train: whether the script is given a `latest_ckpt_dir` and must fill it.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
     Raises: ConfigError: a value is out of its range; the message names the argument.
@@ -130,12 +133,16 @@ class JobSpec:
     work_dir: Optional[str] = None
     keep: bool = False
     checkpoint_dir: Optional[str] = None
+    model_dir: Optional[str] = None
+    save_latest_checkpoint: bool = False
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ConfigError(f"mode={self.mode!r}: known modes are {', '.join(MODES)}")
+        if self.mode == "train" and self.model_dir is None:
+            raise ConfigError("mode='train' needs model_dir=")
         if self.keras not in KERAS:
             raise ConfigError(f"keras={self.keras!r}: give 'legacy' for Keras 2 (tf-keras), or leave it out")
         if not isinstance(self.user_params, Mapping):
@@ -176,6 +183,8 @@ class JobSpec:
             "schema": self.schema.describe(),
             "output_schema": self.output_schema.describe() if self.output_schema is not None else None,
             "checkpoint_dir": checkpoint_dir,
+            "saved_model_dir": f"{task_dir}/saved_model" if self.mode == "train" else None,
+            "latest_ckpt_dir": f"{task_dir}/latest_ckpt" if self.save_latest_checkpoint else None,
             "env": self.task_env,
         }
 

@@ -55,6 +55,8 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
   akrunner run train.py -i 'data/*.parquet' --num-workers 2 --param batch_size=16 --user-file model.py
 
   akrunner run train.py -i sales.csv --select "SELECT a, b FROM input WHERE a > 0" --debug
+
+  akrunner run train.py -i iris.csv --mode train --model-out model.zip
 """
 
 
@@ -62,6 +64,8 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
 def run(
     script: str = typer.Argument(..., help="File that defines main(task_config)."),
     input: List[str] = typer.Option(..., "--input", "-i", help="Table to read: file, glob, directory or URL. Repeatable."),
+    mode: str = typer.Option("batch", help="batch, or train: what the chief exports to saved_model_dir is the result."),
+    model_out: Optional[str] = typer.Option(None, help="Directory or .zip to save the trained model to (--mode train)."),
     output: Optional[str] = typer.Option(None, "--output", "-o", help="File to write: .parquet .csv .jsonl .arrow .tfrecord."),
     output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
     select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
@@ -93,14 +97,10 @@ def run(
 
     def job() -> "Result":
         with screen:
-            return akrunner.run(
-                script,
-                input if len(input) > 1 else input[0],
+            common: Dict[str, Any] = dict(
                 user_params=_params(param, params_file),
                 user_files=user_file,
                 output_schema=output_schema,
-                output=output,
-                output_format=output_format,
                 overwrite=overwrite,
                 num_workers=num_workers,
                 num_ps=num_ps,
@@ -117,6 +117,18 @@ def run(
                 debug=debug,
                 observer=screen,
             )
+            source = input if len(input) > 1 else input[0]
+            if mode == "train":
+                if output is not None:
+                    raise akrunner.ConfigError("--output is for --mode batch; a train job's model goes to --model-out")
+                if model_out is None:
+                    raise akrunner.ConfigError("--mode train needs --model-out: where to save the model")
+                return akrunner.train(script, source, model_out=model_out, **common)
+            if mode != "batch":
+                raise akrunner.ConfigError(f"--mode {mode}: known modes are batch, train")
+            if model_out is not None:
+                raise akrunner.ConfigError("--model-out needs --mode train")
+            return akrunner.run(script, source, output=output, output_format=output_format, **common)
 
     result = _guarded(screen, job)
     screen.result(result)

@@ -81,6 +81,7 @@ class _LocalRun:
                     self.supervise()
                 finally:
                     self.end(guard)
+            work.take_model(self.job)
             outcome = self.outcome(work)
         except (_Failed, _TimedOut) as e:
             raise self.explained(e, work.close_failed()) from None

@@ -10,6 +10,8 @@
         dataset.tfrecord      its rows
         work/                 the script and its files; the task's current directory
         log.txt               what it printed
+        saved_model/          train: the model it exported; the chief's is the result
+        latest_ckpt/          train, if asked for: its latest checkpoint
     checkpoints/              `checkpoint_dir`, unless the job names another
 
 Nobody but the user may look into it. Without `keep` it goes when the job has succeeded; when it has failed, the logs are
@@ -81,7 +83,11 @@ class WorkDir:
         if checkpoints is None:
             checkpoints = os.path.join(self.path, "checkpoints")
             os.makedirs(checkpoints, mode=0o700, exist_ok=True)
-        return job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints)
+        context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints)
+        for name in ("saved_model_dir", "latest_ckpt_dir"):
+            if context[name] is not None:
+                os.makedirs(context[name], mode=0o700)
+        return context
 
     def save_context(self, task: TaskSpec, context: Mapping[str, Any]) -> None:
         """For a replay."""
@@ -92,6 +98,17 @@ class WorkDir:
         """For a replay: rows of each task, by its name."""
         if self.keep:
             self._write("rows.json", dict(rows))
+
+    def take_model(self, job: JobSpec) -> None:
+        """After success of a train job: the chief's model goes where the job wants it."""
+        if job.model_dir is None:
+            return
+        chief = self.task_dir(job.cluster.tasks[0])
+        for source, name in (("saved_model", "model"), ("latest_ckpt", "checkpoint")):
+            path = os.path.join(chief, source)
+            if os.path.isdir(path):
+                copy = shutil.copytree if self.keep else shutil.move
+                copy(path, os.path.join(job.model_dir, name))
 
     def close(self) -> None:
         """After success."""

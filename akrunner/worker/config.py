@@ -90,3 +90,14 @@ class BatchTaskConfig(TaskConfig):
         """
         rows = min(self._job.shares) if self._job.shares else self.dataset_length
         return rows // batch_size if drop_remainder else -(-rows // batch_size)
+
+
+class TrainTaskConfig(BatchTaskConfig):
+    """A batch task that leaves a model. As Alink's `TrainTaskConfig`.
+
+    Attributes:
+        saved_model_dir: where to export the SavedModel, there or in a timestamped child; only the chief's is taken.
+        latest_ckpt_dir: where to put the latest checkpoint, when the job asks for it, else None.
+    """
+
+    FIELDS = BatchTaskConfig.FIELDS + ("saved_model_dir", "latest_ckpt_dir")

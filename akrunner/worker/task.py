@@ -6,8 +6,8 @@ import sys
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import script
-from akrunner.worker.config import BatchTaskConfig
+from akrunner.worker import export, script
+from akrunner.worker.config import BatchTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
 
@@ -28,9 +28,12 @@ class Task(object):
         failed = None
         try:
             self.execute()
+            failed = self.check_export()
         except SystemExit as e:
             if e.code not in (None, 0) or self.phase != "in main()":
                 failed = e
+            else:
+                failed = self.check_export()
         except BaseException as e:  # whatever ended the script is told to the host
             failed = e
         if failed is None:
@@ -76,6 +79,17 @@ class Task(object):
         finally:
             self.main_ns = time.monotonic_ns() - started
 
+    def check_export(self):
+        """What is wrong with the model a train task's chief left, None when nothing is."""
+        if self.context["mode"] != "train" or self.context["task"] != "chief:0":
+            return None
+        self.phase = "after main()"
+        try:
+            export.check(self.context["saved_model_dir"], self.context["latest_ckpt_dir"])
+        except BaseException as e:
+            return e
+        return None
+
     def config(self, rows):
         self.writer = OutputWriter(self.link.writer, self.context["output_schema"])
         return build_config(self.context, rows, self.writer, self)
@@ -115,7 +129,8 @@ def build_config(context, rows, writer, job):
     Args:
         rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`.
     """
-    return BatchTaskConfig(
+    kind = TrainTaskConfig if context["mode"] == "train" else BatchTaskConfig
+    return kind(
         tf_context=TFContext(context, writer),
         num_workers=context["num_workers"],
         cluster=context["tf_config"]["cluster"],
@@ -128,5 +143,7 @@ def build_config(context, rows, writer, job):
         dataset_file=context["dataset_file"],
         dataset_length=rows,
         output_writer=writer,
+        saved_model_dir=context["saved_model_dir"],
+        latest_ckpt_dir=context["latest_ckpt_dir"],
         _job=job,
     )

@@ -23,11 +23,12 @@ MAY: Dict[str, Set[str]] = {
     "codec": {"wire", "errors", "schema", "spec"},
     "io": {"wire", "errors", "schema", "spec"},
     "cluster": {"wire", "errors", "schema", "spec"},
+    "model": {"wire", "errors", "schema", "spec"},
     "launch": {"wire", "errors", "schema", "spec"},
-    "engines": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io"},
-    "api": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "engines"},
+    "engines": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model"},
+    "api": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model", "engines"},
     "cli": {"api", "engines", "errors", ""},
-    "": {"api", "errors", "schema"},
+    "": {"api", "errors", "model", "schema"},
     "__main__": {"cli"},
 }
 #: package -> the rooms that may import it

@@ -110,3 +110,24 @@ def main(task_config):
         total = step(iter(local))
     task_config.output_writer.write_batch({"rows": [int(total.numpy())], "w": [float(weight.numpy())]})
 """
+
+#: train, in whatever TensorFlow: export a SavedModel the way of its time
+TRAIN = """
+def main(task_config):
+    import tensorflow as tf
+    if hasattr(tf, "Module") and tf.executing_eagerly():
+        class Double(tf.Module):
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+            def __call__(self, x):
+                return {"y": 2.0 * x}
+        model = Double()
+        tf.saved_model.save(model, task_config.saved_model_dir + "/1700000000", signatures=model.__call__)
+        return
+    v1 = tf.compat.v1
+    with v1.Session(graph=tf.Graph()) as session:
+        x = v1.placeholder(tf.float32, [None])
+        factor = v1.get_variable("factor", initializer=2.0)
+        y = factor * x
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, task_config.saved_model_dir + "/1700000000", {"x": x}, {"y": y})
+"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Optional
 
@@ -81,3 +82,11 @@ def test_everything_on_the_matrix(leaves_nothing: Path, script: Script, matrix_p
 @pytest.mark.parametrize("matrix_python", ["tf2.3", "newest"], indirect=True)
 def test_two_workers_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     check_all_reduce(script, matrix_python.path)
+
+
+@pytest.mark.matrix
+def test_train_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    result = akrunner.train(script(scripts.TRAIN), {"a": [1, 2]}, python_env=matrix_python.path)
+    assert result.model is not None and "saved_model.pb" in os.listdir(result.model.path)
+    assert result.model.to_table()["model_info"][0].as_py() == "1700000000.zip"
+    del result
