@@ -8,7 +8,7 @@
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from akrunner.api import Result, run, train
+    from akrunner.api import Result, run, stream, train
     from akrunner.errors import (
         AkrunnerError,
         ConfigError,
@@ -33,15 +33,18 @@ if TYPE_CHECKING:
     )
     from akrunner.model import Model
     from akrunner.schema import Schema
+    from akrunner.stream_job import StreamJob
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "run": "akrunner.api",
+    "stream": "akrunner.api",
     "train": "akrunner.api",
     "Result": "akrunner.api",
     "Model": "akrunner.model",
     "Schema": "akrunner.schema",
+    "StreamJob": "akrunner.stream_job",
 }
 _ERRORS = (
     "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobTimeoutError",
@@ -71,10 +74,12 @@ __all__ = [
     "SinkError",
     "SourceError",
     "StartError",
+    "StreamJob",
     "TaskDiedError",
     "TaskFailure",
     "UserFilesError",
     "run",
+    "stream",
     "train",
 ]
 

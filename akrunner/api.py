@@ -21,6 +21,7 @@ from akrunner.launch import files, interpreters
 from akrunner.model import Model, check_target, remove_checkpoints
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec
+from akrunner.stream_job import StreamJob
 
 if TYPE_CHECKING:
     import pandas
@@ -181,6 +182,51 @@ def train(
     return dataclasses.replace(result, model=model, output=saved)
 
 
+def stream(
+    script: PathLike,
+    source: Any,
+    *,
+    user_params: Optional[Mapping[str, Any]] = None,
+    user_files: Sequence[PathLike] = (),
+    output_schema: Optional[SchemaLike] = None,
+    num_workers: int = 1,
+    num_ps: int = 0,
+    python_env: Optional[PathLike] = None,
+    select: Optional[str] = None,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
+    flush_seconds: float = 0.02,
+    keras: Optional[str] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    work_dir: Optional[PathLike] = None,
+    checkpoint_dir: Optional[PathLike] = None,
+    debug: bool = False,
+    engine: Union[str, Engine] = "local",
+    observer: Optional[Observer] = None,
+) -> StreamJob:
+    """Run a script over rows as they arrive, possibly for ever. Returns at once.
+
+    The script gets a `StreamTaskConfig`: `dataset_fn()` is a dataset of its rows, each to be read once. With several workers, chunks
+    of rows go to them in turn. A slow script holds the source back.
+
+    Args:
+        source: as for `run`; of an iterable of rows, each is sent on as it comes.
+        flush_seconds: the longest a row waits for others to be sent with, on its way in and out together.
+        the others: as for `run`.
+    Returns: the running job: iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
+    Raises: ConfigError: an argument is wrong; nothing was started.
+    """
+    chosen = _engine(engine)
+    prepared = _prepare(
+        "stream", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
+        input_schema, input_format, keras, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
+        flush_seconds=flush_seconds,
+    )  # fmt: skip
+    return StreamJob(lambda sink, cancel: chosen.run(prepared.job, prepared.table, sink, observer, cancel))
+
+
 @dataclass(frozen=True)
 class _Prepared:
     """A job whose arguments are all checked, and its table."""
@@ -212,6 +258,7 @@ def _prepare(
     debug: bool,
     model_dir: Optional[str] = None,
     save_latest_checkpoint: bool = False,
+    flush_seconds: Optional[float] = None,
 ) -> _Prepared:
     """Everything that can be known before a process starts is checked here."""
     spec_files = files.collect(script, user_files)
@@ -226,6 +273,7 @@ def _prepare(
         input_schema=in_schema,
         input_format=input_format,
         select=select,
+        flush_seconds=flush_seconds,
     )
     job = JobSpec(
         script=spec_files,
@@ -244,6 +292,7 @@ def _prepare(
         checkpoint_dir=_made(checkpoint_dir),
         model_dir=model_dir,
         save_latest_checkpoint=save_latest_checkpoint,
+        flush_seconds=flush_seconds if flush_seconds is not None else 0.02,
     )
     return _Prepared(job, table)
 

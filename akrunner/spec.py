@@ -13,7 +13,7 @@ CHIEF = "chief"
 WORKER = "worker"
 PS = "ps"
 
-MODES = ("batch", "train")
+MODES = ("batch", "stream", "train")
 KERAS = (None, "legacy")
 
 
@@ -101,7 +101,8 @@ class JobSpec:
         cluster: roles.
         output_schema: of the rows the script writes, None when it writes none.
         user_params: handed to the script; JSON values.
-        mode: batch, or train: batch, and the chief leaves a SavedModel.
+        mode: batch; stream: rows come once, as they arrive; train: batch, and the chief leaves a SavedModel.
+        flush_seconds: stream: the longest a row is held back on its way in or out.
         keras: None, or "legacy" for Keras 2 through tf-keras.
         env: environment variables set for the tasks.
         timeout: seconds the whole job may take; None: no limit.
@@ -135,6 +136,7 @@ class JobSpec:
     checkpoint_dir: Optional[str] = None
     model_dir: Optional[str] = None
     save_latest_checkpoint: bool = False
+    flush_seconds: float = 0.02
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
 
@@ -147,7 +149,7 @@ class JobSpec:
             raise ConfigError(f"keras={self.keras!r}: give 'legacy' for Keras 2 (tf-keras), or leave it out")
         if not isinstance(self.user_params, Mapping):
             raise ConfigError(f"user_params must be a dict, not {type(self.user_params).__name__}")
-        for name in ("timeout", "start_timeout", "exit_grace"):
+        for name in ("timeout", "start_timeout", "exit_grace", "flush_seconds"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and value > 0):
                 raise ConfigError(f"{name}={value!r}: give seconds, more than 0")
@@ -184,6 +186,8 @@ class JobSpec:
             "output_schema": self.output_schema.describe() if self.output_schema is not None else None,
             "checkpoint_dir": checkpoint_dir,
             "saved_model_dir": f"{task_dir}/saved_model" if self.mode == "train" else None,
+            # out, it shares the delay with the way in
+            "flush_seconds": self.flush_seconds / 4,
             "latest_ckpt_dir": f"{task_dir}/latest_ckpt" if self.save_latest_checkpoint else None,
             "env": self.task_env,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
@@ -97,6 +98,7 @@ class Stats:
         input_wait_seconds: the longest a task stood idle for rows; output_blocked_seconds: or for the host to take its output.
         bound: "input" or "compute": which side a faster machine should speed up.
         shares: rows of each worker.
+        rows_unread: stream: sent, or come too late, for scripts that returned before the stream had ended.
         reports: everything the tasks reported: dicts with task, step, time_ns and the metrics.
         warnings: what did not fail the job but should be known.
     """
@@ -114,6 +116,7 @@ class Stats:
     output_blocked_seconds: float
     bound: str
     shares: Tuple[int, ...]
+    rows_unread: int = 0
     reports: List[Dict[str, Any]] = field(default_factory=list)
     warnings: List[str] = field(default_factory=list)
 
@@ -136,8 +139,15 @@ class Engine(Protocol):
 
     name: str
 
-    def run(self, job: JobSpec, source: RowSource, sink: Optional[RowSink], observer: Optional[Observer]) -> Outcome:
-        """Run a job to its end; blocks.
+    def run(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event] = None,
+    ) -> Outcome:
+        """Run a job to its end; blocks. Setting `cancel` ends it with a JobCancelledError.
 
         Raises: JobError: it failed; DataError: a row cannot cross. Either way nothing of it is left running.
         """

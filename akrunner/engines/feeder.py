@@ -10,9 +10,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Iterator, Mapping, Optional
+from typing import Iterator, Mapping, Optional, Set
+
+import numpy as np
+import pyarrow as pa
 
 from akrunner import codec
+from akrunner.codec.binary import data_of, offsets_of
 from akrunner.engines.base import RowSource
 from akrunner.errors import JobCancelledError
 from akrunner.io.partition import Dealer, rechunk
@@ -95,3 +99,53 @@ class Feeder:
         for session in self.sessions.values():
             with self._when_greeted(session):
                 session.end_of_rows(self.dealer.rows, shares)
+
+
+class StreamFeeder(Feeder):
+    """Sends rows as they come, chunk by chunk to one worker after the other. A worker that has ended gets no more: what it
+    would have got is dropped, and counted as not read.
+
+    Attributes: started: set once every task may be sent rows; rows_dropped: for workers that had ended.
+    """
+
+    def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
+        super().__init__(job, source, sessions)
+        self.started = threading.Event()
+        self.rows_dropped = 0
+
+    def _feed(self) -> None:
+        job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
+        while not self.started.wait(_TICK):
+            if self._stopped.is_set():
+                raise JobCancelledError("stopped")
+        began = time.monotonic()
+        gone: Set[int] = set()
+        turn = 0
+        for batch in self.source.batches():
+            for chunk in rechunk([batch], job.chunk_rows, job.chunk_bytes):
+                part = turn % len(fed)
+                turn += 1
+                if part not in gone:
+                    try:
+                        self._send(fed[part], chunk)
+                        self.dealer.shares[part] += chunk.num_rows
+                    except _WorkerGone:
+                        gone.add(part)
+                if part in gone:
+                    self.rows_dropped += chunk.num_rows
+                self.dealer.rows += chunk.num_rows
+            if len(gone) == len(fed):
+                raise _WorkerGone
+        self.seconds = time.monotonic() - began
+
+    def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:
+        examples = codec.encode_examples(chunk, self.dealer.rows)
+        offsets = offsets_of(examples)
+        lengths = np.diff(offsets).astype("<u4")
+        with self._when_greeted(session):
+            session.stream_rows(lengths.data, data_of(examples).data, chunk.num_rows)
+
+    def _say_end(self) -> None:
+        for session in self.sessions.values():
+            with contextlib.suppress(_WorkerGone), self._when_greeted(session):
+                session.end_of_rows(self.dealer.rows, self.dealer.shares)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import sys
+import threading
 import time
 import uuid
 from typing import Any, Callable, Dict, List, Mapping, Optional
@@ -24,9 +25,9 @@ from akrunner.cluster.ports import PortHold
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import report
 from akrunner.engines.base import Observer, Outcome, Progress, RowSink, RowSource
-from akrunner.engines.feeder import Feeder
+from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import DataError, JobError
+from akrunner.errors import DataError, JobCancelledError, JobError
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import oom_kills, stop_all, sweep
@@ -44,18 +45,33 @@ class LocalEngine:
 
     name = "local"
 
-    def run(self, job: JobSpec, source: RowSource, sink: Optional[RowSink], observer: Optional[Observer]) -> Outcome:
+    def run(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event] = None,
+    ) -> Outcome:
         """As `Engine.run`."""
-        return _LocalRun(job, source, sink, observer).run()
+        return _LocalRun(job, source, sink, observer, cancel).run()
 
 
 class _LocalRun:
     """One job, from spawning to the last process gone."""
 
-    def __init__(self, job: JobSpec, source: RowSource, sink: Optional[RowSink], observer: Optional[Observer]) -> None:
+    def __init__(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event],
+    ) -> None:
         self.job = job
         self.sink = sink
         self.observer = observer
+        self.cancel = cancel
         self.began = time.monotonic()
         self.began_epoch = time.time()
         self.mark = uuid.uuid4().hex
@@ -67,7 +83,8 @@ class _LocalRun:
         self.reports: List[Dict[str, Any]] = []
         self.entered_at: Optional[float] = None
         self.started = False
-        self.feeder = Feeder(job, source, self.sessions)
+        self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
+        self.feeder = self.streaming or Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
 
     def run(self) -> Outcome:
@@ -156,6 +173,8 @@ class _LocalRun:
             if now >= self.fail_at:
                 raise _Failed
             return
+        if self.cancel is not None and self.cancel.is_set():
+            raise JobCancelledError("the job was stopped by its caller")
         if self.feeder.error is not None:
             raise self.feeder.error
         if self.job.timeout is not None and now - self.began > self.job.timeout:
@@ -165,7 +184,8 @@ class _LocalRun:
             for task in late:
                 what = f"said nothing for {self.job.start_timeout:g} s after it was started (start_timeout=)"
                 self.fail(task, report.Failed("start", what, time.time_ns()))
-        if not self.started and self.feeder.finished and all(r.ready for r in self.results.values()):
+        fed = self.streaming is not None or self.feeder.finished
+        if not self.started and fed and all(r.ready for r in self.results.values()):
             self.started = True
             self.work.save_shares({task.name: session.rows_sent for task, session in self.sessions.items()})
             if sys.platform != "linux":
@@ -173,6 +193,8 @@ class _LocalRun:
             for session in self.sessions.values():
                 with contextlib.suppress(OSError):
                     session.start()
+            if self.streaming is not None:
+                self.streaming.started.set()
 
     def fail(self, task: TaskSpec, failed: report.Failed) -> None:
         """Note a failure; the job ends a moment later, so that an earlier one can still be told from its consequences."""
@@ -189,6 +211,8 @@ class _LocalRun:
         result.state, result.ready = "ready", True
         result.rows_in = event.data["rows"]
         result.input_wait_ns = event.data["waited_ns"]
+        if self.streaming is not None:
+            return
         sent = self.sessions[event.task].rows_sent
         if result.rows_in != sent:
             what = f"received {result.rows_in} rows of the {sent} it was sent"
@@ -224,6 +248,8 @@ class _LocalRun:
     def on_closed(self, event: Event) -> None:
         result, body = self.results[event.task], event.data
         result.main_ns, result.output_blocked_ns = body["main_ns"], body["output_blocked_ns"]
+        if self.streaming is not None:
+            result.rows_in = body["rows_read"]
         if not body["ok"]:
             self.fail(event.task, report.Failed.from_record(body["failure"]))
         elif event.task not in self.failures:
@@ -305,7 +331,15 @@ class _LocalRun:
             start_seconds=(self.entered_at or self.began) - self.began,
             feed_seconds=self.feeder.seconds,
             reports=self.reports,
+            rows_unread=self.rows_unread(),
         )
+
+    def rows_unread(self) -> int:
+        """Of a stream whose script returned before it had ended."""
+        if self.streaming is None:
+            return 0
+        sent = sum(session.rows_sent for session in self.sessions.values())
+        return sent + self.streaming.rows_dropped - sum(result.rows_in for result in self.results.values())
 
     def explained(self, error: "_Failed | _TimedOut", kept: str) -> JobError:
         """The exception the caller gets. `kept`: the directory the logs are in."""

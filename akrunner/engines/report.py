@@ -118,6 +118,7 @@ def outcome(
     start_seconds: float,
     feed_seconds: float,
     reports: List[Dict[str, Any]],
+    rows_unread: int,
 ) -> Outcome:
     """Of a job that succeeded and whose processes have ended."""
     main = max((r.main_ns for r in results.values()), default=0) / 1e9
@@ -137,6 +138,7 @@ def outcome(
         output_blocked_seconds=max((r.output_blocked_ns for r in results.values()), default=0) / 1e9,
         bound="input" if waited > main else "compute",
         shares=tuple(shares),
+        rows_unread=rows_unread,
         reports=reports,
         warnings=[w for task, session in sessions.items() for w in _warnings(task, results[task], session)],
     )

@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.io import paths, readers
+from akrunner.io.arrivals import by_size_or_age
 from akrunner.io.sql import duckdb_reader, selected
 from akrunner.io.table import BATCH_ROWS, TableSource
 from akrunner.schema import Schema, nearest
 
 _INFER_ROWS = 1000
+_CHUNK = 8192
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
@@ -28,6 +30,7 @@ def open_source(
     input_schema: Optional[Schema] = None,
     input_format: Optional[str] = None,
     select: Optional[str] = None,
+    flush_seconds: Optional[float] = None,
 ) -> TableSource:
     """Open a table.
 
@@ -38,11 +41,12 @@ def open_source(
         read_examples: how a TFRecord stream becomes batches.
         input_schema: columns to take and their types; needed for TFRecord and rows that are tuples.
         input_format: of files whose names do not tell.
+        flush_seconds: how long a row of an iterable may wait for more to come; None: until there are enough.
         select: SQL over it, as the table `input`; or only what stands between SELECT and FROM.
     Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
     """
     try:
-        table = _open(source, read_examples, input_schema, input_format)
+        table = _open(source, read_examples, input_schema, input_format, flush_seconds)
     except pa.ArrowException as e:
         raise SourceError(f"source: cannot read it as a table: {e}") from e
     if input_schema is not None:
@@ -52,7 +56,13 @@ def open_source(
     return table
 
 
-def _open(source: Any, read_examples: ExampleReader, schema: Optional[Schema], form: Optional[str]) -> TableSource:
+def _open(
+    source: Any,
+    read_examples: ExampleReader,
+    schema: Optional[Schema],
+    form: Optional[str],
+    flush_seconds: Optional[float] = None,
+) -> TableSource:
     if isinstance(source, TableSource):
         return source
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
@@ -81,7 +91,7 @@ def _open(source: Any, read_examples: ExampleReader, schema: Optional[Schema], f
     if isinstance(source, Mapping):
         return _open(_from_dict(source), read_examples, schema, None)
     if isinstance(source, Iterable):
-        return _from_rows(source, schema)
+        return _from_rows(source, schema, flush_seconds)
     raise SourceError(
         f"source: {type(source).__name__} is not a table; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "
         "relation, a dict of arrays or an iterable of rows"
@@ -126,13 +136,15 @@ def _array(values: Any) -> Any:
     return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, values.shape[1:]), listed)
 
 
-def _from_rows(rows: Iterable[Any], schema: Optional[Schema]) -> TableSource:
+def _from_rows(rows: Iterable[Any], schema: Optional[Schema], flush_seconds: Optional[float]) -> TableSource:
     iterator = iter(rows)
+    if schema is not None and flush_seconds is not None:
+        # an endless source may take its time to the first row: that must not hold up the start
+        return TableSource(schema.arrow, lambda: _arriving(iterator, schema.arrow, flush_seconds), "the iterable")
     head = list(itertools.islice(iterator, 1))
+    every = itertools.chain(head, iterator)
     if head and isinstance(head[0], (pa.RecordBatch, pa.Table)):
-        every = itertools.chain(head, iterator)
         return TableSource(head[0].schema, lambda: (b for part in every for b in _as_batches(part)), "the iterable")
-    head += itertools.islice(iterator, _INFER_ROWS - 1)
     if schema is not None:
         arrow = schema.arrow
     elif not head:
@@ -140,29 +152,50 @@ def _from_rows(rows: Iterable[Any], schema: Optional[Schema]) -> TableSource:
     elif not isinstance(head[0], Mapping):
         raise SourceError(f"source: rows of {type(head[0]).__name__} do not name their columns; give input_schema=, or dicts")
     else:
+        if flush_seconds is None:
+            head += itertools.islice(iterator, _INFER_ROWS - 1)
+            every = itertools.chain(head, iterator)
         arrow = pa.RecordBatch.from_pylist(head).schema
-    return TableSource(arrow, lambda: _row_batches(itertools.chain(head, iterator), arrow), "the iterable")
+    if flush_seconds is not None:
+        return TableSource(arrow, lambda: _arriving(every, arrow, flush_seconds), "the iterable")
+    return TableSource(arrow, lambda: map(_RowBatcher(arrow), _in_chunks(every)), "the iterable")
 
 
-def _row_batches(rows: Iterator[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    at = 0
-    while True:
-        chunk = list(itertools.islice(rows, 8192))
-        if not chunk:
-            return
+def _arriving(rows: Iterator[Any], schema: pa.Schema, flush_seconds: float) -> Iterator[pa.RecordBatch]:
+    """Rows, or RecordBatches, of a source that is not to be waited for."""
+    for first in rows:
+        every = itertools.chain([first], rows)
+        if isinstance(first, (pa.RecordBatch, pa.Table)):
+            yield from (batch for part in every for batch in _as_batches(part))
+        else:
+            yield from by_size_or_age(every, _RowBatcher(schema), _CHUNK, flush_seconds)
+
+
+def _in_chunks(rows: Iterator[Any]) -> Iterator[List[Any]]:
+    return iter(lambda: list(itertools.islice(rows, _CHUNK)), [])
+
+
+class _RowBatcher:
+    """Rows of an iterable -> a batch; keeps count, for errors."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._at = 0
+
+    def __call__(self, rows: List[Any]) -> pa.RecordBatch:
+        schema = self._schema
         try:
-            if isinstance(chunk[0], Mapping):
-                yield pa.RecordBatch.from_pylist(chunk, schema=schema)
+            if isinstance(rows[0], Mapping):
+                batch = pa.RecordBatch.from_pylist(rows, schema=schema)
             else:
-                columns = list(zip(*chunk, strict=True))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-                )
+                columns = zip(zip(*rows, strict=True), schema, strict=True)
+                arrays = [pa.array(column, type=field.type) for column, field in columns]
+                batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
         except (pa.ArrowException, TypeError, ValueError) as e:
-            raise SourceError(
-                f"source: rows {at} to {at + len(chunk) - 1} do not fit the columns ({_named(schema)}): {e}"
-            ) from None
-        at += len(chunk)
+            last = self._at + len(rows) - 1
+            raise SourceError(f"source: rows {self._at} to {last} do not fit the columns ({_named(schema)}): {e}") from None
+        self._at += len(rows)
+        return batch
 
 
 def _cast(table: TableSource, wanted: Schema) -> TableSource:

@@ -107,6 +107,11 @@ class TaskSession:
         self.writer.write(frames.DATA, records, rows)
         self.rows_sent += rows
 
+    def stream_rows(self, lengths: Any, examples: Any, rows: int) -> None:
+        """A chunk of a stream: uint32 lengths, and the Examples end to end. Blocks and raises as `send_rows`."""
+        self.writer.write(frames.ROWS, [lengths, examples], rows)
+        self.rows_sent += rows
+
     def end_of_rows(self, total_rows: int, shares: Sequence[int]) -> None:
         """No more rows come: how many this worker, all, and each of them got."""
         body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares)}

@@ -3,7 +3,7 @@
 ::
 
     host                                   worker process
-    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START
+    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END)
     FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, EXAMPLES/COLUMNS..., CLOSED
 
 The worker half owns these shapes; the host imports them from here.

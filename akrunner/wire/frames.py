@@ -20,6 +20,7 @@ CONTEXT = 1
 DATA = 2
 END = 3
 START = 4
+ROWS = 5
 # worker -> host
 HELLO = 16
 OPENED = 17
@@ -31,7 +32,7 @@ REPORT = 22
 CLOSED = 23
 
 NAMES = {
-    CONTEXT: "context", DATA: "data", END: "end", START: "start", HELLO: "hello", OPENED: "opened", READY: "ready",
+    CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", HELLO: "hello", OPENED: "opened", READY: "ready",
     ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ It travels to the worker's interpreter as a zip (the bundle); nothing is install
 below for annotations.
 """
 
-from akrunner.worker.config import BatchTaskConfig, TaskConfig, TrainTaskConfig
+from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TaskConfig, TrainTaskConfig
 from akrunner.worker.output import OutputWriter
 
-__all__ = ["BatchTaskConfig", "OutputWriter", "TaskConfig", "TrainTaskConfig"]
+__all__ = ["BatchTaskConfig", "OutputWriter", "StreamTaskConfig", "TaskConfig", "TrainTaskConfig"]

@@ -101,3 +101,22 @@ class TrainTaskConfig(BatchTaskConfig):
     """
 
     FIELDS = BatchTaskConfig.FIELDS + ("saved_model_dir", "latest_ckpt_dir")
+
+
+class StreamTaskConfig(TaskConfig):
+    """A task whose rows come as they arrive, once, possibly for ever. As Alink's `StreamTaskConfig`.
+
+    Attributes:
+        dataset_fn: call it for a `tf.data.Dataset` of scalar serialized Examples; rows can be drawn once.
+        output_writer: takes the rows of the result; they leave within milliseconds.
+    """
+
+    FIELDS = TaskConfig.FIELDS + ("dataset_fn", "output_writer")
+
+    def dataset(self, batch_size, drop_remainder=False, label=None, defaults=None):
+        """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full."""
+        return data.parsed(self.dataset_fn(), self.schema, batch_size, drop_remainder, label, defaults)
+
+    def batches(self, batch_size, defaults=None):
+        """The stream as {column: numpy array [rows, ...]}; a batch waits until it is full."""
+        return data.batches(self.dataset(batch_size, defaults=defaults))

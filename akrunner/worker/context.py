@@ -4,13 +4,16 @@
 class TFContext(object):
     """Attributes: index: of the task in its role; output_writer_op: the task's output writer."""
 
-    def __init__(self, context, writer):
+    def __init__(self, context, writer, stream=None):
         self._context = context
+        self._stream = stream
         self.output_writer_op = writer
         self.index = context["tf_config"]["task"]["index"]
 
     def flink_stream_dataset(self, buffer_size=0):
         """This task's rows as a `tf.data.Dataset` of scalar serialized Examples. Args: buffer_size: ignored."""
+        if self._stream is not None:
+            return self._stream.dataset()
         import tensorflow as tf
 
         return tf.data.TFRecordDataset(self._context["dataset_file"])

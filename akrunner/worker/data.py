@@ -32,15 +32,23 @@ def dataset(path, schema, batch_size, shuffle, repeat, drop_remainder, label, de
     """See `BatchTaskConfig.dataset`."""
     import tensorflow as tf
 
-    spec = feature_spec(schema, defaults)
-    if label is not None and label not in spec:
-        raise ValueError("label=%r is not a column; columns: %s" % (label, ", ".join(spec)))
     records = tf.data.TFRecordDataset(path, buffer_size=1 << 20)
     if shuffle:
         buffer = 10 * batch_size if shuffle is True else int(shuffle)
         records = records.shuffle(buffer, seed=seed)
     if repeat != 1:
         records = records.repeat(repeat)
+
+    return parsed(records, schema, batch_size, drop_remainder, label, defaults)
+
+
+def parsed(records, schema, batch_size, drop_remainder, label, defaults):
+    """A dataset of serialized Examples -> parsed batches."""
+    import tensorflow as tf
+
+    spec = feature_spec(schema, defaults)
+    if label is not None and label not in spec:
+        raise ValueError("label=%r is not a column; columns: %s" % (label, ", ".join(spec)))
 
     def parse(batch):
         columns = tf.io.parse_example(batch, spec)

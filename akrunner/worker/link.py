@@ -9,6 +9,7 @@
 """
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -89,6 +90,40 @@ class Link(object):
         then the word to start, then nothing more, until the pipe's end says that the host is gone."""
         thread = threading.Thread(target=self._serve, args=(path,), name="akrunner-reader", daemon=True)
         thread.start()
+
+    def serve_stream(self, stream):
+        """As `serve`, for a stream: first the word to start, then rows as they come, for the `RowStream`."""
+        thread = threading.Thread(target=self._serve_stream, args=(stream,), name="akrunner-reader", daemon=True)
+        thread.start()
+
+    def _serve_stream(self, stream):
+        try:
+            self._expect(frames.START)
+            self._started.set()
+            rows = 0
+            while True:
+                frame = self._reader.read()
+                if frame is None or frame.kind != frames.ROWS:
+                    break
+                stream.put(frame.count, frame.payload, self._host_is_there)
+                rows += frame.count
+            if frame is None:
+                host_is_gone()
+            if frame.kind != frames.END or frame.json()["rows"] != rows:
+                raise frames.WireError("the stream ended with %s after %d rows" % (frames.NAMES[frame.kind], rows))
+            stream.end(self._host_is_there)
+            self._reader.read_header()
+        except (OSError, frames.WireError) as e:
+            # half a stream must not pass for a whole one
+            sys.stderr.write("akrunner: the rows from the host broke off: %s\n" % e)
+            sys.stderr.flush()
+        host_is_gone()
+
+    def _host_is_there(self):
+        poll = select.poll()
+        poll.register(self._reader.fd, select.POLLHUP)
+        if any(event & select.POLLHUP for _, event in poll.poll(0)):
+            host_is_gone()
 
     def wait_for_rows(self):
         """Block until all rows are in the file. Returns and raises: as `spool`."""

@@ -24,7 +24,8 @@ class OutputWriter(object):
         rows: rows taken so far.
     """
 
-    def __init__(self, writer, schema):
+    def __init__(self, writer, schema, flush_seconds=None):
+        """flush_seconds: send what was written after so long at the latest, by a thread; None: when enough has come together."""
         self._writer = writer
         self._schema = schema
         self._names = [column["name"] for column in schema or ()]
@@ -34,6 +35,17 @@ class OutputWriter(object):
         self._since = 0.0
         self._closed = False
         self.rows = 0
+        self._wake = threading.Event()
+        if flush_seconds is not None:
+            thread = threading.Thread(target=self._flush_late, args=(flush_seconds,), name="akrunner-flush", daemon=True)
+            thread.start()
+
+    def _flush_late(self, seconds):
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            time.sleep(seconds)
+            self.flush()
 
     def write(self, example):
         """Add one row.
@@ -57,6 +69,7 @@ class OutputWriter(object):
                 self._flush()
             elif len(self._pending) == 1:
                 self._since = time.monotonic()
+                self._wake.set()
             elif len(self._pending) % 16 == 0 and time.monotonic() - self._since > _FLUSH_SECONDS:
                 self._flush()
 

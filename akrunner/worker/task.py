@@ -7,9 +7,10 @@ import time
 
 from akrunner.wire import failure, frames
 from akrunner.worker import export, script
-from akrunner.worker.config import BatchTaskConfig, TrainTaskConfig
+from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
+from akrunner.worker.stream import RowStream
 
 
 class Task(object):
@@ -20,6 +21,7 @@ class Task(object):
         self.context = context
         self.phase = "while starting"
         self.writer = None
+        self.stream = None
         self.shares = []
         self.main_ns = 0
 
@@ -45,6 +47,7 @@ class Task(object):
         body = {
             "ok": failed is None,
             "rows": self.writer.rows if self.writer else 0,
+            "rows_read": self.stream.rows_read if self.stream else 0,
             "main_ns": self.main_ns,
             "output_blocked_ns": self.link.writer.blocked_ns,
         }
@@ -56,18 +59,25 @@ class Task(object):
         context, link = self.context, self.link
         enter(context, context["tf_config"])
         link.writer.write_json(frames.OPENED, {})
-        # the rows arrive while the script, and TensorFlow with it, is imported
-        link.serve(context["dataset_file"])
+        stream = None
+        if context["mode"] == "stream":
+            stream = self.stream = RowStream()
+            link.serve_stream(stream)
+        else:
+            # the rows arrive while the script, and TensorFlow with it, is imported
+            link.serve(context["dataset_file"])
         self.phase = "while importing the script"
         module = load_script(context)
         entry = getattr(module, "main", None)
         if not callable(entry):
             raise AttributeError("%s defines no main(task_config)" % context["script"]["real"])
-        self.phase = "while receiving rows"
-        started = time.monotonic_ns()
-        rows, end = link.wait_for_rows()
-        waited = time.monotonic_ns() - started
-        self.shares = end["shares"]
+        rows = waited = 0
+        if stream is None:
+            self.phase = "while receiving rows"
+            started = time.monotonic_ns()
+            rows, end = link.wait_for_rows()
+            waited = time.monotonic_ns() - started
+            self.shares = end["shares"]
         link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
         link.wait_for_start()
         config = self.config(rows)
@@ -91,8 +101,9 @@ class Task(object):
         return None
 
     def config(self, rows):
-        self.writer = OutputWriter(self.link.writer, self.context["output_schema"])
-        return build_config(self.context, rows, self.writer, self)
+        late = self.context["flush_seconds"] if self.stream is not None else None
+        self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
+        return build_config(self.context, rows, self.writer, self, self.stream)
 
     def report(self, metrics, step):
         self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
@@ -123,15 +134,14 @@ def format_failure(error, context):
     return script.format_failure(error, names, ours)
 
 
-def build_config(context, rows, writer, job):
+def build_config(context, rows, writer, job, stream=None):
     """The task config of the context's mode.
 
     Args:
-        rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`.
+        rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`; stream: its `RowStream`.
     """
-    kind = TrainTaskConfig if context["mode"] == "train" else BatchTaskConfig
-    return kind(
-        tf_context=TFContext(context, writer),
+    common = dict(
+        tf_context=TFContext(context, writer, stream),
         num_workers=context["num_workers"],
         cluster=context["tf_config"]["cluster"],
         task_type=context["tf_config"]["task"]["type"],
@@ -140,10 +150,13 @@ def build_config(context, rows, writer, job):
         user_params=context["user_params"],
         schema=context["schema"],
         checkpoint_dir=context["checkpoint_dir"],
-        dataset_file=context["dataset_file"],
-        dataset_length=rows,
         output_writer=writer,
-        saved_model_dir=context["saved_model_dir"],
-        latest_ckpt_dir=context["latest_ckpt_dir"],
         _job=job,
     )
+    if stream is not None:
+        return StreamTaskConfig(dataset_fn=stream.dataset, **common)
+    common.update(dataset_file=context["dataset_file"], dataset_length=rows)
+    if context["mode"] == "train":
+        common.update(saved_model_dir=context["saved_model_dir"], latest_ckpt_dir=context["latest_ckpt_dir"])
+        return TrainTaskConfig(**common)
+    return BatchTaskConfig(**common)

@@ -26,9 +26,10 @@ MAY: Dict[str, Set[str]] = {
     "model": {"wire", "errors", "schema", "spec"},
     "launch": {"wire", "errors", "schema", "spec"},
     "engines": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model"},
-    "api": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model", "engines"},
+    "stream_job": {"errors", "spec", "engines"},
+    "api": {"stream_job", "wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model", "engines"},
     "cli": {"api", "engines", "errors", ""},
-    "": {"api", "errors", "model", "schema"},
+    "": {"api", "errors", "model", "schema", "stream_job"},
     "__main__": {"cli"},
 }
 #: package -> the rooms that may import it

@@ -131,3 +131,24 @@ def main(task_config):
         session.run(v1.global_variables_initializer())
         v1.saved_model.simple_save(session, task_config.saved_model_dir + "/1700000000", {"x": x}, {"y": y})
 """
+
+#: stream, in whatever TensorFlow, graph mode included
+STREAM = """
+def main(task_config):
+    import tensorflow as tf
+    spec = task_config.feature_spec
+    total = 0
+    parsed = task_config.dataset_fn().batch(100).map(lambda batch: tf.io.parse_example(batch, spec)).prefetch(1)
+    if tf.executing_eagerly():
+        for batch in parsed:
+            total += int(tf.reduce_sum(batch["i"]))
+    else:
+        batch = tf.compat.v1.data.make_one_shot_iterator(parsed).get_next()
+        with tf.compat.v1.Session() as session:
+            while True:
+                try:
+                    total += int(session.run(batch)["i"].sum())
+                except tf.errors.OutOfRangeError:
+                    break
+    task_config.output_writer.write_batch({"total": [total]})
+"""

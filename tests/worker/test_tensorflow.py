@@ -90,3 +90,10 @@ def test_train_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python
     assert result.model is not None and "saved_model.pb" in os.listdir(result.model.path)
     assert result.model.to_table()["model_info"][0].as_py() == "1700000000.zip"
     del result
+
+
+@pytest.mark.matrix
+def test_stream_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    table = {"i": list(range(1000)), "s": ["x"] * 1000}
+    with akrunner.stream(script(scripts.STREAM), table, python_env=matrix_python.path, output_schema="total bigint") as job:
+        assert [batch.column("total").to_pylist() for batch in job] == [[sum(range(1000))]]

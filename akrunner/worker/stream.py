@@ -1,0 +1,121 @@
+"""Rows as they arrive: from the pipe's reader thread to a `tf.data.Dataset`.
+
+::
+
+    reader thread   frames -> a short queue       (full: the reader waits, the pipe fills, the host waits)
+    dataset         the queue's chunks, a vector of serialized Examples each -> single Examples
+"""
+
+import queue
+import struct
+import threading
+
+#: chunks between the reader and the dataset
+_DEPTH = 4
+#: what a first iterator has drawn is kept this long, for a second one that starts before the first has come far
+_KEPT_BYTES = 8 << 20
+
+_END = object()
+
+
+class RowStream(object):
+    """One task's rows, to be read once.
+
+    Attributes:
+        rows_read: handed to the script so far.
+    """
+
+    def __init__(self):
+        self._queue = queue.Queue(_DEPTH)
+        self._lock = threading.Lock()
+        self._state = "new"
+        self._kept = []
+        self._kept_bytes = 0
+        self._ended = False
+        self.rows_read = 0
+
+    # -- the reader thread
+
+    def put(self, count, payload, host_is_there):
+        """Take a chunk: `count` uint32 lengths, then the Examples end to end. Calls `host_is_there` while there is no room."""
+        self._wait_put((count, payload), host_is_there)
+
+    def end(self, host_is_there):
+        """No more rows come."""
+        self._wait_put(_END, host_is_there)
+
+    def _wait_put(self, item, host_is_there):
+        while True:
+            try:
+                self._queue.put(item, timeout=0.5)
+                return
+            except queue.Full:
+                host_is_there()
+
+    # -- the script
+
+    def dataset(self):
+        """A `tf.data.Dataset` of scalar serialized Examples. Its rows can be drawn once; a second pass is an error.
+
+        An iterator that is dropped after a few rows (Keras looks at a first batch to build a model) does not count: the next
+        one starts with the same rows.
+        """
+        import tensorflow as tf
+
+        chunks = tf.data.Dataset.from_generator(self._chunks, tf.string, tf.TensorShape([None]))
+        return chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
+
+    def _chunks(self):
+        """One pass; what `tf.data` calls for every iterator."""
+        self._begin()
+        finished = False
+        try:
+            for chunk in list(self._kept):
+                self.rows_read += len(chunk)
+                yield chunk
+            while not self._ended:
+                item = self._queue.get()
+                if item is _END:
+                    self._ended = True
+                    break
+                chunk = _cut(*item)
+                self._keep(chunk, len(item[1]))
+                self.rows_read += len(chunk)
+                yield chunk
+            finished = True
+        finally:
+            with self._lock:
+                self._state = "finished" if finished else "dropped"
+
+    def _begin(self):
+        with self._lock:
+            if self._state == "running":
+                raise RuntimeError("this stream is being read already: it can have one iterator at a time")
+            if self._state == "finished" or (self._state == "dropped" and self._kept is None):
+                raise RuntimeError(
+                    "this stream was read already, and its rows are gone: iterate it once (epochs=1, no repeat()), or run the "
+                    "job in batch mode, where rows can be read many times"
+                )
+            self._state = "running"
+            self.rows_read = 0
+            self._kept = self._kept or []
+
+    def _keep(self, chunk, size):
+        if self._kept is not None:
+            self._kept_bytes += size
+            if self._kept_bytes <= _KEPT_BYTES:
+                self._kept.append(chunk)
+            else:
+                self._kept = None
+
+
+def _cut(count, payload):
+    """Lengths and bytes -> a list of byte strings."""
+    lengths = struct.unpack_from("<%dI" % count, payload)
+    data = bytes(memoryview(payload)[4 * count :])
+    cut = []
+    at = 0
+    for length in lengths:
+        cut.append(data[at : at + length])
+        at += length
+    return cut
