@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from akrunner.codec import crc32c
 from akrunner.codec.binary import binary, blobs_of, data_of, join, matrix_rows, offsets_of, regroup, spread
+from akrunner.codec.protobuf import varint
 from akrunner.errors import DataError
 from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
 
@@ -270,7 +271,7 @@ def _header(key: bytes, kind: str, size: Union[int, I64], packed: bool) -> _Fixe
     feature = body + len(listed.template)
     valued = _Fixed(bytearray())
     _put_tagged_length(valued, 0x12, feature)
-    named = _Fixed(bytearray(b"\x0a" + _varint(len(key)) + key))
+    named = _Fixed(bytearray(b"\x0a" + varint(len(key)) + key))
     entry = _Fixed(bytearray())
     _put_tagged_length(entry, 0x0A, feature + len(valued.template) + len(named.template))
     for part in (named, valued, listed, inner):
@@ -282,20 +283,11 @@ def _put_tagged_length(part: _Fixed, tag: int, length: Union[int, I64]) -> None:
     """Append a tag and a length; lengths that differ between rows get the width of the longest."""
     part.template.append(tag)
     if isinstance(length, (int, np.integer)):
-        part.template += _varint(int(length))
+        part.template += varint(int(length))
         return
     octets = _pack(INT64, length)
     part.values.append((len(part.template), octets))
     part.template += bytes(octets.shape[1])
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _pack(kind: str, values: NDArray[np.generic]) -> U8:

@@ -102,7 +102,7 @@ def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base:
         if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, start, stop)):
             return Feature(name, 1, base + start, stop - start, True)
         body = b"".join(
-            b"\x0a" + _varint(b - a) + data[a:b]
+            b"\x0a" + varint(b - a) + data[a:b]
             for start, stop in pieces
             for n, w, a, b in _fields(data, start, stop)
             if n == 1 and w == 2
@@ -118,7 +118,8 @@ def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base:
     return Feature(name, kind, 0, len(body), False, body)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """The shortest encoding of a number that is not negative."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

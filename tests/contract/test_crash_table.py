@@ -8,11 +8,12 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Dict, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, Optional, Tuple, Type
 
 import pytest
 
 import akrunner
+from tests.conftest import Script
 
 from .conftest import Run
 
@@ -85,7 +86,7 @@ def crash(when: str, event: str) -> str:
     return SCRIPT.format(when=when, event=event)
 
 
-def check_unharmed(run: Run, script, **options) -> None:  # type: ignore[no-untyped-def]
+def check_unharmed(run: Run, script: Script, **options: Any) -> None:
     """A job in the same host, right after."""
     result = run(script(crash("never", "pass"), "second.py"), **options)
     assert result.table.to_pydict() == {"id": [1, 2, 3], "p": [0.5, 1.5, 2.5]}
@@ -93,7 +94,7 @@ def check_unharmed(run: Run, script, **options) -> None:  # type: ignore[no-unty
 
 @pytest.mark.parametrize("when", BEFORE_DONE)
 @pytest.mark.parametrize("event", FATAL)
-def test_fatal(run: Run, script, event: str, when: str) -> None:  # type: ignore[no-untyped-def]
+def test_fatal(run: Run, script: Script, event: str, when: str) -> None:
     code, error, words = FATAL[event]
     began = time.monotonic()
     with pytest.raises(error) as caught:
@@ -110,7 +111,7 @@ def test_fatal(run: Run, script, event: str, when: str) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize("event", ["raises", "sys.exit(3)", "os._exit(0)", "segfault", "SIGKILL"])
-def test_after_main(run: Run, script, event: str) -> None:  # type: ignore[no-untyped-def]
+def test_after_main(run: Run, script: Script, event: str) -> None:
     """It had said that it was done, and every row was there: a success, with a word about the exit."""
     result = run(script(crash("after", FATAL[event][0])))
     assert result.table.num_rows == 3
@@ -121,19 +122,19 @@ def test_after_main(run: Run, script, event: str) -> None:  # type: ignore[no-un
 
 @pytest.mark.parametrize("when", ALWAYS)
 @pytest.mark.parametrize("event", HARMLESS)
-def test_harmless(run: Run, script, event: str, when: str) -> None:  # type: ignore[no-untyped-def]
+def test_harmless(run: Run, script: Script, event: str, when: str) -> None:
     result = run(script(crash(when, HARMLESS[event])))
     assert result.table.num_rows == 3
     assert result.stats.rows_in == 10
 
 
-def test_binary_output_is_readable_in_the_log(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_binary_output_is_readable_in_the_log(run: Run, script: Script) -> None:
     result = run(script(crash("main", "os.write(1, b'caf\\xc3\\xa9 \\xff\\xfe\\n')")))
     assert result.tasks[0].log_tail == "café \\xff\\xfe"
 
 
 @pytest.mark.parametrize("when", ["importing", "reading", "main", "writing"])
-def test_hang(run: Run, script, when: str) -> None:  # type: ignore[no-untyped-def]
+def test_hang(run: Run, script: Script, when: str) -> None:
     began = time.monotonic()
     with pytest.raises(akrunner.JobTimeoutError) as caught:
         run(script(crash(when, "time.sleep(1000)")), timeout=2)
@@ -143,14 +144,14 @@ def test_hang(run: Run, script, when: str) -> None:  # type: ignore[no-untyped-d
     check_unharmed(run, script)
 
 
-def test_hang_after_main(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_hang_after_main(run: Run, script: Script) -> None:
     began = time.monotonic()
     result = run(script(crash("after", "time.sleep(1000)")))
     assert time.monotonic() - began < 7
     assert result.table.num_rows == 3 and "SIGTERM" in result.stats.warnings[0]
 
 
-def test_hang_that_ignores_sigterm(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_hang_that_ignores_sigterm(run: Run, script: Script) -> None:
     code = "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"
     began = time.monotonic()
     with pytest.raises(akrunner.JobTimeoutError):
@@ -159,24 +160,24 @@ def test_hang_that_ignores_sigterm(run: Run, script) -> None:  # type: ignore[no
 
 
 @pytest.mark.parametrize("when", ["reading", "main", "writing"])
-def test_closes_our_pipes(run: Run, script, when: str) -> None:  # type: ignore[no-untyped-def]
+def test_closes_our_pipes(run: Run, script: Script, when: str) -> None:
     with pytest.raises(akrunner.JobError):
         run(script(crash(when, CLOSES + "; time.sleep(0.5)")), timeout=5)
     check_unharmed(run, script)
 
 
-def test_never_reads_its_data(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_never_reads_its_data(run: Run, script: Script) -> None:
     result = run(script("def main(task_config):\n    pass\n"), output_schema=None)
     assert result.table is None and result.stats.rows_in == 10
 
 
 @pytest.mark.parametrize("code", ["0", "None"])
-def test_sys_exit_0_is_a_return(run: Run, script, code: str) -> None:  # type: ignore[no-untyped-def]
+def test_sys_exit_0_is_a_return(run: Run, script: Script, code: str) -> None:
     result = run(script(crash("writing", f"sys.exit({code})")))
     assert result.table.num_rows == 2, "what was written before it arrives"
 
 
-def test_sys_exit_0_while_importing_is_a_failure(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_sys_exit_0_while_importing_is_a_failure(run: Run, script: Script) -> None:
     with pytest.raises(akrunner.ScriptFailedError, match="while importing the script"):
         run(script(crash("importing", "sys.exit(0)")))
 
@@ -199,7 +200,7 @@ def cgroup_with(limit: int) -> Optional[Path]:
 
 
 @pytest.mark.parametrize("when", BEFORE_DONE)
-def test_out_of_memory_kill(run: Run, script, when: str) -> None:  # type: ignore[no-untyped-def]
+def test_out_of_memory_kill(run: Run, script: Script, when: str) -> None:
     """The kernel's own killer where a cgroup can be made; else the same signal from the script, with memory taken."""
     group = cgroup_with(120 << 20)
     enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))" if group else "pass"
@@ -229,7 +230,7 @@ WRONG_ROWS = {
 
 
 @pytest.mark.parametrize("what", WRONG_ROWS)
-def test_wrong_row(run: Run, script, what: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_row(run: Run, script: Script, what: str) -> None:
     code, error, words = WRONG_ROWS[what]
     body = f"""
     def EX(feature, name=b"id"):
@@ -246,7 +247,7 @@ def test_wrong_row(run: Run, script, what: str) -> None:  # type: ignore[no-unty
     assert words in str(caught.value), str(caught.value)
 
 
-def test_writing_without_a_schema(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_writing_without_a_schema(run: Run, script: Script) -> None:
     body = "def main(task_config):\n    w = task_config.output_writer\n    w.write(b'')\n"
     with pytest.raises(akrunner.ScriptFailedError, match="output_schema="):
         run(script(body), output_schema=None)
@@ -254,7 +255,7 @@ def test_writing_without_a_schema(run: Run, script) -> None:  # type: ignore[no-
 
 @pytest.mark.parametrize("event", ["raises", "SIGKILL", "os._exit(0)"])
 @pytest.mark.parametrize("other", ["time.sleep(1000)", "while True: pass", "os.read(os.pipe()[0], 1)"])
-def test_one_of_two_fails(run: Run, script, event: str, other: str) -> None:  # type: ignore[no-untyped-def]
+def test_one_of_two_fails(run: Run, script: Script, event: str, other: str) -> None:
     """The first failing task ends the job, whatever the other one is doing."""
     code, error, _ = FATAL[event]
     body = f"""
@@ -276,8 +277,8 @@ def test_one_of_two_fails(run: Run, script, event: str, other: str) -> None:  # 
 
 
 @pytest.mark.parametrize("kind", [OSError, BrokenPipeError, ValueError])
-def test_source_that_raises(run: Run, script, kind: Type[Exception]) -> None:  # type: ignore[no-untyped-def]
-    def rows():  # type: ignore[no-untyped-def]
+def test_source_that_raises(run: Run, script: Script, kind: Type[Exception]) -> None:
+    def rows() -> Iterator[Any]:
         for i in range(20_000):
             if i == 15_000:
                 raise kind("the disk is gone")
@@ -288,7 +289,7 @@ def test_source_that_raises(run: Run, script, kind: Type[Exception]) -> None:  #
         run(script("def main(task_config):\n    pass\n"), rows())
 
 
-def test_value_that_cannot_cross(run: Run, script) -> None:  # type: ignore[no-untyped-def]
+def test_value_that_cannot_cross(run: Run, script: Script) -> None:
     with pytest.raises(akrunner.DataError, match=r"row 2, column 'x': 1e\+300 does not fit a float32"):
         run(script("def main(task_config):\n    pass\n"), {"x": [1.0, 2.0, 1e300]}, num_workers=2)
 
@@ -309,7 +310,7 @@ def main(task_config):
 
 
 @pytest.mark.parametrize("busy", ["time.sleep(1000)", "while True: pass", "os.kill(os.getpid(), 19)"])
-def test_host_killed(engine: str, leaves_nothing: Path, script, tmp_path: Path, busy: str) -> None:  # type: ignore[no-untyped-def]
+def test_host_killed(engine: str, leaves_nothing: Path, script: Script, tmp_path: Path, busy: str) -> None:
     """A dead host takes its children with it, grandchildren, stopped ones and the temp directory included."""
     import subprocess
 
@@ -331,7 +332,7 @@ def test_interrupted_on_the_command_line(
     script,
     tmp_path: Path,
     number: int,
-    code: int,  # type: ignore[no-untyped-def]
+    code: int,
 ) -> None:
     import subprocess
 
