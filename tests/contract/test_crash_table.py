@@ -376,3 +376,30 @@ def gone(pids: "list[int]", seconds: float) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+WRAPPER = """#!/bin/sh
+# an interpreter that answers when it is asked what it is, and then does not do its work
+case "$1" in -c) exec {python} "$@" ;; esac
+{does}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("echo 'libfoo.so: cannot open' >&2; exit 7", ("before it said that it had started", "exit code 7", "libfoo.so")),
+        ("sleep 1000", ("said nothing for 2 s after it was started", "start_timeout=")),
+        ("kill -SEGV $$", ("before it said that it had started", "SIGSEGV")),
+    ],
+)
+def test_never_says_opened(run: Run, script: Script, tmp_path: Path, does: str, words: Tuple[str, ...]) -> None:
+    python = tmp_path / "python"
+    python.write_text(WRAPPER.format(python=sys.executable, does=does))
+    python.chmod(0o755)
+    began = time.monotonic()
+    with pytest.raises(akrunner.StartError) as caught:
+        run(script("def main(c):\n    pass\n"), python_env=str(python), start_timeout=2)
+    assert time.monotonic() - began < 7
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
