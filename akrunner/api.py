@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines.base import Engine, Observer, Stats, TaskResult
-from akrunner.errors import ConfigError, ScriptError
-from akrunner.io.sinks import FileSink, MemorySink
+from akrunner.errors import ConfigError, ScriptError, SourceError
+from akrunner.io.follow import open_text
+from akrunner.io.sinks import FileSink, LineWriter, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.launch import files, interpreters
@@ -25,6 +26,8 @@ from akrunner.stream_job import StreamJob
 
 if TYPE_CHECKING:
     import pandas
+
+__all__ = ["LineWriter", "Result", "run", "stream", "train"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 SchemaLike = Union[str, pa.Schema, Schema]
@@ -195,6 +198,7 @@ def stream(
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
+    follow: bool = False,
     flush_seconds: float = 0.02,
     keras: Optional[str] = None,
     env: Optional[Mapping[str, str]] = None,
@@ -212,19 +216,39 @@ def stream(
     of rows go to them in turn. A slow script holds the source back.
 
     Args:
-        source: as for `run`; of an iterable of rows, each is sent on as it comes.
+        source: as for `run`; of an iterable of rows, each is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
+            `input_format="csv"`.
+        follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest a row waits for others to be sent with, on its way in and out together.
         the others: as for `run`.
     Returns: the running job: iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
     chosen = _engine(engine)
+    if follow or (isinstance(source, str) and source == "-"):
+        source = _open_lines(source, input_format, input_schema, follow)
+        input_format = input_schema = None
     prepared = _prepare(
         "stream", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
         input_schema, input_format, keras, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
         flush_seconds=flush_seconds,
     )  # fmt: skip
     return StreamJob(lambda sink, cancel: chosen.run(prepared.job, prepared.table, sink, observer, cancel))
+
+
+def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], follow: bool) -> TableSource:
+    """Stdin or a growing file."""
+    if not isinstance(source, (str, os.PathLike)):
+        raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
+    name = os.fspath(source)
+    form = form or ("csv" if name.lower().endswith(".csv") else "jsonl")
+    if form not in ("csv", "jsonl"):
+        raise ConfigError(f"input_format={form!r}: lines are read as jsonl or csv")
+    try:
+        fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as e:
+        raise SourceError(f"source: {name}: {e.strerror}") from None
+    return open_text(fd, form, _schema(schema, "input_schema"), follow, "stdin" if name == "-" else name)
 
 
 @dataclass(frozen=True)

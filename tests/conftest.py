@@ -55,7 +55,7 @@ def still_running(tmpdir: str) -> List[Any]:
             environ = process.environ()
         except (psutil.Error, OSError):
             continue
-        if "AKRUNNER_JOB" in environ and environ.get("TMPDIR") == tmpdir:
+        if "AKRUNNER_JOB" in environ and environ.get("TMPDIR", "").startswith(tmpdir):
             found[process.pid] = process
     return [(p.pid, _command(p)) for p in found.values() if _alive(p)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 import typer
 
 import akrunner
-from akrunner.cli import show
+from akrunner.cli import show, streaming
 
 if TYPE_CHECKING:
     from akrunner.api import Result
@@ -57,6 +57,8 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
   akrunner run train.py -i sales.csv --select "SELECT a, b FROM input WHERE a > 0" --debug
 
   akrunner run train.py -i iris.csv --mode train --model-out model.zip
+
+  tail -f events.jsonl | akrunner run score.py -i - --mode stream --output-schema "id bigint, p double"
 """
 
 
@@ -64,7 +66,10 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
 def run(
     script: str = typer.Argument(..., help="File that defines main(task_config)."),
     input: List[str] = typer.Option(..., "--input", "-i", help="Table to read: file, glob, directory or URL. Repeatable."),
-    mode: str = typer.Option("batch", help="batch, or train: what the chief exports to saved_model_dir is the result."),
+    mode: str = typer.Option(
+        "batch", help="batch; train: what the chief exports to saved_model_dir is the result; stream: rows as they arrive."
+    ),
+    follow: bool = typer.Option(False, "--follow", help="Wait for more at the file's end (--mode stream)."),
     model_out: Optional[str] = typer.Option(None, help="Directory or .zip to save the trained model to (--mode train)."),
     output: Optional[str] = typer.Option(None, "--output", "-o", help="File to write: .parquet .csv .jsonl .arrow .tfrecord."),
     output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
@@ -95,7 +100,7 @@ def run(
 ) -> None:
     screen = show.Screen(as_json=as_json, quiet=quiet, log=debug)
 
-    def job() -> "Result":
+    def job() -> "Optional[Result]":
         with screen:
             common: Dict[str, Any] = dict(
                 user_params=_params(param, params_file),
@@ -118,6 +123,12 @@ def run(
                 observer=screen,
             )
             source = input if len(input) > 1 else input[0]
+            if mode == "stream":
+                if model_out is not None:
+                    raise akrunner.ConfigError("--model-out needs --mode train")
+                del common["overwrite"]
+                streaming.run(script, input, output, overwrite, screen, {**common, "follow": follow})
+                return None
             if mode == "train":
                 if output is not None:
                     raise akrunner.ConfigError("--output is for --mode batch; a train job's model goes to --model-out")
@@ -125,13 +136,16 @@ def run(
                     raise akrunner.ConfigError("--mode train needs --model-out: where to save the model")
                 return akrunner.train(script, source, model_out=model_out, **common)
             if mode != "batch":
-                raise akrunner.ConfigError(f"--mode {mode}: known modes are batch, train")
+                raise akrunner.ConfigError(f"--mode {mode}: known modes are batch, stream, train")
+            if follow or "-" in input:
+                raise akrunner.ConfigError("--follow and --input - need --mode stream")
             if model_out is not None:
                 raise akrunner.ConfigError("--model-out needs --mode train")
             return akrunner.run(script, source, output=output, output_format=output_format, **common)
 
     result = _guarded(screen, job)
-    screen.result(result)
+    if result is not None:
+        screen.result(result)
 
 
 _REPLAY_HELP = """
@@ -174,7 +188,7 @@ def replay(
     os.execv(command[0], command)
 
 
-def _guarded(screen: show.Screen, job: Callable[[], "Result"]) -> "Result":
+def _guarded(screen: show.Screen, job: Callable[[], "Optional[Result]"]) -> "Optional[Result]":
     """Run it; every way it can end has its exit code and its words."""
     signal.signal(signal.SIGTERM, _terminated)
     try:

@@ -82,6 +82,14 @@ class Screen:
         if result.table is not None and result.table.num_rows:
             self._preview(result)
 
+    def streamed(self, stats: "Optional[Stats]", output: Optional[str]) -> None:
+        """The closing line of a stream; rows have gone out before."""
+        if stats is None or self._quiet:
+            return
+        unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
+        done = f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{unread}"
+        self._err.print(Text(done + (f"\noutput: {output}" if output else "")))
+
     def error(self, error: BaseException) -> None:
         """What went wrong, once, on stderr (or as JSON on stdout)."""
         if self._json:

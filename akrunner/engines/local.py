@@ -125,7 +125,8 @@ class _LocalRun:
                 bundle=work.bundle,
                 context=_constant(context),
                 cwd=work.files_dir(task),
-                env=self.job.task_env,
+                # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
+                env={"TMPDIR": work.temp_dir(task), **self.job.task_env},
                 mark=self.mark,
                 log_path=work.log_path(task),
                 events=self.events,

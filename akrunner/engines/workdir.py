@@ -10,6 +10,7 @@
         dataset.tfrecord      its rows
         work/                 the script and its files; the task's current directory
         log.txt               what it printed
+        tmp/                  its TMPDIR
         saved_model/          train: the model it exported; the chief's is the result
         latest_ckpt/          train, if asked for: its latest checkpoint
     checkpoints/              `checkpoint_dir`, unless the job names another
@@ -59,6 +60,7 @@ class WorkDir:
             work = cls(path, True)
         for task in job.cluster.tasks:
             os.makedirs(work.files_dir(task), mode=0o700)
+            os.makedirs(work.temp_dir(task), mode=0o700)
         with open(work.bundle, "wb") as f:
             f.write(bundle_bytes())
         work._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
@@ -73,6 +75,9 @@ class WorkDir:
 
     def files_dir(self, task: TaskSpec) -> str:
         return os.path.join(self.task_dir(task), "work")
+
+    def temp_dir(self, task: TaskSpec) -> str:
+        return os.path.join(self.task_dir(task), "tmp")
 
     def log_path(self, task: TaskSpec) -> str:
         return os.path.join(self.task_dir(task), "log.txt")

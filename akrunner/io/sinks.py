@@ -121,6 +121,29 @@ class FileSink:
                 self._fs.rm(self._partial)
 
 
+class LineWriter:
+    """Writes batches to a stream as lines, each batch at once. Args: form: jsonl or csv; schema: as text, None: takes nothing."""
+
+    def __init__(self, stream: IO[bytes], form: str, schema: Optional[str]) -> None:
+        self._stream = stream
+        self._writer: Optional[_Writer] = None
+        if schema is not None:
+            columns = Schema.parse(schema)
+            self._writer = _JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, columns.arrow)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Raises: OSError: nobody takes it any more."""
+        if self._writer is not None:
+            self._writer.write(batch)
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Finish; the stream stays open."""
+        if self._writer is not None:
+            self._writer.close()
+            self._stream.flush()
+
+
 class _Writer(Protocol):
     def write(self, batch: pa.RecordBatch) -> None: ...
 

@@ -42,7 +42,7 @@ def test_readme(leaves_nothing: Path, tmp_path: Path) -> None:
     """The thirty-second example: both ways to start it."""
     text = (ROOT / "README.md").read_text()
     script, program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
-    (command,) = re.findall(r"^akrunner run .*$", text, re.MULTILINE)
+    command = re.findall(r"^akrunner run .*$", text, re.MULTILINE)[0]
     shutil.copy(ROOT / "examples" / "iris" / "iris.csv", tmp_path)
     (tmp_path / "train.py").write_text(script)
     assert "petal" not in python("-c", program, cwd=tmp_path)

@@ -1,0 +1,89 @@
+"""Text that is still being written (a pipe, a growing file) -> batches, as soon as whole lines are there."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from typing import Callable, Iterator, Optional
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+
+from akrunner.errors import SourceError
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema
+
+_BLOCK = 1 << 20
+_POLL_SECONDS = 0.02
+
+
+def open_text(fd: int, form: str, schema: Optional[Schema], follow: bool, name: str) -> TableSource:
+    """Lines of a file descriptor as a table.
+
+    Args:
+        fd: read from where it stands; form: "jsonl" or "csv" (whose first line names the columns).
+        schema: columns and types; None: guessed from the first lines that come, which are waited for.
+        follow: at the end wait for more, for ever; else the end is the end.
+        name: for errors.
+    Raises: SourceError: the first lines do not parse.
+    """
+    blocks = _blocks(fd, follow)
+    header = b""
+    if form == "csv":
+        first = next(blocks, b"")
+        header, _, rest = first.partition(b"\n")
+        header += b"\n"
+        blocks = _chain(rest, blocks)
+    parse = _parser(form, header, name)
+    if schema is not None:
+        arrow = schema.arrow
+        return TableSource(arrow, lambda: (parse(block, arrow) for block in blocks), name)
+    sample = next(blocks, b"")
+    if not sample:
+        raise SourceError(f"source: {name} ended before its first row, so its columns are not known; give input_schema=")
+    guessed = parse(sample, None).schema
+    return TableSource(guessed, lambda: (parse(block, guessed) for block in _chain(sample, blocks)), name)
+
+
+def _parser(form: str, header: bytes, name: str) -> Callable[[bytes, Optional[pa.Schema]], pa.RecordBatch]:
+    def parse(block: bytes, schema: Optional[pa.Schema]) -> pa.RecordBatch:
+        try:
+            if form == "jsonl":
+                # columns the schema does not name are passed over
+                options = pa_json.ParseOptions(
+                    explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer"
+                )
+                table = pa_json.read_json(io.BytesIO(block), parse_options=options)
+            else:
+                convert = pa_csv.ConvertOptions(column_types=schema, include_columns=schema.names if schema else None)
+                table = pa_csv.read_csv(io.BytesIO(header + block), convert_options=convert)
+        except (pa.ArrowException, KeyError) as e:
+            raise SourceError(f"source: cannot read {name} as {form}: {e}; is input_schema= right?") from None
+        return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+
+    return parse
+
+
+def _blocks(fd: int, follow: bool) -> Iterator[bytes]:
+    """What can be read at once, cut after its last whole line."""
+    rest = b""
+    while True:
+        chunk = os.read(fd, _BLOCK)
+        if not chunk:
+            if follow:
+                time.sleep(_POLL_SECONDS)
+                continue
+            if rest.strip():
+                yield rest + b"\n"
+            return
+        whole, newline, rest = (rest + chunk).rpartition(b"\n")
+        if whole.strip():
+            yield whole + newline
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first.strip():
+        yield first
+    yield from rest

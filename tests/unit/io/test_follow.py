@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any, List, Optional
+
+import pytest
+
+from akrunner.errors import SourceError
+from akrunner.io.follow import open_text
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema
+
+SCHEMA = Schema.parse("a bigint, s string")
+
+
+def through_a_pipe(parts: List[bytes], form: str, schema: Optional[Schema]) -> Any:
+    read, write = os.pipe()
+
+    def send() -> None:
+        for part in parts:
+            os.write(write, part)
+            time.sleep(0.02)
+        os.close(write)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        table = open_text(read, form, schema, False, "stdin")
+        return [row for batch in table.batches() for row in batch.to_pylist()]
+    finally:
+        thread.join()
+        os.close(read)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None])
+@pytest.mark.parametrize(
+    ("form", "parts"),
+    [
+        ("jsonl", [b'{"a": 1, "s": "x"}\n{"a"', b': 2, "s": "\xc3', b'\xa9"}\n', b'\n{"a": 3, "s": null}']),
+        ("csv", [b"a,s\n", b"1,x\n2", b",\xc3\xa9\n3,", b"\n"]),
+        ("csv", [b"a,s\n1,x\n2,\xc3\xa9\n3,\n"]),
+    ],
+)
+def test_lines_in_pieces(form: str, parts: List[bytes], schema: Optional[Schema]) -> None:
+    rows = through_a_pipe(parts, form, schema)
+    assert [row["a"] for row in rows] == [1, 2, 3] and rows[1]["s"] == "é"
+
+
+def test_other_columns_are_passed_over() -> None:
+    assert through_a_pipe([b'{"z": 1, "a": 5, "s": "x"}\n'], "jsonl", SCHEMA) == [{"a": 5, "s": "x"}]
+    assert through_a_pipe([b"s,z,a\nx,1,5\n"], "csv", SCHEMA) == [{"a": 5, "s": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "schema", "words"),
+    [
+        ("jsonl", b"", None, "ended before its first row"),
+        ("jsonl", b"hello\n", None, "cannot read stdin as jsonl"),
+        ("jsonl", b'{"a": "x"}\n', SCHEMA, "cannot read stdin as jsonl"),
+        ("csv", b"a,s\nx,y\n", SCHEMA, "cannot read stdin as csv"),
+        ("csv", b"b,s\n1,y\n", SCHEMA, "cannot read stdin as csv"),
+    ],
+)
+def test_what_is_wrong(form: str, data: bytes, schema: Optional[Schema], words: str) -> None:
+    with pytest.raises(SourceError, match=words):
+        through_a_pipe([data] if data else [], form, schema)
+
+
+def test_a_growing_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1, "s": "x"}\n')
+    with open(path, "rb", buffering=0) as f:
+        table: TableSource = open_text(f.fileno(), "jsonl", None, True, str(path))
+        batches = table.batches()
+        assert next(batches).to_pylist() == [{"a": 1, "s": "x"}]
+        with open(path, "a") as more:
+            more.write('{"a": 2')
+            more.flush()
+            threading.Timer(0.1, lambda: os.write(os.open(path, os.O_WRONLY | os.O_APPEND), b', "s": "y"}\n')).start()
+            assert next(batches).to_pylist() == [{"a": 2, "s": "y"}]
