@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
@@ -191,8 +191,3 @@ class JobSpec:
             "latest_ckpt_dir": f"{task_dir}/latest_ckpt" if self.save_latest_checkpoint else None,
             "env": self.task_env,
         }
-
-
-def share_of(total: int, parts: int) -> List[int]:
-    """Rows each of `parts` workers gets of `total`: even to within one, the first ones get the odd rows."""
-    return [(total + parts - 1 - i) // parts for i in range(parts)]

@@ -89,7 +89,8 @@ def codec() -> List[Row]:
 
     rows.append(ratio_row("decode numbers", ours, rate(parse, 1000), 10, "protobuf per row, values read"))
     bare = rate(lambda: [train.Example.FromString(blob) for blob in blobs[:1000]], 1000)
-    rows.append(ratio_row("decode, values as columns", ours, bare, 1, "protobuf per row, nothing read"))
+    # the stricter reading of "parsing": no value is taken out of the message. Shown beside the other, whatever it says
+    rows.append(ratio_row("decode numbers", ours, bare, 10, "protobuf per row, nothing read"))
     return rows
 
 

@@ -58,7 +58,6 @@ class TaskSession:
     Attributes:
         task, process, log: what it drives.
         writer: frames to the worker; rows_sent: so far.
-        state: starting, importing, ready, running, finished, failed, ended.
         hello: what the worker said first.
     """
 
@@ -78,12 +77,8 @@ class TaskSession:
     ) -> None:
         """Start the process. Raises: OSError: it cannot be started."""
         self.task = task
-        self.state = "starting"
         self.hello: Dict[str, Any] = {}
         self.rows_sent = 0
-        self.rows_received = 0
-        self.bytes_received = 0
-        self.closed: Optional[Mapping[str, Any]] = None
         self._context = context
         self._events = events
         self._deaf = threading.Event()
@@ -135,11 +130,6 @@ class TaskSession:
         self.writer.close()
         if not self._thread.is_alive():
             self._reader.close()
-
-    @property
-    def starved_seconds(self) -> float:
-        """Time the reader of this task's output waited."""
-        return float(self._reader.starved_ns) / 1e9
 
     def _post(self, kind: str, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
         self._put(Event(self.task, kind, data, frame))

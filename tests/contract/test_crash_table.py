@@ -171,6 +171,20 @@ def test_never_reads_its_data(run: Run, script: Script) -> None:
     assert result.table is None and result.stats.rows_in == 10
 
 
+def test_reads_half_and_returns(run: Run, script: Script) -> None:
+    body = """
+    import os
+
+    def main(task_config):
+        with open(task_config.dataset_file, "rb") as f:
+            half = f.read(os.path.getsize(task_config.dataset_file) // 2)
+        task_config.output_writer.write_batch({"id": [len(half)], "p": [0.5]})
+    """
+    result = run(script(body), num_workers=2)
+    assert result.table.num_rows == 2 and result.stats.rows_in == 10
+    check_unharmed(run, script)
+
+
 @pytest.mark.parametrize("code", ["0", "None"])
 def test_sys_exit_0_is_a_return(run: Run, script: Script, code: str) -> None:
     result = run(script(crash("writing", f"sys.exit({code})")))
