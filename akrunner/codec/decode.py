@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -72,13 +72,16 @@ class _Column:
     def __init__(self, field: Field, parsed: Parsed, rows: int, first_row: int) -> None:
         self.field = field
         self.buffer = parsed.buffer
-        self.spans = parsed.spans.get(field.name.encode()) or Spans.empty(rows)
+        self.order = parsed.order
+        self.spans = parsed.spans.get(field.name.encode()) or Spans(rows)
         self.rows = rows
         self.first_row = first_row
         self.code = _CODE[field.kind]
 
     def array(self) -> pa.Array:
         spans, field = self.spans, self.field
+        if self.code != 1 and not field.is_list and self.rows and spans.only_blocks(self.code):
+            return self.numbers_in_blocks()
         kind = spans.kind
         wrong = (kind != self.code) & (kind != 0) & (kind != 4)
         if wrong.any():
@@ -100,26 +103,25 @@ class _Column:
 
     # -- numbers
 
-    def numbers(self, present: Mask) -> pa.Array:
-        """One number a row: from blocks of one layout where there are such, from the spans for the rest."""
-        values: NDArray[Any] = np.zeros(self.rows, np.float32 if self.code == 2 else np.int64)
-        rest = present.copy()
+    def numbers_in_blocks(self) -> pa.Array:
+        """One number a row, all of them in blocks: no row is looked for."""
+        parts: List[NDArray[Any]] = []
         for block in self.spans.blocks:
-            rows = block.rows
-            if self.spans.kind[rows[0]] != self.code or block.length == 0:
-                continue
             if self.code == 2:
                 if block.length != 4:
-                    raise self.several(int(rows[0]))
-                found: NDArray[Any] = block.floats
+                    raise self.several(int(block.rows[0]))
+                parts.append(block.floats)
             else:
                 found, ok = _varints_in(block.octets)
-                self.one_each(rows, ok)
-            if len(rows) == self.rows:
-                return self.typed(np.ascontiguousarray(found), None, rows)
-            values[rows] = found
-            rest[rows] = False
-        where = np.flatnonzero(rest)
+                self.one_each(block.rows, ok)
+                parts.append(found)
+        values = np.concatenate(parts)
+        return self.typed(values if len(parts) == 1 else values[self.order], None, None)
+
+    def numbers(self, present: Mask) -> pa.Array:
+        """One number a row, wherever it is."""
+        values: NDArray[Any] = np.zeros(self.rows, np.float32 if self.code == 2 else np.int64)
+        where = np.flatnonzero(present)
         start, length = self.spans.start[where], self.spans.length[where]
         if self.code == 2:
             self.one_each(where, length == 4)
@@ -128,7 +130,7 @@ class _Column:
         else:
             values[where], ok = _varints_at(self.buffer, start, length)
             self.one_each(where, ok)
-        return self.typed(values, None if present.all() else ~present, np.arange(self.rows))
+        return self.typed(values, None if present.all() else ~present, None)
 
     def one_each(self, rows: I64, ok: Mask) -> None:
         if not ok.all():
@@ -170,8 +172,8 @@ class _Column:
         mask = None if present.all() else pa.array(~present)
         return pa.ListArray.from_arrays(pa.array(offsets), values, type=field.type, mask=mask)
 
-    def typed(self, values: NDArray[Any], null: "Mask | None", owner: I64) -> pa.Array:
-        """numpy int64 or float32 -> the column's value type; refuses what does not fit."""
+    def typed(self, values: NDArray[Any], null: "Mask | None", owner: "I64 | None") -> pa.Array:
+        """numpy int64 or float32 -> the column's value type; refuses what does not fit. owner: row of each, None: its own."""
         target = self.field.value_type
         array = pa.array(values, mask=null)
         if pa.types.is_boolean(target):
@@ -190,9 +192,9 @@ class _Column:
             return array.cast(width).cast(target)
         return array.cast(target)
 
-    def misfit(self, values: NDArray[Any], bad: Mask, owner: I64, target: pa.DataType) -> DataError:
+    def misfit(self, values: NDArray[Any], bad: Mask, owner: "I64 | None", target: pa.DataType) -> DataError:
         at = int(np.flatnonzero(bad)[0])
-        return self.error(int(owner[at]), f"is {values[at]}, which does not fit {target}")
+        return self.error(at if owner is None else int(owner[at]), f"is {values[at]}, which does not fit {target}")
 
     # -- strings
 

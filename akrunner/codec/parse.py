@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akrunner.codec.protobuf import Feature, read_example, read_varint, tagged
+from akrunner.codec.scratch import arena
 from akrunner.errors import DataError
 
 U8 = NDArray[np.uint8]
@@ -27,43 +28,27 @@ Mask = NDArray[np.bool_]
 
 _MAX_TEMPLATE = 4096
 _MAX_TEMPLATES = 6
+#: rows compared at a time: few enough to stay in the processor's cache, and in memory that is not given back in between
+_AT_ONCE = 512
 _MAX_HEADS = 64
 _MAX_FEATURES = 10_000
 
 
-@dataclass
-class Spans:
-    """Where one feature's values are.
-
-    Attributes:
-        start, length: [rows] a span of the buffer: packed floats, packed varints, or tagged byte strings.
-        kind: [rows] 0 absent, 1 bytes, 2 float, 3 int64, 4 present with no list set.
-        blocks: rows of one layout, copied out side by side: a column of such a block is read many times faster than
-            the same values through `start`.
-    """
-
-    start: I64
-    length: I64
-    kind: NDArray[np.int8]
-    blocks: "List[Block]" = field(default_factory=list)
-
-    @classmethod
-    def empty(cls, rows: int) -> "Spans":
-        return cls(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int8))
-
-
 @dataclass(frozen=True)
 class Block:
-    """Records of one layout: one feature of theirs is at `records[:, offset : offset + length]`.
+    """Records of one layout, copied out side by side: one feature of theirs is at `records[:, offset : offset + length]`. A
+    column of it is read many times faster than the same values through `Spans.start`.
 
     Attributes:
-        rows: [n] which rows of the batch; records: [n, width].
+        rows: [n] which rows of the batch; starts: [n] where each begins in the buffer; records: [n, width]; kind: as in `Spans`.
     """
 
     rows: I64
+    starts: I64
     records: U8
     offset: int
     length: int
+    kind: int
 
     @property
     def floats(self) -> NDArray[np.float32]:
@@ -77,6 +62,48 @@ class Block:
         return self.records[:, self.offset : self.offset + self.length]
 
 
+class Spans:
+    """Where one feature's values are.
+
+    Attributes:
+        start, length: [rows] a span of the buffer: packed floats, packed varints, or tagged byte strings.
+        kind: [rows] 0 absent, 1 bytes, 2 float, 3 int64, 4 present with no list set.
+        blocks: rows of one layout. The arrays above are made from them when somebody asks: a column of numbers seldom does.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.blocks: List[Block] = []
+        self._arrays: Optional[Tuple[I64, I64, NDArray[np.int8]]] = None
+
+    def only_blocks(self, kind: int) -> bool:
+        """Whether every row is in a block of this kind."""
+        same = all(block.kind == kind and block.length for block in self.blocks)
+        return self._arrays is None and same and sum(len(block.rows) for block in self.blocks) == self.rows
+
+    @property
+    def start(self) -> I64:
+        return self._laid_out()[0]
+
+    @property
+    def length(self) -> I64:
+        return self._laid_out()[1]
+
+    @property
+    def kind(self) -> NDArray[np.int8]:
+        return self._laid_out()[2]
+
+    def _laid_out(self) -> Tuple[I64, I64, NDArray[np.int8]]:
+        if self._arrays is None:
+            start, length, kind = np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int64), np.zeros(self.rows, np.int8)
+            for block in self.blocks:
+                start[block.rows] = block.starts + block.offset
+                length[block.rows] = block.length
+                kind[block.rows] = block.kind
+            self._arrays = start, length, kind
+        return self._arrays
+
+
 @dataclass
 class Parsed:
     """Result of `parse`.
@@ -84,10 +111,12 @@ class Parsed:
     Attributes:
         buffer: the bytes the spans point into: the input, plus re-packed copies of what was not packed.
         spans: by feature name.
+        order: [rows] where each row is when the rows of the layouts that were found are laid end to end; empty for one layout.
     """
 
     buffer: U8
     spans: Dict[bytes, Spans] = field(default_factory=dict)
+    order: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def parse(buffer: U8, starts: I64, ends: I64) -> Parsed:
@@ -99,15 +128,55 @@ def parse(buffer: U8, starts: I64, ends: I64) -> Parsed:
     return _Parser(buffer, starts, ends).run()
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where everything is in records of one length.
+
+    Attributes:
+        bits: the record's bits that are structure, as words; want: what they must be; features: (name, offset, length, kind).
+    """
+
+    bits: NDArray[np.uint64]
+    want: NDArray[np.uint64]
+    features: Tuple[Tuple[bytes, int, int, int], ...]
+
+    @classmethod
+    def of(cls, record: U8, length: int, features: List[Feature], start: int) -> "_Layout":
+        """From one record, padded to words, whose features were read at `start`."""
+        mask = np.zeros(len(record), np.uint8)
+        mask[:length] = 0xFF
+        placed = []
+        for feature in features:
+            offset = feature.start - start
+            placed.append((feature.name, offset, feature.length, feature.kind))
+            if feature.kind == 3:
+                mask[offset : offset + feature.length] = 0x80
+            elif feature.kind == 2:
+                mask[offset : offset + feature.length] = 0
+            elif feature.kind == 1:
+                for at, size in tagged(record[offset : offset + feature.length].tobytes()):
+                    mask[offset + at : offset + at + size] = 0
+        return cls(mask.view("<u8"), (record & mask).view("<u8"), tuple(placed))
+
+
+#: length -> layouts seen lately; one that fits a record is right for it, wherever it was seen
+_recent: Dict[int, List[_Layout]] = {}
+_MAX_RECENT = 64
+
+
 class _Parser:
     def __init__(self, buffer: U8, starts: I64, ends: I64) -> None:
+        arena.reset()
         self.size = len(buffer)
         # slack, so that a window of fixed width may be read anywhere
-        self.buffer = np.concatenate([buffer, np.zeros(_MAX_TEMPLATE + 64, np.uint8)])
+        self.buffer = arena.take(self.size + _MAX_TEMPLATE + 64)
+        self.buffer[: self.size] = buffer
+        self.buffer[self.size :] = 0
         self.starts, self.ends = starts, ends
         self.rows = len(starts)
         self.spans: Dict[bytes, Spans] = {}
         self.extra = bytearray()
+        self.matched: List[I64] = []
 
     def run(self) -> Parsed:
         left: I64 = np.arange(self.rows, dtype=np.int64)
@@ -119,11 +188,15 @@ class _Parser:
         buffer = self.buffer
         if self.extra:
             buffer = np.concatenate([self.buffer, np.frombuffer(bytes(self.extra), np.uint8)])
-        return Parsed(buffer, self.spans)
+        order = np.empty(0, np.int64)
+        if len(self.matched) > 1 and sum(map(len, self.matched)) == self.rows:
+            order = np.empty(self.rows, np.int64)
+            order[np.concatenate(self.matched)] = np.arange(self.rows)
+        return Parsed(buffer, self.spans, order)
 
     def column(self, name: bytes) -> Spans:
         if name not in self.spans:
-            self.spans[name] = Spans.empty(self.rows)
+            self.spans[name] = Spans(self.rows)
         return self.spans[name]
 
     def windows(self, positions: I64, width: int) -> U8:
@@ -147,46 +220,50 @@ class _Parser:
             alike = left[lengths[left] == length]
             if len(alike) * 8 < len(left):
                 break
-            features = self.read(row)
-            if features is None:
+            layout = self.layout(row, length)
+            if layout is None:
                 break
-            matched, records = self.match_record(row, length, features, alike)
+            matched, records = self.match_record(layout, alike)
             keep = np.ones(self.rows, bool)
             keep[matched] = False
             if len(matched) * 8 < len(left):
                 break
-            for feature in features:
-                spans = self.column(feature.name)
-                spans.start[matched] = self.starts[matched] + (feature.start - int(self.starts[row]))
-                spans.length[matched] = feature.length
-                spans.kind[matched] = feature.kind
-                spans.blocks.append(Block(matched, records, feature.start - int(self.starts[row]), feature.length))
+            self.matched.append(matched)
+            starts = self.starts[matched]
+            for name, offset, size, kind in layout.features:
+                self.column(name).blocks.append(Block(matched, starts, records, offset, size, kind))
             left = left[keep[left]]
         return left
 
-    def match_record(self, row: int, length: int, features: List[Feature], alike: I64) -> Tuple[I64, U8]:
-        width = -(-length // 8) * 8
-        mask = np.zeros(width, np.uint8)
-        mask[:length] = 0xFF
-        base = int(self.starts[row])
-        for feature in features:
-            span = slice(feature.start - base, feature.start - base + feature.length)
-            if feature.kind == 3:
-                mask[span] = 0x80
-            elif feature.kind == 2:
-                mask[span] = 0
-            elif feature.kind == 1:
-                for at, size in tagged(self.buffer[feature.start : feature.start + feature.length].tobytes()):
-                    mask[feature.start - base + at : feature.start - base + at + size] = 0
-        template = np.zeros(width, np.uint8)
-        template[:length] = self.buffer[base : base + length]
-        words = self.windows(self.starts[alike], width).view("<u8")
-        differs = np.zeros(len(alike), np.uint64)
-        for i, (want, bits) in enumerate(zip((template & mask).view("<u8"), mask.view("<u8"))):
-            if bits:
-                differs |= (words[:, i] & bits) ^ want
-        same = differs == 0
-        octets = words.view(np.uint8).reshape(len(alike), width)
+    def layout(self, row: int, length: int) -> "Optional[_Layout]":
+        """One record's layout: a recent one, or read from its bytes. None when it has an unusual form."""
+        start = int(self.starts[row])
+        record = np.zeros(-(-length // 8) * 8, np.uint8)
+        record[:length] = self.buffer[start : start + length]
+        recent = _recent.get(length, [])
+        for layout in recent:
+            if np.array_equal(record.view("<u8") & layout.bits, layout.want):
+                return layout
+        features = self.read(row)
+        if features is None:
+            return None
+        layout = _Layout.of(record, length, features, start)
+        if len(_recent) >= _MAX_RECENT:
+            _recent.clear()
+        _recent[length] = [layout, *recent[:3]]
+        return layout
+
+    def match_record(self, layout: "_Layout", alike: I64) -> Tuple[I64, U8]:
+        """Which of these records, all as long, have the layout; and their bytes, side by side."""
+        width = 8 * len(layout.want)
+        octets = arena.take(len(alike) * width).reshape(len(alike), width)
+        same = np.ones(len(alike), bool)
+        for at in range(0, len(alike), _AT_ONCE):
+            part = slice(at, at + _AT_ONCE)
+            octets[part] = self.windows(self.starts[alike[part]], width)
+            equal = (octets[part].view("<u8") & layout.bits) == layout.want
+            if not equal.all():
+                same[part] = equal.all(axis=1)
         return (alike, octets) if same.all() else (alike[same], octets[same])
 
     # -- guess 2: the next feature
