@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+import numpy as np
 import pyarrow as pa
 
 from akrunner.errors import SchemaError
@@ -97,11 +98,24 @@ class Field:
             return (self.type.list_size,)
         return None
 
+    @property
+    def dtype(self) -> str:
+        """numpy's name for one number of it where rows travel as columns; "bytes" for text and bytes."""
+        if self.kind == BYTES:
+            return "bytes"
+        value = self.value_type
+        if pa.types.is_boolean(value):
+            return "bool"
+        if pa.types.is_integer(value) or pa.types.is_floating(value):
+            return str(np.dtype(value.to_pandas_dtype()).name)
+        return "float32" if self.kind == FLOAT else "int64"
+
     def describe(self) -> Dict[str, Any]:
-        """What the worker is told: name, kind, shape (null when it varies), type in words, unit of a time."""
+        """What the worker is told: name, kind, dtype, shape (null when it varies), type in words, unit of a time."""
         return {
             "name": self.name,
             "kind": self.kind,
+            "dtype": self.dtype,
             "shape": None if self.shape is None else list(self.shape),
             "type": str(self.value_type),
             "unit": getattr(self.value_type, "unit", None),

@@ -15,6 +15,7 @@ PS = "ps"
 
 MODES = ("batch", "stream", "train")
 KERAS = (None, "legacy")
+DATA_FORMATS = ("examples", "columns")
 
 
 @dataclass(frozen=True, order=True)
@@ -102,6 +103,7 @@ class JobSpec:
         output_schema: of the rows the script writes, None when it writes none.
         user_params: handed to the script; JSON values.
         mode: batch; stream: rows come once, as they arrive; train: batch, and the chief leaves a SavedModel.
+        data_format: how rows travel: examples (`tf.train.Example`), or columns (each of its own type, and faster).
         flush_seconds: stream: the longest a row is held back on its way in or out.
         keras: None, or "legacy" for Keras 2 through tf-keras.
         env: environment variables set for the tasks.
@@ -126,6 +128,7 @@ class JobSpec:
     output_schema: Optional[Schema] = None
     user_params: Mapping[str, Any] = field(default_factory=dict)
     mode: str = "batch"
+    data_format: str = "examples"
     keras: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
     timeout: Optional[float] = None
@@ -143,6 +146,8 @@ class JobSpec:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ConfigError(f"mode={self.mode!r}: known modes are {', '.join(MODES)}")
+        if self.data_format not in DATA_FORMATS:
+            raise ConfigError(f"data_format={self.data_format!r}: known formats are {', '.join(DATA_FORMATS)}")
         if self.mode == "train" and self.model_dir is None:
             raise ConfigError("mode='train' needs model_dir=")
         if self.keras not in KERAS:
@@ -178,7 +183,8 @@ class JobSpec:
             "num_workers": self.cluster.num_workers,
             "task_dir": task_dir,
             "work_dir": work_dir,
-            "dataset_file": f"{task_dir}/dataset.tfrecord",
+            "data_format": self.data_format,
+            "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
             "script": {"path": self.script.path, "real": self.script.real},
             "file_names": {path: real for real, path in self.script.files},
             "user_params": dict(self.user_params),

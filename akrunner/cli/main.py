@@ -85,6 +85,10 @@ def run(
     num_ps: int = typer.Option(0, help="Parameter servers."),
     python_env: Optional[str] = typer.Option(None, help="Interpreter, or venv directory, with TensorFlow. Default: this one."),
     keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
+    data_format: str = typer.Option(
+        "examples",
+        help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
+    ),
     env: List[str] = typer.Option([], "--env", help="KEY=VALUE for the tasks' environment. Repeatable."),
     input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
@@ -114,6 +118,7 @@ def run(
                 input_schema=input_schema,
                 input_format=input_format,
                 keras=keras,
+                data_format=data_format,
                 env=_pairs(env, "--env"),
                 timeout=timeout,
                 start_timeout=start_timeout,

@@ -1,6 +1,6 @@
 """L2: Arrow RecordBatch <-> `tf.train.Example` bytes and TFRecord framing; whole batches at a time, never a row."""
 
-from akrunner.codec.columns import decode_columns
+from akrunner.codec.columns import decode_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
 from akrunner.codec.tfrecord import read_examples, write_examples
@@ -8,6 +8,7 @@ from akrunner.codec.tfrecord import read_examples, write_examples
 __all__ = [
     "decode_columns",
     "decode_examples",
+    "encode_columns",
     "encode_examples",
     "encode_records",
     "read_examples",

@@ -1,16 +1,125 @@
-"""A COLUMNS frame's payload -> RecordBatch of the output schema. Layout: `akrunner.wire.columns`."""
+"""RecordBatch <-> the payload of columns as they lie in memory. Layout: `akrunner.wire.columns`.
+
+Out to a worker every column keeps its own type: doubles stay doubles. Nothing is copied where Arrow's memory is what is wanted.
+"""
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from akrunner.codec.binary import blobs_of, data_of, offsets_of
+from akrunner.codec.encode import list_layout
 from akrunner.errors import DataError
-from akrunner.schema import Field, Schema, is_text
+from akrunner.schema import BYTES, Field, Schema, is_text
 from akrunner.wire import columns as layout
+
+_Packed = Tuple[Dict[str, Any], List[Any]]
+
+
+def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> List[Any]:
+    """A batch as buffers to send one after another.
+
+    Args and raises: as `encode_examples`.
+    """
+    packed = []
+    for field, column in zip(Schema.from_arrow(batch.schema), batch.columns):
+        header, buffers = _encoded(field, column, first_row, step)
+        packed.append((dict(header, name=field.name), buffers))
+    return layout.pack(batch.num_rows, packed)
+
+
+def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Packed:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if field.is_list:
+        return _encoded_lists(field, column, first_row, step)
+    valid = None
+    if column.null_count:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if field.kind == BYTES:
+        blobs = blobs_of(column)
+        header = {"form": "blob", "dtype": "bytes", "shape": [len(column)]}
+        return _with_nulls(header, [_from_zero(offsets_of(blobs)), data_of(blobs)], valid)
+    if valid is not None:
+        # what stands under a null is anything at all
+        column = pa.nulls(len(column), pa.float32()) if pa.types.is_null(column.type) else column
+        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not _is_boolean(column) else False)
+    values = _native(field, column, first_row, step)
+    return _with_nulls({"form": "numbers", "dtype": values.dtype.name, "shape": [len(column)]}, [values], valid)
+
+
+def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) -> _Packed:
+    rows, valid = len(column), None
+    dense = column
+    if column.null_count:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        dense = column.filter(pa.array(valid))
+    where = np.arange(rows) if valid is None else np.flatnonzero(valid)
+    offsets, flat = list_layout(dense)
+    if flat.null_count:
+        bad = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
+        row = first_row + step * int(where[int(np.searchsorted(offsets, bad, side="right")) - 1])
+        what = f"row {row}, column {field.name!r}: a list has a null in it; fill or drop it"
+        raise DataError(what, row=row, column=field.name)
+    if valid is not None:
+        lengths = np.zeros(rows, np.int64)
+        lengths[where] = np.diff(offsets)
+        offsets = _offsets(lengths)
+    if field.kind == BYTES:
+        blobs = blobs_of(flat)
+        header: Dict[str, Any] = {"form": "blob", "dtype": "bytes", "shape": [rows, None]}
+        return _with_nulls(header, [_from_zero(offsets_of(blobs)), data_of(blobs), offsets], valid)
+    values = _native(field, flat, first_row, step)
+    if field.shape is None:
+        return _with_nulls({"form": "ragged", "dtype": values.dtype.name, "shape": [rows, None]}, [offsets, values], valid)
+    shape = [rows, *field.shape]
+    if valid is not None:
+        spread = np.zeros(shape, values.dtype)
+        spread[where] = values.reshape(len(where), *field.shape)
+        values = spread
+    return _with_nulls({"form": "numbers", "dtype": values.dtype.name, "shape": shape}, [values], valid)
+
+
+def _native(field: Field, values: pa.Array, first_row: int, step: int) -> NDArray[np.generic]:
+    """Arrow numbers without a null as numpy's, of the field's dtype."""
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        try:
+            half = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
+            values = values.cast(pa.int32()) if half else values
+            values = values.cast(pa.int8() if _is_boolean(values) else pa.int64())
+        except pa.ArrowInvalid:
+            fits = [-(2**63) <= int(v) < 2**63 for v in values.to_pylist()]
+            row = first_row + step * fits.index(False)
+            what = (
+                f"row {row}, column {field.name!r}: {values[fits.index(False)].as_py()!r} does not fit a signed 64-bit integer"
+            )
+            raise DataError(what, row=row, column=field.name) from None
+    array = values.to_numpy(zero_copy_only=False) if len(values) else np.empty(0, np.int8)
+    return cast(NDArray[np.generic], np.ascontiguousarray(array.astype(field.dtype, copy=False)))
+
+
+def _with_nulls(header: Dict[str, Any], buffers: List[Any], valid: Optional[NDArray[np.bool_]]) -> _Packed:
+    if valid is None:
+        return header, buffers
+    return dict(header, nulls=True), [*buffers, valid.astype(np.uint8)]
+
+
+def _is_boolean(values: pa.Array) -> bool:
+    return bool(pa.types.is_boolean(values.type))
+
+
+def _from_zero(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.ascontiguousarray(offsets - offsets[0])
+
+
+def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
 
 
 def decode_columns(schema: Schema, payload: "bytes | bytearray", first_row: int = 0) -> pa.RecordBatch:

@@ -219,7 +219,7 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
         values = _numbers(kind, column, names, None)
         return [_fixed_numbers(key, kind, values.reshape(-1, 1))]
     rows = len(column)
-    offsets, flat = _list_layout(column)
+    offsets, flat = list_layout(column)
     names_flat = (names, offsets)
     if flat.null_count:
         bad = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
@@ -353,7 +353,7 @@ def _elements(blobs: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return join([_as_array(part, len(blobs)), blobs])
 
 
-def _list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
+def list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
     """(offsets [rows + 1] from 0, the values they cut), whatever kind of list."""
     flat = column.flatten()
     if pa.types.is_fixed_size_list(column.type):

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import threading
 import time
-from typing import Iterator, Mapping, Optional, Set
+from typing import Any, Iterator, List, Mapping, Optional, Set
 
 import numpy as np
 import pyarrow as pa
@@ -76,11 +77,18 @@ class Feeder:
         for chunk in rechunk(self.source.batches(), job.chunk_rows * parts, job.chunk_bytes * parts):
             for part, first, share in self.dealer.deal(chunk):
                 # the first rows are ready by the time the workers are
-                records = codec.encode_records(share, first, parts)
+                payload = self._for_a_file(share, first, parts)
                 with self._when_greeted(fed[part]) as session:
                     began = began or time.monotonic()
-                    session.send_rows(records.data, share.num_rows)
+                    session.send_rows(payload, share.num_rows)
         self.seconds = time.monotonic() - began if began else 0.0
+
+    def _for_a_file(self, share: pa.RecordBatch, first: int, step: int) -> List[Any]:
+        """What the worker's spool file gets."""
+        if self.job.data_format == "columns":
+            parts = codec.encode_columns(share, first, step)
+            return [struct.pack("<Q", sum(map(len, parts))), *parts]
+        return [codec.encode_records(share, first, step).data]
 
     @contextlib.contextmanager
     def _when_greeted(self, session: TaskSession) -> Iterator[TaskSession]:
@@ -139,11 +147,14 @@ class StreamFeeder(Feeder):
         self.seconds = time.monotonic() - began
 
     def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:
-        examples = codec.encode_examples(chunk, self.dealer.rows)
-        offsets = offsets_of(examples)
-        lengths = np.diff(offsets).astype("<u4")
+        if self.job.data_format == "columns":
+            parts = codec.encode_columns(chunk, self.dealer.rows)
+        else:
+            examples = codec.encode_examples(chunk, self.dealer.rows)
+            lengths = np.diff(offsets_of(examples)).astype("<u4")
+            parts = [lengths.data, data_of(examples).data]
         with self._when_greeted(session):
-            session.stream_rows(lengths.data, data_of(examples).data, chunk.num_rows)
+            session.stream_rows(parts, chunk.num_rows)
 
     def _say_end(self) -> None:
         for session in self.sessions.values():

@@ -97,14 +97,14 @@ class TaskSession:
         """Whether the context was sent, so that rows may follow it."""
         return self._greeted.wait(seconds)
 
-    def send_rows(self, records: Any, rows: int) -> None:
-        """A chunk of rows, framed as TFRecord. Blocks while the worker is behind. Raises: OSError: it is gone."""
-        self.writer.write(frames.DATA, records, rows)
+    def send_rows(self, payload: List[Any], rows: int) -> None:
+        """A chunk of rows, as its file will have them. Blocks while the worker is behind. Raises: OSError: it is gone."""
+        self.writer.write(frames.DATA, payload, rows)
         self.rows_sent += rows
 
-    def stream_rows(self, lengths: Any, examples: Any, rows: int) -> None:
-        """A chunk of a stream: uint32 lengths, and the Examples end to end. Blocks and raises as `send_rows`."""
-        self.writer.write(frames.ROWS, [lengths, examples], rows)
+    def stream_rows(self, payload: List[Any], rows: int) -> None:
+        """A chunk of a stream: uint32 lengths, and the Examples end to end; or columns. Blocks and raises as `send_rows`."""
+        self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
 
     def end_of_rows(self, total_rows: int, shares: Sequence[int]) -> None:

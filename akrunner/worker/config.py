@@ -14,14 +14,14 @@ class TaskConfig(object):
         task_index: index within the role, from 0.
         work_dir: directory of the script and its files; also the current directory.
         user_params: dict, as given to the job.
-        schema: list of dicts, a column each: name, kind (int64, float, bytes), shape ([] a scalar, null when it varies),
-            type (the table's), unit (of a time), nullable.
+        schema: list of dicts, a column each: name, kind (of its feature: int64, float, bytes), dtype (where rows travel as
+            columns), shape ([] a scalar, null when it varies), type (the table's), unit (of a time), nullable.
         checkpoint_dir: a directory every task of the job reaches, or None.
     """
 
     FIELDS = (
         "tf_context", "num_workers", "cluster", "task_type", "task_index", "work_dir", "user_params", "schema",
-        "checkpoint_dir", "_job",
+        "checkpoint_dir", "_job", "_rows",
     )  # fmt: skip
 
     def __init__(self, **fields):
@@ -53,7 +53,8 @@ class BatchTaskConfig(TaskConfig):
     """A batch task: its rows may be read many times. As Alink's `BatchTaskConfig`.
 
     Attributes:
-        dataset_file: TFRecord file of this task's rows, each a `tf.train.Example`.
+        dataset_file: TFRecord file of this task's rows, each a `tf.train.Example`. With `data_format="columns"` a file only
+            `dataset()` and `batches()` read.
         dataset_length: rows in it.
         output_writer: takes the rows of the result, see `OutputWriter`.
     """
@@ -69,18 +70,20 @@ class BatchTaskConfig(TaskConfig):
             repeat: epochs; None for ever.
             drop_remainder: leave out a last batch that is not full.
             label: a column to give apart: elements are then (features, label).
-            defaults: column -> value for nulls.
+            defaults: column -> value for nulls; a null float is NaN without one.
             seed: of the shuffle.
-        Returns: elements are dicts {column: tensor [batch, ...]}.
+        Returns: elements are dicts {column: tensor [batch, ...]}; a list whose length varies is a SparseTensor. Examples hold
+            int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
-        return data.dataset(self.dataset_file, self.schema, batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
+        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
 
-    def batches(self, batch_size, defaults=None):
-        """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}.
+    def batches(self, batch_size, defaults=None, drop_remainder=False):
+        """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. With `data_format="columns"` the
+        fastest way in: `tf.data` has no part in it, and a list whose length varies is an object array of arrays.
 
         Args: as for `dataset`.
         """
-        return data.batches(self.dataset(batch_size, defaults=defaults))
+        return self._rows.batches(batch_size, defaults, drop_remainder)
 
     def steps_per_epoch(self, batch_size, drop_remainder=False):
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
@@ -115,8 +118,8 @@ class StreamTaskConfig(TaskConfig):
 
     def dataset(self, batch_size, drop_remainder=False, label=None, defaults=None):
         """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full."""
-        return data.parsed(self.dataset_fn(), self.schema, batch_size, drop_remainder, label, defaults)
+        return self._rows.dataset(batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults)
 
-    def batches(self, batch_size, defaults=None):
-        """The stream as {column: numpy array [rows, ...]}; a batch waits until it is full."""
-        return data.batches(self.dataset(batch_size, defaults=defaults))
+    def batches(self, batch_size, defaults=None, drop_remainder=False):
+        """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""
+        return self._rows.batches(batch_size, defaults, drop_remainder)

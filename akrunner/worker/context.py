@@ -14,6 +14,8 @@ class TFContext(object):
         """This task's rows as a `tf.data.Dataset` of scalar serialized Examples. Args: buffer_size: ignored."""
         if self._stream is not None:
             return self._stream.dataset()
+        if self._context["data_format"] == "columns":
+            raise RuntimeError("data_format='columns': use task_config.dataset(batch_size) or task_config.batches(batch_size)")
         import tensorflow as tf
 
         return tf.data.TFRecordDataset(self._context["dataset_file"])

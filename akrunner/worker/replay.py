@@ -8,6 +8,7 @@ import os
 import struct
 import sys
 
+from akrunner.wire import columns
 from akrunner.worker import task
 from akrunner.worker.output import OutputWriter
 
@@ -66,10 +67,28 @@ def _rows(directory, context):
         with open(os.path.join(directory, "..", "..", "rows.json")) as f:
             told = json.load(f)
     except OSError:
-        rows = _count(context["dataset_file"])
+        count = _count_columns if context["data_format"] == "columns" else _count
+        rows = count(context["dataset_file"])
         print("[replay] the job had failed before all rows were there; this is main() with the %d that were" % rows)
         return rows, [rows]
     return told[context["task"]], [count for task, count in told.items() if not task.startswith("ps:")]
+
+
+def _count_columns(path):
+    """Rows in a file of column chunks that may be cut short; cuts it there."""
+    from akrunner.worker import chunks
+
+    rows, at, size = 0, 0, os.path.getsize(path) if os.path.exists(path) else 0
+    with open(path, "a+b") as f:
+        while at + chunks.LENGTH.size <= size:
+            f.seek(at)
+            (length,) = chunks.LENGTH.unpack(f.read(chunks.LENGTH.size))
+            if at + chunks.LENGTH.size + length > size:
+                break
+            rows += columns.unpack(f.read(length))[0]
+            at += chunks.LENGTH.size + length
+        f.truncate(at)
+    return rows
 
 
 def _count(path):

@@ -25,7 +25,8 @@ class RowStream(object):
         rows_read: handed to the script so far.
     """
 
-    def __init__(self):
+    def __init__(self, data_format="examples"):
+        self._format = data_format
         self._queue = queue.Queue(_DEPTH)
         self._lock = threading.Lock()
         self._state = "new"
@@ -37,7 +38,7 @@ class RowStream(object):
     # -- the reader thread
 
     def put(self, count, payload, host_is_there):
-        """Take a chunk: `count` uint32 lengths, then the Examples end to end. Calls `host_is_there` while there is no room."""
+        """Take a chunk: `count` uint32 lengths, then the Examples end to end; or columns. Calls `host_is_there` while there is no room."""
         self._wait_put((count, payload), host_is_there)
 
     def end(self, host_is_there):
@@ -62,26 +63,32 @@ class RowStream(object):
         """
         import tensorflow as tf
 
-        chunks = tf.data.Dataset.from_generator(self._chunks, tf.string, tf.TensorShape([None]))
+        from akrunner.worker import data
+
+        if self._format == "columns":
+            raise RuntimeError(
+                "this job's rows travel as columns (data_format='columns'), so there are no Examples to give: use "
+                "task_config.dataset(batch_size) or task_config.batches(batch_size)"
+            )
+        chunks = data.from_generator(lambda: (_cut(*chunk) for chunk in self.chunks()), (tf.string, [None]))
         return chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
 
-    def _chunks(self):
-        """One pass; what `tf.data` calls for every iterator."""
+    def chunks(self):
+        """One pass, as (rows, payload) of each chunk."""
         self._begin()
         finished = False
         try:
-            for chunk in list(self._kept):
-                self.rows_read += len(chunk)
-                yield chunk
+            for item in list(self._kept):
+                self.rows_read += item[0]
+                yield item
             while not self._ended:
                 item = self._queue.get()
                 if item is _END:
                     self._ended = True
                     break
-                chunk = _cut(*item)
-                self._keep(chunk, len(item[1]))
-                self.rows_read += len(chunk)
-                yield chunk
+                self._keep(item)
+                self.rows_read += item[0]
+                yield item
             finished = True
         finally:
             with self._lock:
@@ -100,11 +107,11 @@ class RowStream(object):
             self.rows_read = 0
             self._kept = self._kept or []
 
-    def _keep(self, chunk, size):
+    def _keep(self, item):
         if self._kept is not None:
-            self._kept_bytes += size
+            self._kept_bytes += len(item[1])
             if self._kept_bytes <= _KEPT_BYTES:
-                self._kept.append(chunk)
+                self._kept.append(item)
             else:
                 self._kept = None
 

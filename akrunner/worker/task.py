@@ -6,7 +6,7 @@ import sys
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import export, script
+from akrunner.worker import data, export, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
@@ -61,7 +61,7 @@ class Task(object):
         link.writer.write_json(frames.OPENED, {})
         stream = None
         if context["mode"] == "stream":
-            stream = self.stream = RowStream()
+            stream = self.stream = RowStream(context["data_format"])
             link.serve_stream(stream)
         else:
             # the rows arrive while the script, and TensorFlow with it, is imported
@@ -140,6 +140,11 @@ def build_config(context, rows, writer, job, stream=None):
     Args:
         rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`; stream: its `RowStream`.
     """
+    if context["data_format"] == "columns":
+        # not before it is asked for: numpy
+        from akrunner.worker.columnar import Columns as source
+    else:
+        source = data.Examples
     common = dict(
         tf_context=TFContext(context, writer, stream),
         num_workers=context["num_workers"],
@@ -152,6 +157,7 @@ def build_config(context, rows, writer, job, stream=None):
         checkpoint_dir=context["checkpoint_dir"],
         output_writer=writer,
         _job=job,
+        _rows=source(context["schema"], None if stream is not None else context["dataset_file"], stream),
     )
     if stream is not None:
         return StreamTaskConfig(dataset_fn=stream.dataset, **common)

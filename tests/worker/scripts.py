@@ -152,3 +152,62 @@ def main(task_config):
                     break
     task_config.output_writer.write_batch({"total": [total]})
 """
+
+#: columns instead of Examples, in whatever TensorFlow: the same rows through batches() and dataset()
+COLUMNS = """
+import numpy as np
+import tensorflow as tf
+
+def batches_of(dataset):
+    if tf.executing_eagerly():
+        return [{k: v for k, v in batch.items()} for batch in dataset]
+    batch = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+    found = []
+    with tf.compat.v1.Session() as session:
+        while True:
+            try:
+                found.append(session.run(batch))
+            except tf.errors.OutOfRangeError:
+                return found
+
+def main(task_config):
+    fill = {"i": -1, "s": "none"}
+    seen = list(task_config.batches(2, defaults=fill))
+    assert [len(b["i"]) for b in seen] == [2, 2, 1]
+    assert sum((b["i"].tolist() for b in seen), []) == [1, -1, -3, 4, 5]
+    assert seen[0]["f"].dtype == np.float64 and np.isnan(seen[0]["f"][1]), "doubles stay doubles"
+    assert seen[0]["v"].tolist() == [[1.0, 2.0], [3.0, 4.0]] and seen[0]["m"].tolist() == [[[1, 2], [3, 4]]] * 2
+    assert [r.tolist() for b in seen for r in b["ragged"]] == [[1, 2], [], [3], [4, 5, 6], [7]]
+    for batch, again in zip(seen, batches_of(task_config.dataset(2, defaults=fill))):
+        assert sorted(batch) == sorted(again)
+        for name in ("i", "s", "f", "v", "m"):
+            np.testing.assert_array_equal(batch[name], np.asarray(again[name]))
+        flat = [value for row in batch["ragged"] for value in row.tolist()]
+        assert np.asarray(again["ragged"].values).tolist() == flat, "a list of varying length is sparse, as with Examples"
+
+    mixed = batches_of(task_config.dataset(4, shuffle=True, repeat=3, drop_remainder=True, defaults=fill, seed=1))
+    assert [len(np.asarray(b["i"])) for b in mixed] == [4, 4, 4], "3 x 5 rows"
+    epochs = task_config.dataset(5, label="f", defaults=fill)
+    iterator = tf.compat.v1.data.make_one_shot_iterator(epochs)
+    features, label = iterator.get_next()
+    assert "f" not in features and label.dtype == tf.float64
+    try:
+        task_config.tf_context.flink_stream_dataset()
+    except RuntimeError as e:
+        assert "batches(batch_size)" in str(e)
+    else:
+        raise AssertionError("there are no Examples to give")
+    task_config.output_writer.write_batch({"i": [task_config.dataset_length]})
+    print("tensorflow", tf.__version__)
+"""
+
+#: a stream of columns without a ragged one, so that whole batches travel in stacks
+COLUMN_STREAM = """
+def main(task_config):
+    import numpy as np
+    total = 0
+    for batch in task_config.batches(300):
+        assert batch["i"].dtype == np.int64 and len(batch["i"]) <= 300
+        total += int(batch["i"].sum())
+    task_config.output_writer.write_batch({"total": [total]})
+"""

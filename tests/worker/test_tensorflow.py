@@ -64,6 +64,24 @@ def check_all_reduce(script: Script, python_env: Optional[str]) -> None:
     assert first == second and abs(first - 2.0) < 0.05, "one model, trained on the rows of both"
 
 
+def check_columns(script: Script, python_env: Optional[str]) -> None:
+    options: Any = dict(data_format="columns", python_env=python_env)
+    result = akrunner.run(script(scripts.COLUMNS), table(), output_schema="i bigint", **options)
+    assert result.table is not None and result.table["i"].to_pylist() == [5]
+    rows = {"i": range(1000), "s": ["x"] * 1000}
+    with akrunner.stream(script(scripts.COLUMN_STREAM), pa.table(rows), output_schema="total bigint", **options) as job:
+        assert [batch.column("total").to_pylist() for batch in job] == [[sum(range(1000))]]
+
+
+def test_columns(leaves_nothing: Path, script: Script) -> None:
+    check_columns(script, None)
+
+
+@pytest.mark.matrix
+def test_columns_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    check_columns(script, matrix_python.path)
+
+
 def test_everything_a_batch_script_may_use(leaves_nothing: Path, script: Script) -> None:
     check_everything(script, None)
 

@@ -1,0 +1,197 @@
+"""Rows that came as columns: the payload of a chunk -> {column: array}; chunks cut and joined into batches.
+
+::
+
+    payload (akrunner.wire.columns) -> (rows, {column: array [rows, ...] or Ragged}) -> batches of the size asked for
+"""
+
+import mmap
+import os
+import struct
+
+import numpy as np
+
+from akrunner.wire import columns as layout
+
+#: in a file, each chunk has its length in front
+LENGTH = struct.Struct("<Q")
+
+
+class Ragged(object):
+    """A column whose values differ in number from row to row.
+
+    Attributes: values: all of them, end to end; lengths: [rows] int64.
+    """
+
+    def __init__(self, values, lengths):
+        self.values = values
+        self.lengths = lengths
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def __getitem__(self, part):
+        first = int(self.lengths[: part.start].sum())
+        lengths = self.lengths[part]
+        return Ragged(self.values[first : first + int(lengths.sum())], lengths)
+
+    @classmethod
+    def joined(cls, parts):
+        return cls(np.concatenate([p.values for p in parts]), np.concatenate([p.lengths for p in parts]))
+
+    def take(self, rows):
+        """The rows of these numbers, in that order."""
+        ends = np.cumsum(self.lengths)
+        lengths = self.lengths[rows]
+        starts = np.repeat((ends - self.lengths)[rows], lengths)
+        inside = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Ragged(self.values[starts + inside], lengths)
+
+    def rows(self):
+        """An object array, one array a row."""
+        out = np.empty(len(self), dtype=object)
+        if len(self):
+            out[:] = np.split(self.values, np.cumsum(self.lengths)[:-1])
+        return out
+
+
+def read_file(path):
+    """The payloads of a file of chunks, as views of its memory; what is written to them stays in this process."""
+    size = os.path.getsize(path)
+    if not size:
+        return
+    with open(path, "rb") as f:
+        memory = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY))
+    at = 0
+    while at < size:
+        (length,) = LENGTH.unpack(memory[at : at + LENGTH.size])
+        at += LENGTH.size
+        yield memory[at : at + length]
+        at += length
+
+
+def unpack(payload, schema, defaults=None):
+    """A chunk's payload -> (rows, {column: array or Ragged}).
+
+    Args:
+        schema: list of dicts, as `TaskConfig.schema`; defaults: column -> what stands for a null. Without one a null float is NaN.
+    Raises: ValueError: a null in another column.
+    """
+    rows, packed = layout.unpack(payload)
+    described = {column["name"]: column for column in schema}
+    columns = {}
+    for header, buffers in packed:
+        name = header["name"]
+        valid = None
+        if header.get("nulls"):
+            valid = np.frombuffer(buffers[-1], np.uint8).astype(bool)
+            buffers = buffers[:-1]
+        default = (defaults or {}).get(name)
+        values = _values(header, buffers, described[name])
+        if valid is not None and not isinstance(values, Ragged):
+            values = _filled(name, values, valid, default)
+        columns[name] = values
+    return rows, columns
+
+
+def _values(header, buffers, column):
+    """Array or Ragged; under nulls anything."""
+    if header["form"] == "numbers":
+        return np.frombuffer(buffers[0], header["dtype"]).reshape(header["shape"])
+    if header["form"] == "ragged":
+        return Ragged(np.frombuffer(buffers[1], header["dtype"]), np.diff(np.frombuffer(buffers[0], np.int64)))
+    blobs = _blobs(buffers[0], buffers[1])
+    if len(header["shape"]) == 1:
+        return blobs
+    ragged = Ragged(blobs, np.diff(np.frombuffer(buffers[2], np.int64)))
+    if column["shape"] is None:
+        return ragged
+    # a null row has no values: something must stand in its place
+    width = int(np.prod(column["shape"], dtype=np.int64))
+    whole = np.full((len(ragged), width), b"", dtype=object)
+    whole[ragged.lengths == width] = blobs.reshape(-1, width)
+    return whole.reshape([len(ragged)] + column["shape"])
+
+
+def _blobs(offsets, data):
+    """An object array of byte strings."""
+    cuts = np.frombuffer(offsets, np.int64).tolist()
+    data = bytes(data)
+    out = np.empty(len(cuts) - 1, dtype=object)
+    out[:] = [data[a:b] for a, b in zip(cuts, cuts[1:])]
+    return out
+
+
+def _filled(name, values, valid, default):
+    if default is None:
+        if values.dtype.kind != "f":
+            raise ValueError(
+                "column %r has nulls, and a %s has no value for them; give defaults={%r: ...}, or leave them out with select="
+                % (name, "string" if values.dtype.kind == "O" else values.dtype.name, name)
+            )
+        default = np.nan
+    if isinstance(default, str):
+        default = default.encode("utf-8")
+    values = values.copy()
+    values[~valid] = default
+    return values
+
+
+def rebatched(chunks, batch_size, drop_remainder=False):
+    """Chunks (rows, columns) -> columns of `batch_size` rows each; the last may have fewer."""
+    held, held_rows = [], 0
+    for rows, columns in chunks:
+        at = 0
+        if held_rows:
+            at = min(rows, batch_size - held_rows)
+            held.append(cut(columns, 0, at))
+            held_rows += at
+            if held_rows < batch_size:
+                continue
+            yield joined(held)
+            held, held_rows = [], 0
+        while rows - at >= batch_size:
+            yield cut(columns, at, at + batch_size)
+            at += batch_size
+        if at < rows:
+            held, held_rows = [cut(columns, at, rows)], rows - at
+    if held_rows and not drop_remainder:
+        yield joined(held)
+
+
+def shuffled(chunks, buffer_rows, seed):
+    """The same rows in a random order: a row goes at most about twice `buffer_rows` from its place, or comes that much later."""
+    random = np.random.RandomState(seed)
+    held, held_rows = [], 0
+    for rows, columns in chunks:
+        held.append(columns)
+        held_rows += rows
+        if held_rows >= 2 * buffer_rows:
+            mixed = _permuted(joined(held), held_rows, random)
+            out = held_rows - buffer_rows
+            yield out, cut(mixed, 0, out)
+            held, held_rows = [cut(mixed, out, held_rows)], buffer_rows
+    if held_rows:
+        yield held_rows, _permuted(joined(held), held_rows, random)
+
+
+def cut(columns, start, stop):
+    """Rows start to stop of every column, not copied."""
+    part = slice(start, stop)
+    return {name: values[part] for name, values in columns.items()}
+
+
+def joined(parts):
+    """Several {column: values} as one."""
+    if len(parts) == 1:
+        return parts[0]
+    out = {}
+    for name, first in parts[0].items():
+        values = [part[name] for part in parts]
+        out[name] = Ragged.joined(values) if isinstance(first, Ragged) else np.concatenate(values)
+    return out
+
+
+def _permuted(columns, rows, random):
+    order = random.permutation(rows)
+    return {name: values.take(order) if isinstance(values, Ragged) else values[order] for name, values in columns.items()}

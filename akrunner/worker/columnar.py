@@ -1,0 +1,114 @@
+"""A task's rows as columns."""
+
+import itertools
+
+from akrunner.worker import chunks, data
+
+#: rows handed to `tf.data` at a time, about
+_ROWS_AT_ONCE = 8192
+
+
+class Columns(object):
+    """Columns, as they came."""
+
+    def __init__(self, schema, path=None, stream=None):
+        """path: file of chunks; stream: or a `RowStream` of chunks."""
+        self._schema = schema
+        self._path = path
+        self._stream = stream
+
+    def chunks(self, defaults=None):
+        """All rows once, as (rows, {column: values}), in chunks as they came."""
+        data.unknown_defaults(defaults, self._schema)
+        if self._stream is not None:
+            payloads = (payload for _, payload in self._stream.chunks())
+        else:
+            payloads = chunks.read_file(self._path)
+        for payload in payloads:
+            yield chunks.unpack(payload, self._schema, defaults)
+
+    def batches(self, batch_size, defaults=None, drop_remainder=False):
+        """See `BatchTaskConfig.batches`."""
+        for batch in chunks.rebatched(self.chunks(defaults), batch_size, drop_remainder):
+            yield {name: v.rows() if isinstance(v, chunks.Ragged) else v for name, v in batch.items()}
+
+    def dataset(self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None):
+        """See `BatchTaskConfig.dataset`."""
+        import tensorflow as tf
+
+        data.check_label(label, [column["name"] for column in self._schema])
+        data.unknown_defaults(defaults, self._schema)
+        ragged = [column["name"] for column in self._schema if column["shape"] is None]
+
+        def source():
+            rows = self._epochs(batch_size, shuffle, repeat, defaults, seed)
+            if ragged:
+                for batch in chunks.rebatched(rows, batch_size, drop_remainder):
+                    yield dict(_flat(batch))
+            else:
+                yield from _stacks(rows, batch_size, drop_remainder)
+
+        dataset = data.from_generator(source, self._specs(tf, batch_size if drop_remainder else None, bool(ragged)))
+        if not ragged:
+            # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
+            dataset = dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
+        if ragged or label is not None:
+            dataset = dataset.map(lambda columns: data.apart(_sparse(tf, columns, ragged), label))
+        return data.unsharded(dataset).prefetch(2)
+
+    def _epochs(self, batch_size, shuffle, repeat, defaults, seed):
+        for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
+            rows = self.chunks(defaults)
+            if shuffle:
+                rows = chunks.shuffled(rows, data.buffer_rows(shuffle, batch_size), None if seed is None else seed + epoch)
+            some = False
+            for chunk in rows:
+                some = True
+                yield chunk
+            if not some:
+                return  # an empty table has no end to come to
+
+    def _specs(self, tf, batch_size, flat):
+        """{name: (dtype, shape)} of what the generator gives."""
+        specs = {}
+        for column in self._schema:
+            dtype = tf.string if column["dtype"] == "bytes" else tf.as_dtype(column["dtype"])
+            if column["shape"] is None:
+                specs[column["name"]] = (dtype, [None])
+                specs[column["name"] + _LENGTHS] = (tf.int64, [None])
+            else:
+                specs[column["name"]] = (dtype, ([] if flat else [None]) + [batch_size] + column["shape"])
+        return specs
+
+
+_LENGTHS = "/lengths"
+
+
+def _flat(batch):
+    """A batch whose ragged columns are two: values and lengths."""
+    for name, values in batch.items():
+        if isinstance(values, chunks.Ragged):
+            yield name, values.values
+            yield name + _LENGTHS, values.lengths
+        else:
+            yield name, values
+
+
+def _sparse(tf, columns, ragged):
+    """Values and lengths as the SparseTensor that `parse_example` would give."""
+    columns = dict(columns)
+    for name in ragged:
+        columns[name] = tf.RaggedTensor.from_row_lengths(columns[name], columns.pop(name + _LENGTHS)).to_sparse()
+    return columns
+
+
+def _stacks(rows, batch_size, drop_remainder):
+    """{column: [batches, batch_size, ...]}: as many whole batches at a time as a chunk has; the last may be one short batch."""
+    size = max(1, _ROWS_AT_ONCE // batch_size) * batch_size
+    for columns in chunks.rebatched(rows, size):
+        count = len(next(iter(columns.values()))) if columns else 0
+        whole = count - count % batch_size
+        if whole:
+            yield {k: v[:whole].reshape((-1, batch_size) + v.shape[1:]) for k, v in columns.items()}
+        if whole < count and not drop_remainder:
+            yield {k: v[whole:].reshape((1, count - whole) + v.shape[1:]) for k, v in columns.items()}
