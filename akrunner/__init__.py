@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     )
     from akrunner.model import Model
     from akrunner.schema import Schema
+    from akrunner.serving.job import predict, predict_stream
+    from akrunner.serving.local import LocalPredictor
     from akrunner.stream_job import StreamJob
 
 __version__ = "0.1.0"
@@ -42,7 +44,10 @@ _HOMES = {
     "stream": "akrunner.api",
     "train": "akrunner.api",
     "Result": "akrunner.api",
+    "LocalPredictor": "akrunner.serving.local",
     "Model": "akrunner.model",
+    "predict": "akrunner.serving.job",
+    "predict_stream": "akrunner.serving.job",
     "Schema": "akrunner.schema",
     "StreamJob": "akrunner.stream_job",
 }
@@ -61,6 +66,7 @@ __all__ = [
     "JobCancelledError",
     "JobError",
     "JobTimeoutError",
+    "LocalPredictor",
     "Model",
     "ModelError",
     "OutputError",
@@ -78,6 +84,8 @@ __all__ = [
     "TaskDiedError",
     "TaskFailure",
     "UserFilesError",
+    "predict",
+    "predict_stream",
     "run",
     "stream",
     "train",

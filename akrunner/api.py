@@ -229,16 +229,26 @@ def stream(
     Returns: the running job: iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
-    chosen = _engine(engine)
-    if follow or (isinstance(source, str) and source == "-"):
-        source = _open_lines(source, input_format, input_schema, follow)
-        input_format = input_schema = None
+    chosen = engine_of(engine)
+    source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     prepared = _prepare(
         "stream", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
         input_schema, input_format, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
         flush_seconds=flush_seconds,
     )  # fmt: skip
-    return StreamJob(lambda sink, cancel: chosen.run(prepared.job, prepared.table, sink, observer, cancel))
+    schema = prepared.job.output_schema
+    return StreamJob(
+        lambda sink, cancel: chosen.run(prepared.job, prepared.table, sink, observer, cancel), schema.arrow if schema else None
+    )
+
+
+def lines_source(
+    source: Any, form: Optional[str], schema: Optional[SchemaLike], follow: bool
+) -> Tuple[Any, Optional[str], Optional[SchemaLike]]:
+    """(source, format, schema): as they are, or stdin or a growing file opened, which has its format and schema in it."""
+    if follow or (isinstance(source, str) and source == "-"):
+        return _open_lines(source, form, schema, follow), None, None
+    return source, form, schema
 
 
 def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], follow: bool) -> TableSource:
@@ -253,7 +263,7 @@ def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], 
         fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:
         raise SourceError(f"source: {name}: {e.strerror}") from None
-    return open_text(fd, form, _schema(schema, "input_schema"), follow, "stdin" if name == "-" else name)
+    return open_text(fd, form, schema_of(schema, "input_schema"), follow, "stdin" if name == "-" else name)
 
 
 @dataclass(frozen=True)
@@ -293,8 +303,8 @@ def _prepare(
     """Everything that can be known before a process starts is checked here."""
     spec_files = files.collect(script, user_files)
     cluster = ClusterSpec(num_workers, num_ps)
-    out_schema = _schema(output_schema, "output_schema")
-    in_schema = _schema(input_schema, "input_schema")
+    out_schema = schema_of(output_schema, "output_schema")
+    in_schema = schema_of(input_schema, "input_schema")
     _check_output(spec_files, out_schema, output)
     interpreter = interpreters.resolve(os.fspath(python_env) if python_env is not None else None, keras)
     table = open_source(
@@ -337,13 +347,13 @@ def _run(
     overwrite: bool,
 ) -> Result:
     """Run it, its rows into memory or a file."""
-    chosen, job, schema = _engine(engine), prepared.job, prepared.job.output_schema
+    chosen, job, schema = engine_of(engine), prepared.job, prepared.job.output_schema
     if schema is None or output is None:
-        memory = MemorySink(schema) if schema is not None else None
+        memory = MemorySink(schema.arrow) if schema is not None else None
         outcome = chosen.run(job, prepared.table, memory, observer)
         rows = memory.table() if memory is not None else None
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
-    sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
+    sink = FileSink(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
     try:
         outcome = chosen.run(job, prepared.table, sink, observer)
         sink.commit()
@@ -353,7 +363,8 @@ def _run(
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
-def _engine(engine: Union[str, Engine]) -> Engine:
+def engine_of(engine: Union[str, Engine]) -> Engine:
+    """An engine from its name. Raises: ConfigError: there is none of it."""
     if not isinstance(engine, str):
         return engine
     if engine == "local":
@@ -363,7 +374,8 @@ def _engine(engine: Union[str, Engine]) -> Engine:
     raise ConfigError(f"engine={engine!r}: this version has 'local'")
 
 
-def _schema(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
+def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
+    """A schema from whatever stands for one. Raises: SchemaError; ConfigError: something else."""
     if given is None or isinstance(given, Schema):
         return given
     if isinstance(given, pa.Schema):

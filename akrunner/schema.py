@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -73,21 +74,21 @@ class Field:
     type: pa.DataType
     nullable: bool = True
 
-    @property
+    @cached_property
     def is_list(self) -> bool:
         return is_list(self.type)
 
-    @property
+    @cached_property
     def value_type(self) -> pa.DataType:
         """The Arrow type of one number or string: the element type of a list, else the type itself."""
         return self.type.value_type if self.is_list else self.type
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """Which list of a `tf.train.Feature` holds it: int64, float or bytes."""
         return feature_kind(self.name, self.type)
 
-    @property
+    @cached_property
     def shape(self) -> Optional[Tuple[int, ...]]:
         """Of one value: () for a scalar, None for a list whose length may differ from row to row."""
         if not self.is_list:
@@ -98,7 +99,7 @@ class Field:
             return (self.type.list_size,)
         return None
 
-    @property
+    @cached_property
     def dtype(self) -> str:
         """numpy's name for one number of it where rows travel as columns; "bytes" for text and bytes."""
         if self.kind == BYTES:
@@ -146,11 +147,11 @@ class Schema:
     def __len__(self) -> int:
         return len(self.fields)
 
-    @property
+    @cached_property
     def names(self) -> List[str]:
         return [field.name for field in self.fields]
 
-    @property
+    @cached_property
     def arrow(self) -> pa.Schema:
         return pa.schema([pa.field(field.name, field.type, field.nullable) for field in self.fields])
 

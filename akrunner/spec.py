@@ -83,12 +83,14 @@ class ScriptSpec:
         path: where it will be in the work dir, with "/".
         files: (file, path in the work dir) of plain files; the script is among them unless it comes out of an archive.
         archives: archives to unpack into the work dir.
+        module: a module of the bundle to run in place of a script, "" for a script.
     """
 
     real: str
     path: str
     files: Tuple[Tuple[str, str], ...] = ()
     archives: Tuple[str, ...] = ()
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class JobSpec:
             "work_dir": work_dir,
             "data_format": self.data_format,
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
-            "script": {"path": self.script.path, "real": self.script.real},
+            "script": {"path": self.script.path, "real": self.script.real, "module": self.script.module},
             "file_names": {path: real for real, path in self.script.files},
             "user_params": dict(self.user_params),
             "schema": self.schema.describe(),

@@ -25,12 +25,14 @@ class StreamJob:
     Use it as a context manager, or `close()` it: a job nobody iterates to its end runs on until then.
 
     Attributes:
+        schema: of the batches, None when nothing is written.
         stats: numbers of the job, None until it has ended well. `stats.rows_unread` counts the rows that came when the script
             had returned already.
     """
 
-    def __init__(self, start: Callable[[RowSink, threading.Event], Outcome]) -> None:
+    def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: Optional[pa.Schema]) -> None:
         """start: runs the job with a sink and a cancel event, and blocks until it has ended."""
+        self.schema = schema
         self.stats: Optional[Stats] = None
         self._batches: "queue.Queue[_Item]" = queue.Queue(_DEPTH)
         self._cancel = threading.Event()

@@ -25,7 +25,7 @@ def run(
         raise akrunner.SinkError(f"output: {output} exists; give --overwrite to replace it")
     with akrunner.stream(script, inputs[0], **options) as job:
         target: IO[bytes] = sys.stdout.buffer if output is None else _created(output)
-        writer = LineWriter(target, form, options["output_schema"])
+        writer = LineWriter(target, form, job.schema)
         try:
             for batch in job:
                 writer.write(batch)

@@ -26,7 +26,7 @@ def blobs_of(values: pa.Array) -> pa.LargeBinaryArray:
 def large(values: pa.Array) -> pa.LargeBinaryArray:
     if pa.types.is_fixed_size_binary(values.type):
         values = values.cast(pa.binary())
-    return values.cast(pa.large_binary())
+    return values if pa.types.is_large_binary(values.type) else values.cast(pa.large_binary())
 
 
 def offsets_of(array: pa.LargeBinaryArray) -> I64:

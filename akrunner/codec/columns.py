@@ -5,6 +5,8 @@ Out to a worker every column keeps its own type: doubles stay doubles. Nothing i
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
 
 import numpy as np
@@ -26,10 +28,15 @@ def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> 
     Args and raises: as `encode_examples`.
     """
     packed = []
-    for field, column in zip(Schema.from_arrow(batch.schema), batch.columns):
+    for field, column in zip(_schema_of(batch.schema), batch.columns):
         header, buffers = _encoded(field, column, first_row, step)
         packed.append((dict(header, name=field.name), buffers))
     return layout.pack(batch.num_rows, packed)
+
+
+@functools.lru_cache(maxsize=16)
+def _schema_of(schema: pa.Schema) -> Schema:
+    return Schema.from_arrow(schema)
 
 
 def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Packed:
@@ -49,7 +56,7 @@ def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Pack
         column = pa.nulls(len(column), pa.float32()) if pa.types.is_null(column.type) else column
         column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not _is_boolean(column) else False)
     values = _native(field, column, first_row, step)
-    return _with_nulls({"form": "numbers", "dtype": values.dtype.name, "shape": [len(column)]}, [values], valid)
+    return _with_nulls({"form": "numbers", "dtype": field.dtype, "shape": [len(column)]}, [values], valid)
 
 
 def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) -> _Packed:
@@ -75,13 +82,13 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
         return _with_nulls(header, [_from_zero(offsets_of(blobs)), data_of(blobs), offsets], valid)
     values = _native(field, flat, first_row, step)
     if field.shape is None:
-        return _with_nulls({"form": "ragged", "dtype": values.dtype.name, "shape": [rows, None]}, [offsets, values], valid)
+        return _with_nulls({"form": "ragged", "dtype": field.dtype, "shape": [rows, None]}, [offsets, values], valid)
     shape = [rows, *field.shape]
     if valid is not None:
         spread = np.zeros(shape, values.dtype)
         spread[where] = values.reshape(len(where), *field.shape)
         values = spread
-    return _with_nulls({"form": "numbers", "dtype": values.dtype.name, "shape": shape}, [values], valid)
+    return _with_nulls({"form": "numbers", "dtype": field.dtype, "shape": shape}, [values], valid)
 
 
 def _native(field: Field, values: pa.Array, first_row: int, step: int) -> NDArray[np.generic]:
@@ -179,7 +186,7 @@ class _Column:
         """Values a row; None where that differs."""
         if None in self.shape:
             return None
-        return int(np.prod([size for size in self.shape[1:] if size is not None])) if len(self.shape) > 1 else 1
+        return math.prod(size for size in self.shape[1:] if size is not None)
 
     @property
     def is_bytes(self) -> bool:
@@ -197,8 +204,10 @@ class _Column:
     def cast(self, values: pa.Array, target: pa.DataType, valid: Optional[NDArray[np.bool_]]) -> pa.Array:
         if valid is not None:
             values = pa.array(values.to_numpy(zero_copy_only=False), type=values.type, mask=~valid)
-        if not _compatible(values.type, target):
+        if values.type != target and not _compatible(values.type, target):
             raise self.error(0, f"is {self.header['dtype']}, which cannot become {target}")
+        if values.type == target:
+            return values
         try:
             if pa.types.is_boolean(target) and pa.types.is_integer(values.type):
                 return values.cast(pa.int64()).cast(target)

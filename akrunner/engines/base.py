@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple, runtime_checkable
 
 import pyarrow as pa
 
@@ -24,6 +24,15 @@ class RowSink(Protocol):
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Take a batch of the output schema; a task's batches come in the order it wrote them."""
+        ...
+
+
+@runtime_checkable
+class AnswerSink(RowSink, Protocol):
+    """A sink that is told, too, which chunk of rows could not be answered."""
+
+    def refused(self, task: TaskSpec, record: Mapping[str, Any]) -> None:
+        """In place of the chunk's batch: its failure record (`akrunner.wire.failure`)."""
         ...
 
 

@@ -130,6 +130,8 @@ class StreamFeeder(Feeder):
         gone: Set[int] = set()
         turn = 0
         for batch in self.source.batches():
+            if self._stopped.is_set():
+                raise JobCancelledError("stopped")
             for chunk in rechunk([batch], job.chunk_rows, job.chunk_bytes):
                 part = turn % len(fed)
                 turn += 1

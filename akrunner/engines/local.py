@@ -24,7 +24,7 @@ from akrunner import codec
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import report
-from akrunner.engines.base import Observer, Outcome, Progress, RowSink, RowSource
+from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
 from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import DataError, JobCancelledError, JobError
@@ -239,6 +239,10 @@ class _LocalRun:
         result.bytes_out += len(frame.payload)
         if self.sink is not None:
             self.sink.write(event.task, batch)
+
+    def on_refused(self, event: Event) -> None:
+        if isinstance(self.sink, AnswerSink):
+            self.sink.refused(event.task, event.data)
 
     def on_report(self, event: Event) -> None:
         data = event.data

@@ -70,9 +70,16 @@ class Failed:
         if kind == "SystemExit":
             what = f"called sys.exit({record['message']}) {phase}"
         else:
-            text = record["message"].strip().splitlines()
-            what = f"raised {kind} {phase}" + (f": {text[0]}" if text else "")
+            said = gist(record["message"])
+            what = f"raised {kind} {phase}" + (f": {said}" if said else "")
         return cls("script", what, record["time_ns"], record["traceback"])
+
+
+def gist(message: str) -> str:
+    """The line of an exception's message that says most: TensorFlow's begin with "Graph execution error:" and the like."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.endswith(":") and not line.startswith("<stack traces")]
+    return (telling or lines or [""])[0]
 
 
 def job_error(
@@ -200,4 +207,4 @@ def _doing(state: str) -> str:
     }.get(state, state)
 
 
-__all__ = ["Failed", "TaskRecord", "job_error", "outcome", "timeout_error"]
+__all__ = ["Failed", "TaskRecord", "gist", "job_error", "outcome", "timeout_error"]

@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 
 from akrunner.errors import SinkError
 from akrunner.io import paths
-from akrunner.schema import Schema
+from akrunner.schema import Schema, is_list
 from akrunner.spec import TaskSpec
 
 #: writes a batch to a TFRecord stream
@@ -24,7 +24,7 @@ ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
 class MemorySink:
     """Keeps everything; for results that fit memory."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._batches: Dict[TaskSpec, List[pa.RecordBatch]] = {}
 
@@ -34,7 +34,7 @@ class MemorySink:
     def table(self) -> pa.Table:
         """All rows: chief's first, then worker 0's, worker 1's, ...; each task's in the order it wrote them."""
         batches = [batch for task in sorted(self._batches) for batch in self._batches[task]]
-        return pa.Table.from_batches(batches, schema=self._schema.arrow)
+        return pa.Table.from_batches(batches, schema=self._schema)
 
 
 class FileSink:
@@ -48,7 +48,7 @@ class FileSink:
     """
 
     def __init__(
-        self, path: str, schema: Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
     ) -> None:
         self.path = os.fspath(path)
         form = form or paths.format_of(self.path)
@@ -88,10 +88,12 @@ class FileSink:
             raise SinkError(f"output: nothing may be written in {folder}")
 
     def _check_types(self) -> None:
+        if self.format == "tfrecord":
+            Schema.from_arrow(self._schema)  # refuses what an Example cannot hold
         for field in self._schema:
-            if self.format == "csv" and (field.is_list or pa.types.is_binary(field.type)):
+            if self.format == "csv" and (pa.types.is_nested(field.type) or _is_blob(field.type)):
                 raise SinkError(f"output: a CSV cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
-            if self.format == "jsonl" and pa.types.is_binary(field.value_type):
+            if self.format == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
                 raise SinkError(f"output: JSON cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
@@ -122,14 +124,13 @@ class FileSink:
 
 
 class LineWriter:
-    """Writes batches to a stream as lines, each batch at once. Args: form: jsonl or csv; schema: as text, None: takes nothing."""
+    """Writes batches to a stream as lines, each batch at once. Args: form: jsonl or csv; schema: of the batches, None: takes nothing."""
 
-    def __init__(self, stream: IO[bytes], form: str, schema: Optional[str]) -> None:
+    def __init__(self, stream: IO[bytes], form: str, schema: Optional[pa.Schema]) -> None:
         self._stream = stream
         self._writer: Optional[_Writer] = None
         if schema is not None:
-            columns = Schema.parse(schema)
-            self._writer = _JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, columns.arrow)
+            self._writer = _JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Raises: OSError: nobody takes it any more."""
@@ -144,21 +145,25 @@ class LineWriter:
             self._stream.flush()
 
 
+def _is_blob(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+
+
 class _Writer(Protocol):
     def write(self, batch: pa.RecordBatch) -> None: ...
 
     def close(self) -> None: ...
 
 
-def _writer(form: str, stream: IO[bytes], schema: Schema, write_examples: ExampleWriter) -> _Writer:
+def _writer(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> _Writer:
     if form == "parquet":
         import pyarrow.parquet as pq
 
-        return _Arrow(pq.ParquetWriter(stream, schema.arrow))
+        return _Arrow(pq.ParquetWriter(stream, schema))
     if form == "csv":
-        return _Arrow(pa_csv.CSVWriter(stream, schema.arrow))
+        return _Arrow(pa_csv.CSVWriter(stream, schema))
     if form == "arrow":
-        return _Arrow(pa.ipc.new_file(stream, schema.arrow))
+        return _Arrow(pa.ipc.new_file(stream, schema))
     if form == "jsonl":
         return _JsonLines(stream)
     return _Examples(stream, write_examples)

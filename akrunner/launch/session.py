@@ -30,7 +30,7 @@ class Event:
     """Something a task said, or that befell it.
 
     Attributes:
-        task: which; kind: opened, ready, entered, output, report, closed, ended (its pipe), broken (not the protocol).
+        task: which; kind: opened, ready, entered, output, refused, report, closed, ended (its pipe), broken (not the protocol).
         data: the body of what it said.
         frame: of an output event.
         error: of a broken event.
@@ -49,6 +49,7 @@ _KINDS = {
     frames.ENTERED: "entered",
     frames.REPORT: "report",
     frames.CLOSED: "closed",
+    frames.REFUSED: "refused",
 }
 
 

@@ -30,10 +30,12 @@ EXAMPLES = 20
 COLUMNS = 21
 REPORT = 22
 CLOSED = 23
+REFUSED = 24
 
 NAMES = {
     CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", HELLO: "hello", OPENED: "opened", READY: "ready",
     ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
+    REFUSED: "refused",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")

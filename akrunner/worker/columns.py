@@ -62,8 +62,19 @@ def _column(name, values):
     values = np.ascontiguousarray(values)
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
-    header = {"form": "numbers", "dtype": values.dtype.name, "shape": list(values.shape)}
+    header = {"form": "numbers", "dtype": _name(values.dtype), "shape": list(values.shape)}
     return (len(values),) + _with_nulls(header, [values], valid)
+
+
+#: dtype -> its name, which numpy takes 10 us to put together
+_NAMES = {}
+
+
+def _name(dtype):
+    name = _NAMES.get(dtype)
+    if name is None:
+        name = _NAMES[dtype] = dtype.name
+    return name
 
 
 def _as_array(values):

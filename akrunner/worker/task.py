@@ -1,5 +1,6 @@
 """One task: from what the host said it is to its last word."""
 
+import importlib
 import json
 import os
 import sys
@@ -11,6 +12,8 @@ from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskC
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
+
+_IN_MAIN = "in main()"
 
 
 class Task(object):
@@ -32,7 +35,7 @@ class Task(object):
             self.execute()
             failed = self.check_export()
         except SystemExit as e:
-            if e.code not in (None, 0) or self.phase != "in main()":
+            if e.code not in (None, 0) or self.phase != _IN_MAIN:
                 failed = e
             else:
                 failed = self.check_export()
@@ -66,11 +69,7 @@ class Task(object):
         else:
             # the rows arrive while the script, and TensorFlow with it, is imported
             link.serve(context["dataset_file"])
-        self.phase = "while importing the script"
-        module = load_script(context)
-        entry = getattr(module, "main", None)
-        if not callable(entry):
-            raise AttributeError("%s defines no main(task_config)" % context["script"]["real"])
+        entry = self.entry()
         rows = waited = 0
         if stream is None:
             self.phase = "while receiving rows"
@@ -81,13 +80,25 @@ class Task(object):
         link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
         link.wait_for_start()
         config = self.config(rows)
-        self.phase = "in main()"
+        self.phase = "while predicting" if context["script"]["module"] else _IN_MAIN
         link.writer.write_json(frames.ENTERED, {})
         started = time.monotonic_ns()
         try:
             entry(config)
         finally:
             self.main_ns = time.monotonic_ns() - started
+
+    def entry(self):
+        """The script's `main`, or that of a module of ours."""
+        ours = self.context["script"]["module"]
+        if ours:
+            self.phase = "while loading the model"
+            return importlib.import_module(ours).prepare(self.context)
+        self.phase = "while importing the script"
+        entry = getattr(load_script(self.context), "main", None)
+        if not callable(entry):
+            raise AttributeError("%s defines no main(task_config)" % self.context["script"]["real"])
+        return entry
 
     def check_export(self):
         """What is wrong with the model a train task's chief left, None when nothing is."""
@@ -107,6 +118,10 @@ class Task(object):
 
     def report(self, metrics, step):
         self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
+
+    def refuse(self, error):
+        """Tell the host that one chunk of rows could not be answered; the task goes on."""
+        self.link.writer.write_json(frames.REFUSED, self.failure(error))
 
     def failure(self, error):
         return failure.record(error, self.phase, format_failure(error, self.context))

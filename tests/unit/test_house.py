@@ -24,12 +24,14 @@ MAY: Dict[str, Set[str]] = {
     "io": {"wire", "errors", "schema", "spec"},
     "cluster": {"wire", "errors", "schema", "spec"},
     "model": {"wire", "errors", "schema", "spec"},
+    "signature": {"errors"},
     "launch": {"wire", "errors", "schema", "spec"},
     "engines": {"wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model"},
     "stream_job": {"errors", "spec", "engines"},
     "api": {"stream_job", "wire", "errors", "schema", "spec", "launch", "cluster", "codec", "io", "model", "engines"},
+    "serving": {"api", "stream_job", "errors", "schema", "spec", "launch", "codec", "io", "model", "signature", "engines"},
     "cli": {"api", "engines", "errors", ""},
-    "": {"api", "errors", "model", "schema", "stream_job"},
+    "": {"api", "errors", "model", "schema", "serving", "stream_job"},
     "__main__": {"cli"},
 }
 #: package -> the rooms that may import it

@@ -211,3 +211,44 @@ def main(task_config):
         total += int(batch["i"].sum())
     task_config.output_writer.write_batch({"total": [total]})
 """
+
+#: a stream under model.fit: Keras looks at a first batch, then reads it once
+FIT_STREAM = """
+def main(task_config):
+    import tensorflow as tf
+    spec = task_config.feature_spec
+
+    def parse(batch):
+        columns = tf.io.parse_example(batch, spec)
+        return tf.reshape(columns["x"], [-1, 1]), columns["y"]
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
+    history = model.fit(task_config.dataset_fn().batch(50).map(parse).prefetch(1), epochs=1, verbose=0)
+    task_config.output_writer.write_batch({"total": [round(float(model.predict(tf.constant([[1.0]]), verbose=0)[0][0]))]})
+"""
+
+#: a stream under Estimator.train
+ESTIMATOR_STREAM = """
+def main(task_config):
+    import tensorflow as tf
+    spec = task_config.feature_spec
+
+    def input_fn():
+        def parse(batch):
+            columns = tf.io.parse_example(batch, spec)
+            return {"x": columns["x"]}, columns["y"]
+        return task_config.dataset_fn().batch(50).map(parse)
+
+    def model_fn(features, labels, mode):
+        v1 = tf.compat.v1
+        weight = v1.get_variable("weight", initializer=0.0)
+        loss = tf.reduce_mean((weight * features["x"] - labels) ** 2)
+        step = v1.train.GradientDescentOptimizer(0.3).minimize(loss, global_step=v1.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
+
+    estimator = tf.estimator.Estimator(model_fn, model_dir=task_config.checkpoint_dir)
+    estimator.train(input_fn)
+    assert int(estimator.get_variable_value("global_step")) == 40, "every batch once"
+    task_config.output_writer.write_batch({"total": [round(float(estimator.get_variable_value("weight")))]})
+"""

@@ -43,7 +43,7 @@ def test_a_job(python37: str, leaves_nothing: Path, script: Script) -> None:
             task_config.output_writer.write(b"\\x0a" + bytes([len(inner)]) + inner)
     """
     schema = Schema.parse("n bigint")
-    sink = MemorySink(schema)
+    sink = MemorySink(schema.arrow)
     source = open_source({"a": [1, 2, 3]}, read_examples=lambda *_: iter(()))
     job = JobSpec(
         collect(script(body), []),

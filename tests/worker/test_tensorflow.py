@@ -11,6 +11,7 @@ import pytest
 
 import akrunner
 from akrunner.launch.interpreters import Interpreter
+from tests import models
 from tests.conftest import Script
 from tests.worker import scripts
 
@@ -82,6 +83,26 @@ def test_columns_on_the_matrix(leaves_nothing: Path, script: Script, matrix_pyth
     check_columns(script, matrix_python.path)
 
 
+def check_learns_from_a_stream(script: Script, code: str, **options: Any) -> None:
+    """y = 3 x, 2,000 rows once: whoever reads them all has learned it."""
+    x = [(i % 7 - 3) / 3 for i in range(2000)]
+    rows = pa.table({"x": pa.array(x, pa.float32()), "y": pa.array([3 * v for v in x], pa.float32())})
+    with akrunner.stream(script(code), rows, output_schema="total bigint", **options) as job:
+        assert [batch.column("total").to_pylist() for batch in job] == [[3]]
+    assert job.stats is not None and job.stats.rows_in == 2000
+
+
+@pytest.mark.parametrize("keras", [None, "legacy"])
+def test_fit_on_a_stream(leaves_nothing: Path, script: Script, keras: Optional[str]) -> None:
+    check_learns_from_a_stream(script, scripts.FIT_STREAM, keras=keras)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("matrix_python", ["tf1.15", "tf2.3"], indirect=True)
+def test_estimator_on_a_stream(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    check_learns_from_a_stream(script, scripts.ESTIMATOR_STREAM, python_env=matrix_python.path)
+
+
 def test_everything_a_batch_script_may_use(leaves_nothing: Path, script: Script) -> None:
     check_everything(script, None)
 
@@ -108,6 +129,28 @@ def test_train_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python
     assert result.model is not None and "saved_model.pb" in os.listdir(result.model.path)
     assert result.model.to_table()["model_info"][0].as_py() == "1700000000.zip"
     del result
+
+
+@pytest.mark.matrix
+def test_predict_on_the_matrix(
+    leaves_nothing: Path, matrix_python: Interpreter, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A model of every TensorFlow, run by itself and by the one the tests run in."""
+    folder = tmp_path_factory.mktemp("models")
+    told = {"x": [float(i) for i in range(3000)]}
+    saved = models.make(matrix_python.path, models.DOUBLE, folder / "double")
+    for python in (matrix_python.path, None):
+        result = akrunner.predict(saved, told, output_schema="y double", python_env=python, batch_size=500)
+        assert result.table is not None and result.table["y"].to_pylist() == [2 * x for x in told["x"]]
+    with akrunner.LocalPredictor(saved, python_env=matrix_python.path) as predictor:
+        assert predictor.predict({"x": 4.0}) == {"y": 8.0}
+    if matrix_python.tensorflow.startswith("1."):
+        return
+    keras = models.make(matrix_python.path, models.KERAS, folder / "keras")
+    columns = {name: [0.5] * 4 for name in "abcd"}
+    options: Any = dict(selected_cols=list("abcd"), output_schema="p FLOAT_TENSOR", reserved_cols=[])
+    both = [akrunner.predict(keras, columns, python_env=python, **options).table for python in (matrix_python.path, None)]
+    assert all(abs(sum(p) - 1) < 1e-5 for table in both if table is not None for p in table["p"].to_pylist())
 
 
 @pytest.mark.matrix

@@ -24,7 +24,7 @@ CHIEF, WORKER = TaskSpec("chief", 0), TaskSpec("worker", 0)
 
 
 def sink(path: Any, schema: Schema = SCHEMA, **options: Any) -> FileSink:
-    return FileSink(str(path), schema, write_examples, **options)
+    return FileSink(str(path), schema.arrow, write_examples, **options)
 
 
 def read(path: Any, schema: Schema = SCHEMA) -> Any:
@@ -101,7 +101,7 @@ def test_refused(name: str, schema: Schema, options: Any, words: str, tmp_path: 
 
 
 def test_memory_is_in_task_order() -> None:
-    memory = MemorySink(SCHEMA)
+    memory = MemorySink(SCHEMA.arrow)
     memory.write(WORKER, BATCH.slice(0, 1))
     memory.write(CHIEF, BATCH.slice(1, 1))
     memory.write(WORKER, BATCH.slice(1, 1))

@@ -1,0 +1,1 @@
+"""L4: a trained model over rows: `predict`, `predict_stream`, `LocalPredictor`."""

@@ -1,0 +1,342 @@
+"""`LocalPredictor`: a model kept warm in one worker process, for rows that come one at a time.
+
+::
+
+    predict()    rows -> a request -> queue ... engine, a stream of columns ... -> its answer -> the caller
+    this thread  runs the job; when the worker dies, runs it once more with what was not answered
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections import deque
+from types import TracebackType
+from typing import Any, Deque, Iterator, List, Mapping, Optional, Sequence, Type, Union
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner.api import PathLike, SchemaLike, engine_of, schema_of
+from akrunner.engines.base import Engine
+from akrunner.engines.report import gist
+from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
+from akrunner.launch import interpreters
+from akrunner.schema import Field, Schema, nearest
+from akrunner.serving.job import ModelLike, job_for, open_model
+from akrunner.serving.plan import ARROW, Plan
+from akrunner.signature import Signature, signature_of
+from akrunner.spec import ClusterSpec, TaskSpec
+
+_TICK = 0.1
+
+
+class LocalPredictor:
+    """A model kept warm in a worker process of its own.
+
+    >>> with akrunner.LocalPredictor("model.zip") as predictor:
+    ...     predictor.predict({"x": 1.0})
+    {'y': 2.0}
+
+    Safe for several threads. When the worker process dies it is started once more, with a warning, and what it had not answered
+    is asked again; when it dies again before it has answered anything, whoever waits gets the error and the predictor is closed.
+
+    Attributes:
+        input_schema: of the rows it takes; output_schema: of those it gives.
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        *,
+        input_schema: Optional[SchemaLike] = None,
+        selected_cols: Optional[Sequence[str]] = None,
+        input_signature_defs: Optional[Sequence[str]] = None,
+        output_signature_defs: Optional[Sequence[str]] = None,
+        signature_def_key: str = "serving_default",
+        graph_def_tag: str = "serve",
+        output_schema: Optional[SchemaLike] = None,
+        reserved_cols: Sequence[str] = (),
+        batch_size: int = 1024,
+        python_env: Optional[PathLike] = None,
+        env: Optional[Mapping[str, str]] = None,
+        start_timeout: float = 60.0,
+        engine: Union[str, Engine] = "local",
+    ) -> None:
+        """Start the worker process and load the model; returns when both are done.
+
+        Args:
+            input_schema: columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature,
+                named as it.
+            reserved_cols: columns of the row to give back; the default is none.
+            the others: as for `akrunner.predict`.
+        Raises: ConfigError: an argument is wrong; JobError: the worker did not start, or cannot load the model.
+        """
+        self._model = open_model(model)
+        signature = signature_of(self._model.path, signature_def_key, graph_def_tag)
+        given = schema_of(input_schema, "input_schema")
+        self.input_schema = given if given is not None else _row_schema(signature, input_signature_defs, selected_cols)
+        self._plan = Plan.make(
+            signature,
+            self.input_schema.arrow,
+            selected_cols,
+            input_signature_defs,
+            output_signature_defs,
+            schema_of(output_schema, "output_schema"),
+            reserved_cols,
+        )
+        self.output_schema = self._plan.result
+        interpreter = interpreters.resolve(os.fspath(python_env) if python_env is not None else None)
+        self._job = job_for(
+            self._model,
+            self._plan,
+            signature_def_key,
+            graph_def_tag,
+            batch_size,
+            answer_errors=True,
+            python=interpreter.path,
+            cluster=ClusterSpec(1, 0),
+            env=env if env is not None else {},
+            start_timeout=start_timeout,
+        )
+        self._engine = engine_of(engine)
+        self._requests = _Requests(pa.RecordBatch.from_pylist([], schema=self._plan.feed.arrow))
+        self._thread = threading.Thread(target=self._run, name="akrunner-predictor", daemon=True)
+        self._thread.start()
+        self._requests.wait_until_warm()
+
+    def predict(self, rows: Any) -> Any:
+        """One row, or many.
+
+        Args: rows: a dict, or a sequence of values in the order of `input_schema`; or a list of either; or a pyarrow Table.
+        Returns: for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table.
+        Raises:
+            DataError: a row lacks a column, or a value does not fit; ScriptFailedError: the model refused these rows.
+            JobError: the worker process died twice; ConfigError: the predictor is closed.
+        """
+        if isinstance(rows, pa.Table):
+            return self._predict_table(rows)
+        many = isinstance(rows, list) and (not rows or isinstance(rows[0], (Mapping, list, tuple)))
+        asked: Sequence[Any] = rows if many else [rows]
+        if not asked:
+            return []
+        table = pa.Table.from_batches([_batch(self.input_schema, asked)])
+        answered = self._predict_table(table)
+        named = isinstance(asked[0], Mapping)
+        columns = [_plain(column) for column in answered.columns]
+        found = [dict(zip(answered.column_names, row)) if named else row for row in zip(*columns)]
+        return found if many else found[0]
+
+    def _predict_table(self, table: pa.Table) -> pa.Table:
+        asked = []
+        for name in self.input_schema.names:
+            if name not in table.column_names:
+                raise DataError(f"the rows have no column {name!r}{nearest(name, table.column_names)}", column=name)
+        first = 0
+        for chunk in table.to_batches(max_chunksize=self._job.chunk_rows):
+            if chunk.num_rows:
+                asked.append((chunk, self._requests.ask(self._plan.fed(chunk, first))))
+                first += chunk.num_rows
+        batches = [self._plan.joined(chunk, request.answer()) for chunk, request in asked]
+        return pa.Table.from_batches(batches, schema=self.output_schema)
+
+    def close(self) -> None:
+        """End the worker process; waits until it is gone. Twice is fine."""
+        self._requests.close()
+        self._thread.join()
+
+    def __enter__(self) -> "LocalPredictor":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        requests = self._requests
+        while True:
+            error: BaseException = _closed()
+            try:
+                self._engine.run(self._job, requests, requests, None)
+            except BaseException as e:
+                error = e
+            if not (isinstance(error, TaskDiedError) and requests.start_again()):
+                requests.end(error)
+                return
+            warnings.warn(
+                f"the model's worker process died and was started again: {error.args[0]}", RuntimeWarning, stacklevel=2
+            )
+
+
+class _Request:
+    """Some rows on their way to the model and back."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self.outputs: Optional[pa.RecordBatch] = None
+        self.error: Optional[BaseException] = None
+        self._done = threading.Event()
+
+    def answered(self, outputs: Optional[pa.RecordBatch], error: Optional[BaseException]) -> None:
+        self.outputs, self.error = outputs, error
+        self._done.set()
+
+    def answer(self) -> pa.RecordBatch:
+        """Block until it is there. Raises: what went wrong."""
+        self._done.wait()
+        if self.error is not None:
+            raise self.error
+        assert self.outputs is not None
+        return self.outputs
+
+
+class _Requests:
+    """Between the callers and the job: its source and its sink (`akrunner.engines.base.AnswerSink`)."""
+
+    def __init__(self, nothing: pa.RecordBatch) -> None:
+        self._nothing = nothing
+        self._changed = threading.Condition()
+        self._new: Deque[_Request] = deque()
+        self._asked: Deque[_Request] = deque()
+        self._job = 0
+        self._warm = threading.Event()
+        self._closed = False
+        self._ended: Optional[BaseException] = None
+        self._may_start_again = True
+
+    def wait_until_warm(self) -> None:
+        """Until the model is loaded. Raises: what kept it from that."""
+        self._warm.wait()
+        if self._ended is not None:
+            raise self._ended
+
+    def ask(self, batch: pa.RecordBatch) -> _Request:
+        request = _Request(batch)
+        with self._changed:
+            if self._ended is not None:
+                raise self._ended
+            if self._closed:
+                raise _closed()
+            self._new.append(request)
+            self._changed.notify()
+        return request
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The job's source. It is drawn from once the model is loaded."""
+        self._warm.set()
+        mine = self._job
+        while True:
+            with self._changed:
+                if not self._new and not self._closed:
+                    self._changed.wait(_TICK)
+                if self._job != mine or (self._closed and not self._new):
+                    return
+                request = self._new.popleft() if self._new else None
+                if request is not None:
+                    self._asked.append(request)
+            # nothing at all, now and then: the engine sees whether its job is still on
+            yield self._nothing if request is None else request.batch
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        """The job's sink: requests are answered in the order they were sent."""
+        self._answered().answered(batch, None)
+
+    def refused(self, task: TaskSpec, record: Mapping[str, Any]) -> None:
+        """The model raised for these rows, and is ready for others."""
+        what = f"raised {record['type']}: {gist(str(record['message']))}"
+        failure = TaskFailure(task.name, what, traceback=str(record["traceback"]), time_ns=int(record["time_ns"]))
+        self._answered().answered(None, ScriptFailedError(f"the model {what}", failure=failure))
+
+    def _answered(self) -> "_Request":
+        with self._changed:
+            self._may_start_again = True
+            return self._asked.popleft()
+
+    def start_again(self) -> bool:
+        """The worker died: whether to start another, which is asked first what this one had not answered."""
+        with self._changed:
+            if not self._may_start_again or self._closed or not self._warm.is_set():
+                return False
+            self._may_start_again = False
+            self._new.extendleft(reversed(self._asked))
+            self._asked.clear()
+            self._job += 1
+            return True
+
+    def end(self, error: BaseException) -> None:
+        """No job any more: whoever waits is told why."""
+        with self._changed:
+            self._ended = error
+            self._job += 1
+            waiting = [*self._asked, *self._new]
+        for request in waiting:
+            request.answered(None, error)
+        self._warm.set()
+
+    def close(self) -> None:
+        """No more requests; what was asked is answered first."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+def _closed() -> ConfigError:
+    return ConfigError("the predictor is closed")
+
+
+def _row_schema(signature: Signature, names: Optional[Sequence[str]], selected: Optional[Sequence[str]]) -> Schema:
+    """The rows a model takes by itself: a column for each input."""
+    inputs = list(names) if names is not None else list(signature.inputs)
+    columns = list(selected) if selected is not None and len(selected) == len(inputs) else inputs
+    if selected is not None and len(selected) != len(inputs):
+        raise ConfigError("selected_cols of another number than the model's inputs: give input_schema= too")
+    fields = []
+    for column, name in zip(columns, inputs):
+        spec = signature.inputs.get(name)
+        if spec is None or spec.dtype not in ARROW:
+            known = ", ".join(map(str, signature.inputs.values()))
+            raise ModelError(
+                f"input_signature_defs: the model has no input {name!r} that a column could feed; it takes {known}"
+            )
+        kind = ARROW[spec.dtype]
+        row = spec.row_shape
+        if row is None or not row:
+            fields.append(Field(column, kind))
+        elif None in row:
+            fields.append(Field(column, pa.list_(kind)))
+        else:
+            fields.append(Field(column, pa.list_(kind, int(np.prod([size for size in row if size is not None])))))
+    return Schema(tuple(fields))
+
+
+def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
+    """Rows as a batch. Raises: DataError: one lacks a column or has another too many, or a value does not fit its type."""
+    names = schema.names
+    columns: List[List[Any]] = []
+    for at, row in enumerate(rows):
+        if isinstance(row, Mapping):
+            unknown = [name for name in row if name not in names]
+            missing = [name for name in names if name not in row]
+            if missing or unknown:
+                what = f"lacks {missing[0]!r}" if missing else f"has {unknown[0]!r}, which is not among the columns"
+                raise DataError(f"row {at} {what}; the predictor takes {', '.join(names)}", row=at)
+        elif not isinstance(row, (list, tuple)) or len(row) != len(names):
+            raise DataError(f"row {at} must be a dict, or {len(names)} values: {', '.join(names)}; it is {row!r}", row=at)
+    for i, name in enumerate(names):
+        columns.append([row[name] if isinstance(row, Mapping) else row[i] for row in rows])
+    arrays = []
+    for field, values in zip(schema, columns):
+        if field.is_list:
+            values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
+        try:
+            arrays.append(pa.array(values, field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
+            raise DataError(f"column {field.name!r}: a value does not fit {field.type}: {e}", column=field.name) from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def _plain(column: pa.ChunkedArray) -> List[Any]:
+    values: List[Any] = column.to_pylist()
+    return values

@@ -1,0 +1,388 @@
+"""A signature and a table -> which columns feed which inputs, which outputs become which columns. Pure, and checked before
+anything starts.
+
+::
+
+    table batch --select, cast--> what travels --worker--> outputs --+ reserved columns--> result batch
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner.errors import ConfigError, DataError, ModelError
+from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest
+from akrunner.signature import Signature, TensorSpec
+
+#: a dtype of a signature -> the type of a column
+ARROW = {
+    "float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(), "int8": pa.int8(), "int16": pa.int16(),
+    "int32": pa.int32(), "int64": pa.int64(), "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(),
+    "uint64": pa.uint64(), "bool": pa.bool_(), "string": pa.string(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of the signature.
+
+    Attributes:
+        spec: what it wants; columns: of the table, side by side when there are several; travels: their names on the way.
+        shape: of one row, None where the column's own will do.
+    """
+
+    spec: TensorSpec
+    columns: Tuple[str, ...]
+    travels: Tuple[str, ...]
+    shape: Optional[Tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a table becomes a prediction.
+
+    Attributes:
+        inputs: of the signature; feed: the schema of what travels to the workers.
+        outputs: (column, output of the signature), in order; output_schema: those columns.
+        reserved: columns of the table that are kept; result: the schema of the prediction.
+    """
+
+    inputs: Tuple[Input, ...]
+    feed: Schema
+    outputs: Tuple[Tuple[str, str], ...]
+    output_schema: Schema
+    reserved: Tuple[str, ...]
+    result: pa.Schema
+
+    @classmethod
+    def make(
+        cls,
+        signature: Signature,
+        table: pa.Schema,
+        selected_cols: Optional[Sequence[str]] = None,
+        input_signature_defs: Optional[Sequence[str]] = None,
+        output_signature_defs: Optional[Sequence[str]] = None,
+        output_schema: Optional[Schema] = None,
+        reserved_cols: Optional[Sequence[str]] = None,
+    ) -> "Plan":
+        """Match both sides.
+
+        Args: as for `akrunner.predict`; table: schema of the input.
+        Raises: ConfigError, ModelError: they do not fit; the message says what the model wants.
+        """
+        matched = _match_inputs(
+            signature, table, _names(selected_cols, "selected_cols"), _names(input_signature_defs, "input_signature_defs")
+        )
+        inputs: List[Input] = []
+        fields: List[Field] = []
+        for name, columns in matched.items():
+            spec = signature.inputs[name]
+            given = [Field(column, table.field(column).type) for column in columns]
+            shape = _check_input(signature, spec, given)
+            travels = tuple(str(len(fields) + i) for i in range(len(given)))
+            fields += [Field(t, _travels_as(spec, f)) for t, f in zip(travels, given)]
+            inputs.append(Input(spec, tuple(columns), travels, shape))
+        outputs, schema = _match_outputs(signature, _names(output_signature_defs, "output_signature_defs"), output_schema)
+        reserved = _reserved(table, _names(reserved_cols, "reserved_cols"))
+        return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema))
+
+    def params(self) -> Dict[str, Any]:
+        """What a worker is told of it."""
+        inputs = [
+            {"name": i.spec.name, "columns": i.travels, "shape": None if i.shape is None else list(i.shape)}
+            for i in self.inputs
+        ]
+        return {"inputs": inputs, "outputs": [{"column": column, "name": name} for column, name in self.outputs]}
+
+    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """What travels for a batch of the table.
+
+        Raises: DataError: a null, or a number that does not fit what the model takes; names row and column.
+        """
+        arrays = []
+        for one in self.inputs:
+            for column, travels in zip(one.columns, one.travels):
+                target = self.feed.arrow.field(travels).type
+                arrays.append(_cast(batch.column(column), target, column, one.spec, first_row))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.feed.arrow)
+
+    def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch:
+        """The result: kept columns of a batch of the table, and the outputs for its rows."""
+        names = set(self.output_schema.names)
+        arrays = [outputs.column(f.name) if f.name in names else batch.column(f.name) for f in self.result]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.result)
+
+
+def _names(given: Optional[Sequence[str]], parameter: str) -> Optional[List[str]]:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        given = [part.strip() for part in given.split(",")]
+    names = list(given)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise ConfigError(f"{parameter}={names!r}: give names, each once")
+    return names
+
+
+def _column_of(table: pa.Schema, name: str, parameter: str) -> str:
+    if name not in table.names:
+        raise ConfigError(
+            f"{parameter}: the table has no column {name!r}{nearest(name, table.names)} ({', '.join(table.names)})"
+        )
+    return name
+
+
+def _match_inputs(
+    signature: Signature, table: pa.Schema, selected: Optional[List[str]], names: Optional[List[str]]
+) -> Dict[str, List[str]]:
+    """Input -> columns that feed it."""
+    wants = _wants(signature)
+    for name in names or ():
+        if name not in signature.inputs:
+            raise ModelError(
+                f"input_signature_defs: the model has no input {name!r}{nearest(name, list(signature.inputs))}; {wants}"
+            )
+    for column in selected or ():
+        _column_of(table, column, "selected_cols")
+    single = next(iter(signature.inputs)) if len(signature.inputs) == 1 else None
+    if names is None:
+        if selected is None:
+            selected = list(signature.inputs)
+            if single is not None and single not in table.names and len(table.names) == 1:
+                selected = list(table.names)
+            for name in selected:
+                if name not in table.names:
+                    raise ModelError(
+                        f"the table has no column {name!r} ({', '.join(table.names)}), and {wants}; say with selected_cols= which "
+                        "columns feed the model, in the order of input_signature_defs="
+                    )
+        if single is not None:
+            names = [single]
+        elif set(selected) == set(signature.inputs):
+            names = selected
+        else:
+            missing = [name for name in signature.inputs if name not in selected]
+            raise ModelError(
+                f"selected_cols={selected!r} has no column for input {(missing or ['?'])[0]!r}: {wants}; name the inputs in the order "
+                "of the columns with input_signature_defs="
+            )
+    elif selected is None:
+        selected = [_column_of(table, name, "input_signature_defs, for want of selected_cols") for name in names]
+    if len(names) == 1:
+        matched = {names[0]: selected}
+    elif len(names) == len(selected):
+        matched = {name: [column] for name, column in zip(names, selected)}
+    else:
+        raise ModelError(f"{len(selected)} selected_cols and {len(names)} input_signature_defs: each input takes one; {wants}")
+    for name in signature.inputs:
+        if name not in matched:
+            raise ModelError(f"input {name!r} of the model gets no column: {wants}")
+    return matched
+
+
+def _wants(signature: Signature) -> str:
+    return f"the model's signature {signature}"
+
+
+def _check_input(signature: Signature, spec: TensorSpec, fields: List[Field]) -> Optional[Tuple[int, ...]]:
+    """Whether these columns may feed an input. Returns: the shape of a row to give them, None: as they are."""
+    wants = f"input {spec}"
+    if spec.shape is not None and (not spec.shape or spec.shape[0] is not None):
+        what = f"takes exactly {spec.shape[0]} rows at a time" if spec.shape else "is one value, not one a row"
+        raise ModelError(f"{wants} {what}; export the model with a batch dimension that is not fixed (None)")
+    for field in fields:
+        _check_dtype(wants, spec, field)
+    row = spec.row_shape
+    if len(fields) > 1:
+        lists = [field.name for field in fields if field.is_list]
+        if lists or (row is not None and (len(row) != 1 or row[0] not in (None, len(fields)))):
+            what = f"column {lists[0]!r} is a list" if lists else f"{len(fields)} columns make {len(fields)} numbers a row"
+            raise ModelError(f"{wants} does not fit the {len(fields)} columns of selected_cols: {what}")
+        return None
+    (field,) = fields
+    if not field.is_list:
+        if row is not None and row not in ((), (1,), (None,)):
+            raise ModelError(
+                f"{wants}: column {field.name!r} ({field.type}) has one value a row; give a list, or several columns"
+            )
+        return None if row is None else (1,) * len(row)
+    if row == ():
+        raise ModelError(f"{wants} takes one value a row: column {field.name!r} ({field.type}) is a list")
+    return _row_shape(wants, field, row)
+
+
+def _row_shape(wants: str, field: Field, row: Optional[Tuple[Optional[int], ...]]) -> Optional[Tuple[int, ...]]:
+    """The shape to give a row of a list column for an input of rows like `row`."""
+    if row is None:
+        return field.shape
+    unknown = row.count(None)
+    if field.shape is None:
+        if not unknown:
+            return tuple(size for size in row if size is not None)
+        if len(row) > 1:
+            raise ModelError(
+                f"{wants}: column {field.name!r} ({field.type}) says nothing of its shape; make it a fixed_shape_tensor column"
+            )
+        return None
+    if len(field.shape) == len(row) and all(want in (None, have) for want, have in zip(row, field.shape)):
+        return field.shape
+    have, want = math.prod(field.shape), math.prod(size for size in row if size is not None)
+    if unknown == 0 and have == want:
+        return tuple(size for size in row if size is not None)
+    if unknown == 1 and want and have % want == 0 and len(field.shape) == 1:
+        return tuple(have // want if size is None else size for size in row)
+    shape = " x ".join(map(str, field.shape))
+    raise ModelError(f"{wants}: column {field.name!r} has {shape} values a row, which do not make that shape")
+
+
+def _check_dtype(wants: str, spec: TensorSpec, field: Field) -> None:
+    kind = field.kind  # raises where the column cannot cross at all
+    value = field.value_type
+    if spec.dtype not in ARROW:
+        raise ModelError(f"{wants}: no column can feed {spec.dtype}")
+    if spec.dtype == "string":
+        fits = kind == BYTES
+    elif spec.dtype.startswith("float"):
+        fits = kind != BYTES
+    elif spec.dtype == "bool":
+        fits = pa.types.is_boolean(value)
+    else:
+        fits = kind != BYTES and kind != FLOAT
+    if not fits:
+        cast = {"string": "VARCHAR", "bool": "BOOLEAN"}.get(
+            spec.dtype, "DOUBLE" if spec.dtype.startswith("float") else "BIGINT"
+        )
+        raise ModelError(
+            f"{wants}: column {field.name!r} is {field.type}, which does not become {spec.dtype}; "
+            f"select='* REPLACE (CAST({field.name} AS {cast}) AS {field.name})' would make it so"
+        )
+
+
+def _travels_as(spec: TensorSpec, field: Field) -> pa.DataType:
+    target = ARROW[spec.dtype] if spec.dtype != "string" else pa.large_binary()
+    if not field.is_list:
+        return target
+    return pa.list_(target) if field.shape is None else pa.list_(target, math.prod(field.shape))
+
+
+def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, first_row: int) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    flat_type = target.value_type if is_list(target) else target
+    floating = pa.types.is_floating(flat_type)
+    if array.null_count and (is_list(target) or not floating):
+        row = first_row + int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataError(
+            f"row {row}, column {name!r}: is null, which input {spec.name!r} of the model cannot take; fill it "
+            f"(select='* REPLACE (coalesce({name}, ...) AS {name})') or leave the row out",
+            row=row,
+            column=name,
+        )
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_temporal(array.type):
+        days = pa.types.is_date32(array.type) or pa.types.is_time32(array.type)
+        array = array.cast(pa.int32() if days else pa.int64())
+    if array.type == target:
+        return array
+    if pa.types.is_large_binary(flat_type) and not is_list(target) and pa.types.is_string(array.type):
+        array = array.cast(pa.large_string())
+    try:
+        # a double narrowed to the model's float is what everybody expects; an integer that does not fit is not
+        return array.cast(target, safe=not floating)
+    except pa.ArrowInvalid as e:
+        row = first_row + _first_misfit(array, target)
+        raise DataError(
+            f"row {row}, column {name!r}: does not fit {spec.dtype}, which input {spec.name!r} takes: {e}", row=row, column=name
+        ) from None
+
+
+def _first_misfit(array: pa.Array, target: pa.DataType) -> int:
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            array.slice(low, middle - low).cast(target)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _match_outputs(
+    signature: Signature, names: Optional[List[str]], schema: Optional[Schema]
+) -> Tuple[Tuple[Tuple[str, str], ...], Schema]:
+    gives = f"the model's signature {signature}"
+    for name in names or ():
+        if name not in signature.outputs:
+            known = list(signature.outputs)
+            raise ModelError(f"output_signature_defs: the model has no output {name!r}{nearest(name, known)}; {gives}")
+    if schema is None:
+        names = names or list(signature.outputs)
+        fields = tuple(Field(name, _column_type(signature.outputs[name])) for name in names)
+        return tuple((name, name) for name in names), Schema(fields)
+    if names is None:
+        names = schema.names
+        if len(names) == 1 and len(signature.outputs) == 1:
+            names = list(signature.outputs)
+        for name in names:
+            if name not in signature.outputs:
+                raise ModelError(
+                    f"output_schema: the model has no output {name!r}{nearest(name, list(signature.outputs))}; {gives}; name the "
+                    "outputs in the order of the columns with output_signature_defs="
+                )
+    if len(names) != len(schema):
+        raise ModelError(
+            f"{len(schema)} columns in output_schema and {len(names)} output_signature_defs: each column takes one"
+        )
+    for field, name in zip(schema, names):
+        _check_output(field, signature.outputs[name])
+    return tuple(zip(schema.names, names)), schema
+
+
+def _check_output(field: Field, spec: TensorSpec) -> None:
+    gives = f"output {spec}"
+    if spec.dtype not in ARROW:
+        raise ModelError(f"{gives}: no column can hold {spec.dtype}")
+    if (field.kind == BYTES) != (spec.dtype == "string"):
+        raise ModelError(f"{gives}: column {field.name!r} of output_schema is {field.type}, which cannot hold {spec.dtype}")
+    row = spec.row_shape
+    if row is None:
+        return
+    if field.is_list and not row:
+        raise ModelError(
+            f"{gives} has one value a row: column {field.name!r} of output_schema must be one number, not {field.type}"
+        )
+    if not field.is_list and None not in row and math.prod(size or 1 for size in row) != 1:
+        raise ModelError(
+            f"{gives} has many values a row: declare column {field.name!r} of output_schema as FLOAT_TENSOR or array<...>"
+        )
+
+
+def _column_type(spec: TensorSpec) -> pa.DataType:
+    if spec.dtype not in ARROW:
+        raise ModelError(
+            f"output {spec}: no column can hold {spec.dtype}; name the outputs you want with output_signature_defs="
+        )
+    kind = ARROW[spec.dtype]
+    return kind if spec.row_shape in ((), (1,)) else pa.list_(kind)
+
+
+def _reserved(table: pa.Schema, names: Optional[List[str]]) -> Tuple[str, ...]:
+    if names is None:
+        return tuple(table.names)
+    wanted = {_column_of(table, name, "reserved_cols") for name in names}
+    return tuple(name for name in table.names if name in wanted)
+
+
+def _result(table: pa.Schema, reserved: Tuple[str, ...], outputs: Schema) -> pa.Schema:
+    """Kept columns in the table's order, an output of the same name in its column's place, the others behind."""
+    fields = {name: table.field(name) for name in reserved}
+    for field in outputs.arrow:
+        fields[field.name] = field
+    return pa.schema(list(fields.values()))

@@ -1,0 +1,195 @@
+"""What a SavedModel takes and gives, read from its `saved_model.pb` without TensorFlow.
+
+The messages are TensorFlow's: SavedModel { MetaGraphDef { MetaInfoDef { tags }, SignatureDef { TensorInfo } } }. Graphs, which may
+be large, are stepped over.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Optional, Tuple, Union
+
+from akrunner.errors import ModelError
+
+Bytes = Union[bytes, memoryview]
+
+#: tensorflow.DataType -> numpy's name; "string" for DT_STRING
+_DTYPES = {
+    1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 7: "string", 8: "complex64", 9: "int64",
+    10: "bool", 14: "bfloat16", 17: "uint16", 18: "complex128", 19: "float16", 22: "uint32", 23: "uint64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output.
+
+    Attributes:
+        name: in the signature.
+        dtype: numpy's name, or "string"; another one is told as "dtype N".
+        shape: None for a dimension that is not known, the batch's as a rule; None when not even the rank is known.
+    """
+
+    name: str
+    dtype: str
+    shape: Optional[Tuple[Optional[int], ...]]
+
+    @property
+    def row_shape(self) -> Optional[Tuple[Optional[int], ...]]:
+        """Of one row: without the batch's dimension."""
+        return None if self.shape is None else self.shape[1:]
+
+    def __str__(self) -> str:
+        shape = "any shape" if self.shape is None else "[" + ", ".join("?" if s is None else str(s) for s in self.shape) + "]"
+        return f"{self.name} {self.dtype} {shape}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Attributes: key: "serving_default" as a rule; inputs, outputs: by name, in the order of the names."""
+
+    key: str
+    inputs: Dict[str, TensorSpec]
+    outputs: Dict[str, TensorSpec]
+
+    def __str__(self) -> str:
+        takes = ", ".join(map(str, self.inputs.values())) or "nothing"
+        return f"{self.key} takes {takes}; gives {', '.join(map(str, self.outputs.values())) or 'nothing'}"
+
+
+def signature_of(saved_model_dir: str, key: str, tag: str) -> Signature:
+    """One signature of a SavedModel.
+
+    Args: key: `signature_def_key`; tag: `graph_def_tag`; several separated by commas.
+    Raises: ModelError: there is none; it names those there are.
+    """
+    graphs = read_signatures(saved_model_dir)
+    tags = frozenset(part.strip() for part in tag.split(",") if part.strip())
+    if tags not in graphs:
+        known = " or ".join(repr(",".join(sorted(t))) for t in graphs)
+        raise ModelError(f"graph_def_tag={tag!r}: the model in {saved_model_dir} has {known}")
+    signatures = graphs[tags]
+    if key not in signatures:
+        known = ", ".join(repr(k) for k in signatures) or "no signature at all; export it with signatures="
+        raise ModelError(f"signature_def_key={key!r}: the model in {saved_model_dir} has {known}")
+    return signatures[key]
+
+
+def read_signatures(saved_model_dir: str) -> Dict[frozenset[str], Dict[str, Signature]]:
+    """All signatures of a SavedModel: tags -> key -> signature. Raises: ModelError: it cannot be read."""
+    path = os.path.join(saved_model_dir, "saved_model.pb")
+    if not os.path.exists(path):
+        raise ModelError(
+            f"{saved_model_dir} has no saved_model.pb (a saved_model.pbtxt cannot be read here; save it as binary)"
+        )
+    try:
+        with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+            return _saved_model(bytes(memory))
+    except (ValueError, IndexError, UnicodeDecodeError) as e:
+        raise ModelError(f"{path} is not a SavedModel that can be read: {e}") from None
+
+
+def _saved_model(data: bytes) -> Dict[frozenset[str], Dict[str, Signature]]:
+    graphs = {}
+    view = memoryview(data)
+    for number, value in _fields(view):
+        if number == 2 and isinstance(value, memoryview):
+            tags: List[str] = []
+            signatures: Dict[str, Signature] = {}
+            for inner, body in _messages(value):
+                if inner == 1:
+                    tags += [_text(tag) for n, tag in _messages(body) if n == 4]
+                elif inner == 5:
+                    key, message = _entry(body)
+                    # TensorFlow keeps one of its own there
+                    if not key.startswith("__saved_model"):
+                        signatures[key] = _signature(key, message)
+            graphs[frozenset(tags)] = dict(sorted(signatures.items()))
+    return graphs
+
+
+def _signature(key: str, message: memoryview) -> Signature:
+    sides: Tuple[Dict[str, TensorSpec], Dict[str, TensorSpec]] = ({}, {})
+    for number, body in _messages(message):
+        if number in (1, 2):
+            name, info = _entry(body)
+            sides[number - 1][name] = _tensor(name, info)
+    inputs, outputs = (dict(sorted(side.items())) for side in sides)
+    return Signature(key, inputs, outputs)
+
+
+def _tensor(name: str, message: memoryview) -> TensorSpec:
+    dtype, shape = 0, None
+    for number, value in _fields(message):
+        if number == 2 and isinstance(value, int):
+            dtype = value
+        elif number == 3 and isinstance(value, memoryview):
+            shape = _shape(value)
+    return TensorSpec(name, _DTYPES.get(dtype, f"dtype {dtype}"), shape)
+
+
+def _shape(message: memoryview) -> Optional[Tuple[Optional[int], ...]]:
+    sizes: List[Optional[int]] = []
+    for number, value in _fields(message):
+        if number == 3 and value:
+            return None
+        if number == 2 and isinstance(value, memoryview):
+            size = next((v for n, v in _fields(value) if n == 1 and isinstance(v, int)), 0)
+            sizes.append(None if size >= 1 << 63 else size)
+    return tuple(sizes)
+
+
+def _entry(message: memoryview) -> Tuple[str, memoryview]:
+    """Key and value of a map's entry."""
+    key, value = "", memoryview(b"")
+    for number, body in _messages(message):
+        if number == 1:
+            key = _text(body)
+        elif number == 2:
+            value = body
+    return key, value
+
+
+def _text(data: memoryview) -> str:
+    return bytes(data).decode()
+
+
+def _messages(message: memoryview) -> Iterator[Tuple[int, memoryview]]:
+    """The fields that are messages or text."""
+    return ((number, value) for number, value in _fields(message) if isinstance(value, memoryview))
+
+
+def _fields(message: memoryview) -> Iterator[Tuple[int, Union[int, memoryview]]]:
+    """(field number, value) of each field of a protobuf message. Raises: ValueError, IndexError: it is none."""
+    at, end = 0, len(message)
+    while at < end:
+        tag, at = _varint(message, at)
+        wire = tag & 7
+        if wire == 0:
+            number, at = _varint(message, at)
+            yield tag >> 3, number
+        elif wire in (1, 5):
+            at += 8 if wire == 1 else 4
+        elif wire == 2:
+            size, at = _varint(message, at)
+            if at + size > end:
+                raise ValueError("it is cut short")
+            yield tag >> 3, message[at : at + size]
+            at += size
+        else:
+            raise ValueError(f"wire type {wire}")
+
+
+def _varint(data: memoryview, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        octet = data[at]
+        at += 1
+        value |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint is too long")

@@ -1,0 +1,117 @@
+"""Run a SavedModel over the rows: what the worker processes of `akrunner.predict` do, in place of a user's script.
+
+Every chunk of rows is answered by one batch of output columns, so that the host can put both side by side again.
+"""
+
+import numpy as np
+
+from akrunner.worker import chunks
+
+
+def prepare(context):
+    """Load the model, before any row is sent. Args: context: of the task. Returns: its `main(task_config)`."""
+    params = context["user_params"]
+    model = _load(params["model"], params["tags"], params["signature"])
+    missing = [o["name"] for o in params["outputs"] if o["name"] not in model.outputs]
+    if missing:
+        raise ValueError("the model gives no output %r, only %s" % (missing[0], ", ".join(sorted(model.outputs))))
+
+    def main(task_config):
+        for rows, columns in task_config._rows.chunks():
+            try:
+                outputs = _predicted(model, rows, columns, params)
+                task_config.output_writer.write_batch(outputs)
+            except Exception as e:
+                if not params["answer_errors"]:
+                    raise
+                task_config._job.refuse(e)
+
+    return main
+
+
+def _predicted(model, rows, columns, params):
+    """{output column: array [rows, ...]} of a chunk."""
+    feeds = {spec["name"]: _fed(spec, [columns[name] for name in spec["columns"]], rows) for spec in params["inputs"]}
+    size = params["batch_size"]
+    parts = []
+    for at in range(0, rows, size):
+        batch = {name: values[at : at + size] for name, values in feeds.items()}
+        parts.append(_checked(model(batch), min(size, rows - at), params["outputs"]))
+    return {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in parts[0]}
+
+
+def _fed(spec, columns, rows):
+    """What one input gets: [rows, ...]."""
+    values = columns[0]
+    if len(columns) > 1:
+        return np.stack(columns, axis=1)
+    if isinstance(values, chunks.Ragged):
+        lengths = values.lengths
+        if rows and not (lengths == lengths[0]).all():
+            odd = int(np.flatnonzero(lengths != lengths[0])[0])
+            raise ValueError(
+                "input %r wants as many values in every row; %d rows after one with %d values comes one with %d"
+                % (spec["name"], odd, lengths[0], lengths[odd])
+            )
+        values = values.values.reshape(rows, -1)
+    if spec["shape"] is not None:
+        try:
+            values = values.reshape([rows] + spec["shape"])
+        except ValueError:
+            raise ValueError(
+                "input %r wants %s a row, the column has %d values" % (spec["name"], spec["shape"], values[:1].size)
+            )
+    return values
+
+
+def _checked(outputs, rows, wanted):
+    found = {}
+    for output in wanted:
+        values = outputs[output["name"]]
+        if values.ndim == 0 or len(values) != rows:
+            raise ValueError(
+                "output %r has shape %s for %d rows: it is not one entry a row" % (output["name"], list(values.shape), rows)
+            )
+        found[output["column"]] = values
+    return found
+
+
+def _load(path, tags, key):
+    """The signature as a callable {input: array} -> {output: array}, with `outputs`: their names."""
+    import tensorflow as tf
+
+    if tf.executing_eagerly():
+        return _Function(tf, path, tags, key)
+    return _Graph(tf, path, tags, key)
+
+
+class _Function(object):
+    """TensorFlow 2."""
+
+    def __init__(self, tf, path, tags, key):
+        # the signature lives as long as what it was loaded with
+        self._loaded = tf.saved_model.load(path, tags=tags)
+        self._signature = self._loaded.signatures[key]
+        self._constant = tf.constant
+        self.outputs = list(self._signature.structured_outputs)
+
+    def __call__(self, feeds):
+        outputs = self._signature(**{name: self._constant(values) for name, values in feeds.items()})
+        return {name: value.numpy() for name, value in outputs.items()}
+
+
+class _Graph(object):
+    """TensorFlow 1."""
+
+    def __init__(self, tf, path, tags, key):
+        v1 = tf.compat.v1
+        self._session = v1.Session(graph=tf.Graph())
+        with self._session.graph.as_default():
+            graph = v1.saved_model.loader.load(self._session, tags, path)
+        signature = graph.signature_def[key]
+        self._inputs = {name: info.name for name, info in signature.inputs.items()}
+        self._outputs = {name: info.name for name, info in signature.outputs.items()}
+        self.outputs = list(self._outputs)
+
+    def __call__(self, feeds):
+        return self._session.run(self._outputs, {self._inputs[name]: values for name, values in feeds.items()})
