@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import typer
 
 import akrunner
-from akrunner.cli import show, streaming
+from akrunner.cli import predicting, show, streaming
+from akrunner.cli.guarded import EPILOG, EXIT_USAGE, guarded, pairs
 
 if TYPE_CHECKING:
     from akrunner.api import Result
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_TIMEOUT = 124
-EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
-
-_EPILOG = """
-Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument or the input is wrong, nothing
-was started; 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated.
-"""
-
 app = typer.Typer(
     name="akrunner",
     help="Run a TensorFlow script over a table.",
-    epilog=_EPILOG,
+    epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -62,7 +51,7 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
 """
 
 
-@app.command("run", help=_RUN_HELP, epilog=_EPILOG)
+@app.command("run", help=_RUN_HELP, epilog=EPILOG)
 def run(
     script: str = typer.Argument(..., help="File that defines main(task_config)."),
     input: List[str] = typer.Option(..., "--input", "-i", help="Table to read: file, glob, directory or URL. Repeatable."),
@@ -119,7 +108,7 @@ def run(
                 input_format=input_format,
                 keras=keras,
                 data_format=data_format,
-                env=_pairs(env, "--env"),
+                env=pairs(env, "--env"),
                 timeout=timeout,
                 start_timeout=start_timeout,
                 work_dir=work_dir,
@@ -148,9 +137,12 @@ def run(
                 raise akrunner.ConfigError("--model-out needs --mode train")
             return akrunner.run(script, source, output=output, output_format=output_format, **common)
 
-    result = _guarded(screen, job)
+    result = guarded(screen, job)
     if result is not None:
         screen.result(result)
+
+
+app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)
 
 
 _REPLAY_HELP = """
@@ -193,36 +185,6 @@ def replay(
     os.execv(command[0], command)
 
 
-def _guarded(screen: show.Screen, job: Callable[[], "Optional[Result]"]) -> "Optional[Result]":
-    """Run it; every way it can end has its exit code and its words."""
-    signal.signal(signal.SIGTERM, _terminated)
-    try:
-        return job()
-    except akrunner.JobTimeoutError as e:
-        screen.error(e)
-        raise typer.Exit(EXIT_TIMEOUT) from None
-    except akrunner.ConfigError as e:
-        screen.error(e)
-        raise typer.Exit(EXIT_USAGE) from None
-    except akrunner.AkrunnerError as e:
-        screen.error(e)
-        raise typer.Exit(EXIT_FAILED) from None
-    except KeyboardInterrupt:
-        screen.note("interrupted; every task was stopped")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except _Terminated:
-        screen.note("terminated; every task was stopped")
-        raise typer.Exit(EXIT_TERMINATED) from None
-
-
-class _Terminated(BaseException):
-    pass
-
-
-def _terminated(number: int, frame: Any) -> None:
-    raise _Terminated
-
-
 def _params(given: List[str], path: Optional[str]) -> Dict[str, Any]:
     params: Dict[str, Any] = {}
     if path is not None:
@@ -235,22 +197,12 @@ def _params(given: List[str], path: Optional[str]) -> Dict[str, Any]:
             raise akrunner.ConfigError(f"--params-file: {path} is not JSON: {e}") from None
         if not isinstance(params, dict):
             raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(params).__name__}")
-    for key, text in _pairs(given, "--param").items():
+    for key, text in pairs(given, "--param").items():
         try:
             params[key] = json.loads(text)
         except ValueError:
             params[key] = text
     return params
-
-
-def _pairs(given: List[str], option: str) -> Dict[str, str]:
-    pairs = {}
-    for one in given:
-        key, sign, value = one.partition("=")
-        if not sign or not key:
-            raise akrunner.ConfigError(f"{option} {one}: write KEY=VALUE")
-        pairs[key] = value
-    return pairs
 
 
 def _usage(message: str) -> typer.Exit:

@@ -1,4 +1,4 @@
-"""`akrunner run --mode stream`: lines in as they come, rows out as they come."""
+"""`akrunner run --mode stream` and `akrunner predict -i -`: lines in as they come, rows out as they come."""
 
 from __future__ import annotations
 
@@ -18,14 +18,30 @@ def run(
 
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
+    _check(inputs, output, overwrite)
+    _write_out(akrunner.stream(script, inputs[0], **options), output, screen)
+
+
+def predict(
+    model: str, inputs: List[str], output: Optional[str], overwrite: bool, screen: show.Screen, options: Dict[str, Any]
+) -> None:
+    """As `run`, for `akrunner predict` of lines as they come."""
+    _check(inputs, output, overwrite)
+    _write_out(akrunner.predict_stream(model, inputs[0], **options), output, screen)
+
+
+def _check(inputs: List[str], output: Optional[str], overwrite: bool) -> None:
     if len(inputs) > 1:
-        raise akrunner.ConfigError("--mode stream reads one --input: a file, or - for stdin")
-    form = _form(output)
+        raise akrunner.ConfigError("a stream is read from one --input: a file, or - for stdin")
+    _form(output)
     if output is not None and os.path.exists(output) and not overwrite:
         raise akrunner.SinkError(f"output: {output} exists; give --overwrite to replace it")
-    with akrunner.stream(script, inputs[0], **options) as job:
+
+
+def _write_out(started: "akrunner.StreamJob", output: Optional[str], screen: show.Screen) -> None:
+    with started as job:
         target: IO[bytes] = sys.stdout.buffer if output is None else _created(output)
-        writer = LineWriter(target, form, job.schema)
+        writer = LineWriter(target, _form(output), job.schema)
         try:
             for batch in job:
                 writer.write(batch)

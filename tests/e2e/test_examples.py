@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -50,3 +55,41 @@ def test_readme(leaves_nothing: Path, tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.num_rows == 150 and table.schema.names == ["id", "p"]
     assert sorted(table["id"].to_pylist()) == list(range(1, 151))
+
+
+def test_online_learning(leaves_nothing: Path, tmp_path: Path) -> None:
+    out = python(str(ROOT / "examples" / "online" / "run.py"), cwd=tmp_path)
+    first, last = map(float, re.findall(r"(?:first 200 rows: off by|last 200:) ([\d.]+)", out))
+    changed = float(re.findall(r"row  12000: off by ([\d.]+)", out)[0])
+    assert first > 0.5 and last < 0.05 < changed, out
+
+
+def test_train_then_predict_then_serve(leaves_nothing: Path, tmp_path: Path) -> None:
+    """The digits: a model trained, run over rows it had not seen, and asked over HTTP."""
+    digits = ROOT / "examples" / "digits"
+    model = str(tmp_path / "digits.zip")
+    out = python(str(digits / "train_predict.py"), model, cwd=tmp_path)
+    assert accuracy(out) >= 0.9 and "360 rows the model had not seen" in out
+    rows = pq.read_table(digits / "digits.parquet").slice(0, 20).to_pylist()
+    with subprocess.Popen([sys.executable, str(digits / "serve.py"), model], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            told = server.stdout.readline()
+            url = told.split()[-1]
+            assert told.startswith("takes image on http://127.0.0.1:"), told
+            answers = [post(url, {"image": row["image"]}) for row in rows]
+            assert sum(answer["digit"] == row["label"] for answer, row in zip(answers, rows, strict=True)) >= 18
+            assert "column 'image'" in post(url, {"image": [1, 2]})["error"]
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(20)
+    assert server.returncode == 0
+
+
+def post(url: str, body: Any) -> Any:
+    try:
+        with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=20) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as e:
+        with e:
+            return json.load(e)

@@ -1,0 +1,102 @@
+"""`akrunner predict`."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import typer
+
+import akrunner
+from akrunner.cli import show, streaming
+from akrunner.cli.guarded import EPILOG, guarded, pairs
+
+HELP = """
+Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
+
+The columns that feed the model are those named as its inputs, or --selected-cols in the order of --input-signature-defs. What the model
+takes and gives is checked first; a table that does not fit is refused with the model's signature.
+
+[bold]Examples[/bold]
+
+  akrunner predict model.zip --input digits.parquet --output out.parquet
+
+  akrunner predict exported/ -i iris.csv --selected-cols sepal_length,sepal_width,petal_length,petal_width \\
+    --output-schema "p FLOAT_TENSOR" --reserved-cols id --num-workers 2 -o out.parquet
+
+  tail -f events.jsonl | akrunner predict model.zip -i - --input-schema "id bigint, x double"
+"""
+
+
+def predict(
+    model: str = typer.Argument(..., help="SavedModel: its directory, or a zip of it."),
+    input: List[str] = typer.Option(
+        ..., "--input", "-i", help="Table to read: file, glob, directory, URL; - for lines of stdin."
+    ),
+    follow: bool = typer.Option(False, "--follow", help="Wait for more at the file's end; results go out as they come."),
+    output: Optional[str] = typer.Option(None, "--output", "-o", help="File to write: .parquet .csv .jsonl .arrow .tfrecord."),
+    output_schema: Optional[str] = typer.Option(
+        None, help='Columns the outputs become: "p double, v FLOAT_TENSOR". Default: all outputs, of their own types.'
+    ),
+    selected_cols: Optional[str] = typer.Option(
+        None, help="Columns that feed the model, separated by commas. Default: those named as its inputs."
+    ),
+    input_signature_defs: Optional[str] = typer.Option(None, help="The model's inputs, in the order of --selected-cols."),
+    output_signature_defs: Optional[str] = typer.Option(None, help="The model's outputs, in the order of --output-schema."),
+    reserved_cols: Optional[str] = typer.Option(None, help='Columns of the table to keep; "" for none. Default: all.'),
+    signature_def_key: str = typer.Option("serving_default", help="Which signature of the model."),
+    graph_def_tag: str = typer.Option("serve", help="Which graph of the model."),
+    batch_size: int = typer.Option(1024, help="Rows the model is given at a time."),
+    num_workers: int = typer.Option(1, help="Worker processes; the rows are dealt to them."),
+    select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
+    python_env: Optional[str] = typer.Option(None, help="Interpreter, or venv directory, with TensorFlow. Default: this one."),
+    env: List[str] = typer.Option([], "--env", help="KEY=VALUE for the workers' environment. Repeatable."),
+    input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
+    input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
+    output_format: Optional[str] = typer.Option(None, help="The same for --output."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output."),
+    timeout: Optional[float] = typer.Option(None, help="Seconds the job may take; then every task's stacks are shown."),
+    start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
+) -> None:
+    screen = show.Screen(as_json=as_json, quiet=quiet, log=False)
+
+    def job() -> "Optional[akrunner.Result]":
+        with screen:
+            options: Dict[str, Any] = dict(
+                selected_cols=_names(selected_cols),
+                input_signature_defs=_names(input_signature_defs),
+                output_signature_defs=_names(output_signature_defs),
+                reserved_cols=_names(reserved_cols),
+                signature_def_key=signature_def_key,
+                graph_def_tag=graph_def_tag,
+                output_schema=output_schema,
+                batch_size=batch_size,
+                num_workers=num_workers,
+                select=select,
+                python_env=python_env,
+                env=pairs(env, "--env"),
+                input_schema=input_schema,
+                input_format=input_format,
+                timeout=timeout,
+                start_timeout=start_timeout,
+                observer=screen,
+            )
+            if follow or "-" in input:
+                streaming.predict(model, input, output, overwrite, screen, {**options, "follow": follow})
+                return None
+            source = input if len(input) > 1 else input[0]
+            return akrunner.predict(model, source, output=output, output_format=output_format, overwrite=overwrite, **options)
+
+    result = guarded(screen, job)
+    if result is not None:
+        screen.result(result)
+
+
+def _names(given: Optional[str]) -> Optional[List[str]]:
+    if given is None:
+        return None
+    return [name.strip() for name in given.split(",")] if given.strip() else []
+
+
+__all__ = ["EPILOG", "HELP", "predict"]

@@ -1,0 +1,49 @@
+"""`akrunner predict` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Optional
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests import models
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def double(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return models.make(sys.executable, models.DOUBLE, tmp_path_factory.mktemp("models") / "double")
+
+
+def predict(*arguments: str, stdin: Optional[str] = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "akrunner", "predict", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, input=stdin)
+
+
+def test_a_file(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a\n" + "".join(f"{i},{i / 2}\n" for i in range(20)))
+    out = tmp_path / "out.parquet"
+    options = ["-i", str(tmp_path / "t.csv"), "--selected-cols", "a", "--output-schema", "y double"]
+    done = predict(double, *options, "--reserved-cols", "id", "-o", str(out), "--num-workers", "2")
+    assert done.returncode == 0 and "20 rows in, 20 rows out" in done.stderr, done.stderr
+    assert pq.read_table(out).to_pydict() == {"id": list(range(20)), "y": [float(i) for i in range(20)]}
+    again = predict(double, *options, "-o", str(out))
+    assert again.returncode == 2 and "--overwrite" in again.stderr
+    told = json.loads(predict(double, *options, "--json", "--reserved-cols", "").stdout)
+    assert told["ok"] and told["rows_out"] == 20
+    wrong = predict(double, "-i", str(tmp_path / "t.csv"))
+    assert wrong.returncode == 2 and "takes x float32 [?]; gives y float32 [?]" in wrong.stderr
+
+
+def test_lines(leaves_nothing: Path, double: str) -> None:
+    lines = "".join(json.dumps({"id": i, "x": i / 4}) + "\n" for i in range(3))
+    done = predict(double, "-i", "-", "--input-schema", "id bigint, x float", stdin=lines)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [{"id": i, "x": i / 4, "y": i / 2} for i in range(3)]
+    assert "3 rows in, 3 rows out" in done.stderr
