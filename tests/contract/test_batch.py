@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -405,3 +406,25 @@ def test_full_logs_of_a_failed_job_are_kept_and_the_oldest_forgotten(run: Run, s
     log = Path(caught.value.failure.log_path)
     assert log.read_text().startswith("the log")
     assert len(os.listdir(log.parents[3])) == 20
+
+
+def test_columns_over_several_workers(run: Run, script: Script) -> None:
+    """Rows as columns: dealt as ever, whole, in order, and replayable. No TensorFlow has a part in it."""
+    body = """
+    def main(task_config):
+        assert task_config.dataset_file.endswith(".columns")
+        for batch in task_config.batches(7):
+            task_config.output_writer.write_batch({"id": batch["a"], "p": batch["x"]})
+    """
+    table = {"a": list(range(10_001)), "x": [i / 3 for i in range(10_001)]}
+    result = run(script(body), table, num_workers=3, data_format="columns", debug=True)
+    ids = result.table["id"].to_pylist()
+    assert ids == [*range(0, 10_001, 3), *range(1, 10_001, 3), *range(2, 10_001, 3)]
+    assert result.table["p"].to_pylist() == [i / 3 for i in ids], "a double crosses whole"
+    assert result.work_dir is not None
+    bundle, task = os.path.join(result.work_dir, "bundle.zip"), os.path.join(result.work_dir, "tasks", "worker-1")
+    done = subprocess.run([sys.executable, bundle, "replay", task], capture_output=True, text=True)
+    assert "it wrote 3333 rows" in done.stdout, done.stderr
+    shutil.rmtree(result.work_dir)
+    with pytest.raises(akrunner.ConfigError, match="data_format='rows': known formats are examples, columns"):
+        run(script(body), data_format="rows")
