@@ -1,4 +1,5 @@
-"""`scripts/bench [NAME ...]`: run all measurements, or those whose names begin so; prints a table in Markdown."""
+"""`scripts/bench [NAME ...]`: run all measurements (the soak takes ten minutes), or those whose names begin so; prints a table in
+Markdown."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -270,9 +272,26 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 def main(task_config):
     import tensorflow as tf
     spec = task_config.feature_spec
+    def batches(records):
+        parsed = records.batch(1024).map(lambda b: tf.io.parse_example(b, spec)).prefetch(2)
+        if tf.executing_eagerly():
+            yield from parsed
+            return
+        batch = tf.compat.v1.data.make_one_shot_iterator(parsed).get_next()
+        with tf.compat.v1.Session() as session:
+            # as it stands in a graph: nobody takes the values out of TensorFlow
+            step = tf.group(*batch.values()), tf.size(batch["label"])
+            while True:
+                try:
+                    yield {"label": Counted(session.run(step)[1])}
+                except tf.errors.OutOfRangeError:
+                    return
+    class Counted:
+        def __init__(self, rows):
+            self.shape = [rows]
     def rate(records):
         rows, began = 0, None
-        for batch in records.batch(1024).map(lambda b: tf.io.parse_example(b, spec)).prefetch(2):
+        for batch in batches(records):
             if began is None:
                 began = time.perf_counter()
             else:
@@ -313,17 +332,257 @@ def stream() -> List[Row]:
         with path.open("wb") as f:
             for batch in table.to_batches(max_chunksize=_CHUNK):
                 f.write(encode_records(batch).data)
-        pairs = []
-        for _ in range(3):
-            with akrunner.stream(script, table, user_params={"file": str(path)}) as job:
-                list(job)
-            assert job.stats is not None
-            pairs.append((job.stats.reports[-1]["stream"], job.stats.reports[-1]["file"]))
-    ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
+        flat: List[Row] = []
+        old = Path(__file__).parents[1] / ".envs" / "tf1.15" / "bin" / "python"
+        for what, python in (("TensorFlow 2", None), ("TensorFlow 1.15", str(old))):
+            if python is not None and not old.exists():
+                print(f"NOT MEASURED: {what}; scripts/matrix prepares it", file=sys.stderr)
+                continue
+            pairs = []
+            for _ in range(3):
+                with akrunner.stream(script, table, user_params={"file": str(path)}, python_env=python) as job:
+                    list(job)
+                assert job.stats is not None
+                pairs.append((job.stats.reports[-1]["stream"], job.stats.reports[-1]["file"]))
+            ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
+            flat.append(
+                ratio_row(f"stream, flat out, to parsed batches, {what}", ours, theirs, 0.9, "TFRecordDataset on tmpfs")
+            )
     return [
         ("stream, row in to result out, p50", f"{p50:.1f} ms", "1,000 rows/s, one worker", "", "<= 15 ms", bool(p50 <= 15)),
         ("the same, p99", f"{p99:.1f} ms", "", "", "<= 60 ms", bool(p99 <= 60)),
-        ratio_row("stream, flat out, to parsed batches", ours, theirs, 0.9, "TFRecordDataset on tmpfs"),
+        *flat,
+    ]
+
+
+_SOAK = """
+import resource, time
+
+def main(task_config):
+    import tensorflow as tf
+    spec = task_config.feature_spec
+    rows, told = 0, time.monotonic()
+    for batch in task_config.dataset_fn().batch(1024).map(lambda b: tf.io.parse_example(b, spec)).prefetch(2):
+        rows += int(batch["i"].shape[0])
+        if time.monotonic() - told > 5:
+            told = time.monotonic()
+            with open("/proc/self/statm") as f:
+                resident = int(f.read().split()[1]) * resource.getpagesize() / 1e6
+            task_config.report({"rows": rows, "resident": resident})
+"""
+
+
+def soak(seconds: float = 600.0) -> List[Row]:
+    """A stream at 50,000 rows/s for ten minutes: whether memory stays flat on both sides."""
+    here: List[float] = []
+
+    def rows() -> Any:
+        began, sent, told = time.monotonic(), 0, 0.0
+        while time.monotonic() - began < seconds:
+            due = int((time.monotonic() - began) * 50_000) - sent
+            if due >= 500:
+                yield pa.record_batch({"i": np.arange(sent, sent + due), "x": np.full(due, 0.5)})
+                sent += due
+            time.sleep(0.005)
+            if time.monotonic() - told > 5:
+                told = time.monotonic()
+                here.append(psutil.Process().memory_info().rss / 1e6)
+
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "soak.py")
+        script.write_text(_SOAK)
+        source = pa.RecordBatchReader.from_batches(pa.schema([("i", pa.int64()), ("x", pa.float64())]), rows())
+        with akrunner.stream(script, source) as job:
+            list(job)
+    assert job.stats is not None
+    there = [report["resident"] for report in job.stats.reports]
+    result = []
+    for what, values in (("host", here), ("worker", there)):
+        # the first tenth warms up: TensorFlow's arenas, Arrow's pool
+        early, late = max(values[len(values) // 10 : len(values) // 5]), max(values[-len(values) // 10 :])
+        grown = late - early
+        result.append(
+            (
+                f"soak, {seconds / 60:g} min at 50,000 rows/s, memory of the {what}",
+                f"{late:.0f} MB at the end",
+                f"{early:.0f} MB in the second tenth",
+                f"{grown:+.0f} MB",
+                "<= +20 MB",
+                grown <= 20,
+            )
+        )
+    rate = job.stats.rows_in / seconds
+    result.append(
+        ("soak, rows a second taken", f"{rate:,.0f}", "50,000 sent", f"{rate / 50_000:.3f} x", ">= 0.99 x", rate >= 49_500)
+    )
+    return result
+
+
+_COLUMNS = """
+import os, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+
+def main(task_config):
+    import pyarrow as pa
+    import tensorflow as tf
+    names = [column["name"] for column in task_config.schema]
+
+    def rate(batches, convert=tf.constant):
+        rows, began = 0, None
+        for batch in batches:
+            tensors = [convert(batch[name]) for name in names]
+            if began is None:
+                began = time.perf_counter()
+            else:
+                rows += int(tensors[0].shape[0])
+        return rows / (time.perf_counter() - began)
+
+    way = task_config.user_params["way"]
+    if way == "memory":
+        with pa.memory_map(task_config.user_params["file"]) as f:
+            table = pa.ipc.open_file(f).read_all()
+        arrays = [{n: c.to_numpy() for n, c in zip(names, b.columns)} for b in table.to_batches(max_chunksize=1024)]
+        found = [rate(iter(arrays)) for _ in range(3)][-1]
+    elif way == "batches":
+        found = rate(task_config.batches(1024))
+    else:
+        found = rate(task_config.dataset(1024), lambda tensor: tensor)
+    task_config.report({"rate": found})
+"""
+
+
+def columns() -> List[Row]:
+    """Columns through the pipe, into a loop over batches of 1,024: against Examples through it, and against memory."""
+    count = 2_000_000
+    table = pa.Table.from_batches([tables.numbers(100_000, seed) for seed in range(count // 100_000)])
+    found: Dict[str, List[float]] = {"memory": [], "batches": [], "columns": [], "examples": []}
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        script, path = Path(folder, "read.py"), Path(folder, "t.arrow")
+        script.write_text(_COLUMNS)
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table.slice(0, 1_000_000))
+        for _ in range(3):
+            for way, rates in found.items():
+                form = "examples" if way == "examples" else "columns"
+                with akrunner.stream(script, table, user_params={"way": way, "file": str(path)}, data_format=form) as job:
+                    list(job)
+                assert job.stats is not None
+                rates.append(job.stats.reports[-1]["rate"])
+    speed = {way: statistics.median(rates) for way, rates in found.items()}
+    return [
+        ratio_row("dataset() on columns, through the pipe", speed["columns"], speed["examples"], 2, "the same on Examples"),
+        ratio_row(
+            "batches() on columns, through the pipe", speed["batches"], speed["memory"], 0.4, "the same Arrow data in memory"
+        ),
+    ]
+
+
+_MODEL = """
+import os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(7)
+
+class Scores(tf.Module):
+    # a recurrent cell over 20 steps: many small operations one after the other, as in most models of sequences and trees
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(tf.random.normal([43, 32], stddev=0.2))
+        self.out = tf.Variable(tf.random.normal([32, 1]))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 11], tf.float32, name="x")])
+    def __call__(self, x):
+        state = tf.zeros([tf.shape(x)[0], 32])
+        for _ in range(20):
+            state = tf.tanh(tf.matmul(tf.concat([x, state], 1), self.w))
+        return {"p": tf.squeeze(tf.matmul(state, self.out), 1)}
+
+scores = Scores()
+tf.saved_model.save(scores, sys.argv[1], signatures=scores.__call__)
+"""
+_PLAIN = """
+import os, sys, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import pyarrow.parquet as pq
+import tensorflow as tf
+
+loaded = tf.saved_model.load(sys.argv[1])
+signature = loaded.signatures["serving_default"]
+signature(x=tf.zeros([1024, 11]))
+began = time.perf_counter()
+found = []
+for batch in pq.ParquetFile(sys.argv[2]).iter_batches(batch_size=1024):
+    x = np.stack([column.to_numpy() for column in batch.columns], axis=1).astype(np.float32)
+    found.append(signature(x=tf.constant(x))["p"].numpy())
+p = np.concatenate(found)
+print(len(p) / (time.perf_counter() - began))
+"""
+_ONE_ROW = """
+import os, sys, time
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+
+loaded = tf.saved_model.load(sys.argv[1])
+signature = loaded.signatures["serving_default"]
+row = [0.5] * 11
+late = []
+for _ in range(3000):
+    began = time.perf_counter()
+    float(signature(x=tf.constant([row]))["p"].numpy()[0])
+    late.append(time.perf_counter() - began)
+print(1000 * float(np.percentile(late[500:], 50)))
+"""
+
+
+def predict() -> List[Row]:
+    """A SavedModel over Parquet, against the plain script for it; one row at a time, against a call in the process."""
+    count = 600_000
+    names = tables.numbers(1).schema.names
+    ones: List[float] = []
+    twos: List[float] = []
+    plain: List[float] = []
+    calls: List[float] = []
+    asked: List[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        model, path = str(Path(folder, "model")), str(Path(folder, "t.parquet"))
+        subprocess.run([sys.executable, "-c", _MODEL, model], check=True, capture_output=True)
+        pq.write_table(pa.Table.from_batches([tables.numbers(100_000, seed) for seed in range(count // 100_000)]), path)
+
+        def alone(code: str, *arguments: str) -> float:
+            done = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
+            return float(done.stdout)
+
+        for _ in range(3):
+            plain.append(alone(_PLAIN, model, path))
+            for rates, workers in ((ones, 1), (twos, 2)):
+                stats = akrunner.predict(
+                    model, path, selected_cols=names, output_schema="p float", reserved_cols=[], num_workers=workers
+                ).stats
+                rates.append(count / (stats.seconds - stats.start_seconds))
+            calls.append(alone(_ONE_ROW, model))
+            with akrunner.LocalPredictor(model) as predictor:
+                for i in range(3000):
+                    began = time.perf_counter()
+                    predictor.predict({"x": [0.5] * 11})
+                    if i >= 500:
+                        asked.append(1000 * (time.perf_counter() - began))
+    p50, call = statistics.median(asked), statistics.median(calls)
+    one, two = statistics.median(ones), statistics.median(twos)
+    return [
+        ratio_row("predict, one worker", one, statistics.median(plain), 0.8, "a plain script in one process"),
+        ratio_row("predict, two workers", two, one, 1.4, "one worker"),
+        (
+            "LocalPredictor, one row, p50",
+            f"{p50:.2f} ms",
+            f"calling the signature in-process: {call:.2f} ms",
+            f"{p50 - call:+.2f} ms",
+            "<= +1.5 ms",
+            p50 - call <= 1.5,
+        ),
     ]
 
 
@@ -334,6 +593,9 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "memory": memory,
     "output": output,
     "stream": stream,
+    "soak": soak,
+    "columns": columns,
+    "predict": predict,
 }
 
 

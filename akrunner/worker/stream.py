@@ -7,13 +7,16 @@
 """
 
 import queue
-import struct
 import threading
 
 #: chunks between the reader and the dataset
 _DEPTH = 4
 #: what a first iterator has drawn is kept this long, for a second one that starts before the first has come far
 _KEPT_BYTES = 8 << 20
+#: seconds
+_PAUSE = 0.1
+#: rows handed to `tf.data` at a time
+_PIECE = 2048
 
 _END = object()
 
@@ -70,29 +73,58 @@ class RowStream(object):
                 "this job's rows travel as columns (data_format='columns'), so there are no Examples to give: use "
                 "task_config.dataset(batch_size) or task_config.batches(batch_size)"
             )
-        chunks = data.from_generator(lambda: (_cut(*chunk) for chunk in self.chunks()), (tf.string, [None]))
+        vectors = (tf.string, [None])
+        # the next piece is made while the one before is taken apart
+        ahead = data.from_generator(self._pieces, vectors).prefetch(2)
+        # read ahead is not read: the rows are gone when whoever draws them comes to the end
+        chunks = ahead.concatenate(data.from_generator(self._finish, vectors))
         return chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
 
     def chunks(self):
         """One pass, as (rows, payload) of each chunk."""
+        yield from self._draw(None)
+        for _ in self._finish():
+            pass
+
+    def _pieces(self):
+        """One pass, as object arrays of byte strings. Now and then an empty one: nobody who wants to stop waits for a row."""
+        import numpy as np
+
+        nothing = np.empty(0, dtype=object)
+        for chunk in self._draw(_PAUSE):
+            if chunk is None:
+                yield nothing
+            else:
+                yield from _cut(*chunk)
+
+    def _finish(self):
+        """The end of a pass: gives nothing, and is asked for it when all before it was drawn."""
+        with self._lock:
+            self._state = "finished"
+        return iter(())
+
+    def _draw(self, pause):
+        """The chunks; None after every `pause` seconds without one."""
         self._begin()
-        finished = False
         try:
             for item in list(self._kept):
                 self.rows_read += item[0]
                 yield item
             while not self._ended:
-                item = self._queue.get()
+                try:
+                    item = self._queue.get(timeout=pause)
+                except queue.Empty:
+                    yield None
+                    continue
                 if item is _END:
                     self._ended = True
                     break
                 self._keep(item)
                 self.rows_read += item[0]
                 yield item
-            finished = True
         finally:
             with self._lock:
-                self._state = "finished" if finished else "dropped"
+                self._state = "dropped"
 
     def _begin(self):
         with self._lock:
@@ -117,12 +149,21 @@ class RowStream(object):
 
 
 def _cut(count, payload):
-    """Lengths and bytes -> a list of byte strings."""
-    lengths = struct.unpack_from("<%dI" % count, payload)
-    data = bytes(memoryview(payload)[4 * count :])
-    cut = []
-    at = 0
-    for length in lengths:
-        cut.append(data[at : at + length])
-        at += length
-    return cut
+    """Lengths and bytes -> object arrays of byte strings, a few thousand at a time: so many that Python uses their memory again
+    for the next ones, and does not give it back in between."""
+    import numpy as np
+
+    lengths = np.frombuffer(payload, np.uint32, count)
+    ends = 4 * count + np.cumsum(lengths, dtype=np.int64)
+    for first in range(0, count, _PIECE):
+        part = slice(first, min(first + _PIECE, count))
+        size, start = int(lengths[first]), int(ends[first] - lengths[first])
+        if size and (lengths[part] == size).all():
+            # rows of numbers are all as long: numpy cuts them several times faster than Python does
+            yield np.frombuffer(payload, "V%d" % size, part.stop - first, start).astype(object)
+            continue
+        data = bytes(memoryview(payload)[start : ends[part.stop - 1]])
+        cuts = [0] + (ends[part] - start).tolist()
+        cut = np.empty(part.stop - first, dtype=object)
+        cut[:] = [data[a:b] for a, b in zip(cuts, cuts[1:])]
+        yield cut
