@@ -32,7 +32,7 @@ def predict(
 
 def _check(inputs: List[str], output: Optional[str], overwrite: bool) -> None:
     if len(inputs) > 1:
-        raise akrunner.ConfigError("a stream is read from one --input: a file, or - for stdin")
+        raise akrunner.ConfigError("a stream reads one --input: a file, or - for stdin")
     _form(output)
     if output is not None and os.path.exists(output) and not overwrite:
         raise akrunner.SinkError(f"output: {output} exists; give --overwrite to replace it")

@@ -192,8 +192,18 @@ def sweep(mark: str, since: float) -> List[int]:
                 found.append(process)
         except (psutil.Error, OSError):
             continue
-    psutil.wait_procs(found, timeout=_KILL_WAIT)
+    # a dead one whose parent does not reap it is as good as gone; psutil.wait_procs would wait for it
+    deadline = time.monotonic() + _KILL_WAIT
+    while any(_runs(process) for process in found) and time.monotonic() < deadline:
+        time.sleep(0.005)
     return [process.pid for process in found]
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except (psutil.Error, OSError):
+        return False
 
 
 def oom_kills() -> int:

@@ -25,6 +25,10 @@ from akrunner.wire import PROTOCOL_VERSION, frames
 EVENTS = 64
 
 
+#: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
+_NOT_INHERITED = ("TF2_BEHAVIOR",)
+
+
 @dataclass(frozen=True)
 class Event:
     """Something a task said, or that befell it.
@@ -85,7 +89,8 @@ class TaskSession:
         self._deaf = threading.Event()
         self._greeted = threading.Event()
         command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
-        self.process = ChildProcess(command, {**os.environ, **env, MARK: mark}, cwd)
+        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+        self.process = ChildProcess(command, {**inherited, **env, MARK: mark}, cwd)
         self.log = LogPump(self.process.log_fd, log_path, echo)
         self.writer = frames.FrameWriter(self.process.input_fd)
         self._reader = frames.FrameReader(self.process.output_fd)
