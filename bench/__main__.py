@@ -176,7 +176,11 @@ def start() -> List[Row]:
 _MEMORY = """
 import resource, sys, akrunner
 akrunner.run(sys.argv[1], sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+try:
+    # ru_maxrss would begin with that of the process which started this one
+    print(next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) // 1024)
+except OSError:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 

@@ -16,7 +16,7 @@ _KEPT_BYTES = 8 << 20
 #: seconds
 _PAUSE = 0.1
 #: rows handed to `tf.data` at a time
-_PIECE = 2048
+_PIECE = 4096
 
 _END = object()
 
