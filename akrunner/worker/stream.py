@@ -15,6 +15,8 @@ _DEPTH = 4
 _KEPT_BYTES = 8 << 20
 #: seconds
 _PAUSE = 0.1
+#: pieces that may be under way at once, about
+_ANCHORED = 8
 #: rows handed to `tf.data` at a time
 _PIECE = 4096
 
@@ -91,11 +93,17 @@ class RowStream(object):
         import numpy as np
 
         nothing = np.empty(0, dtype=object)
+        anchors = []
         for chunk in self._draw(_PAUSE):
             if chunk is None:
                 yield nothing
-            else:
-                yield from _cut(*chunk)
+                continue
+            for piece in _cut(*chunk):
+                if len(anchors) < _ANCHORED:
+                    # a few rows of the first pieces stay, so that Python keeps the memory of the others for the next ones. Giving
+                    # it back and asking for it anew costs five times what cutting does
+                    anchors.append(piece[::256].copy())
+                yield piece
 
     def _finish(self):
         """The end of a pass: gives nothing, and is asked for it when all before it was drawn."""
@@ -149,8 +157,7 @@ class RowStream(object):
 
 
 def _cut(count, payload):
-    """Lengths and bytes -> object arrays of byte strings, a few thousand at a time: so many that Python uses their memory again
-    for the next ones, and does not give it back in between."""
+    """Lengths and bytes -> object arrays of byte strings, a few thousand at a time."""
     import numpy as np
 
     lengths = np.frombuffer(payload, np.uint32, count)
