@@ -18,7 +18,7 @@ from akrunner.io.follow import open_text
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
-from akrunner.launch import files, interpreters
+from akrunner.launch import environments, files, interpreters
 from akrunner.model import Model, check_target, remove_checkpoints
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec
@@ -27,7 +27,7 @@ from akrunner.stream_job import StreamJob
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["LineWriter", "Result", "run", "stream", "train"]
+__all__ = ["LineWriter", "Result", "environments", "interpreters", "run", "stream", "train"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 SchemaLike = Union[str, pa.Schema, Schema]
@@ -76,6 +76,7 @@ def run(
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
+    requirements: Optional[PathLike] = None,
     keras: Optional[str] = None,
     data_format: str = "examples",
     env: Optional[Mapping[str, str]] = None,
@@ -90,17 +91,20 @@ def run(
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
 
     Args:
-        script: file that defines `main(task_config)`; may also lie in one of `user_files`.
+        script: file or URL that defines `main(task_config)`; may also lie in one of `user_files`.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a
             pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an
             iterable of rows.
         user_params: handed to the script as `task_config.user_params`; JSON values.
-        user_files: files, directories and archives to lay beside the script.
+        user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
+            "#sha256=..." checks what came.
         output_schema: columns the script writes, "id bigint, p double".
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell; overwrite: replace an existing file.
         num_workers: processes that share the rows; num_ps: parameter servers.
-        python_env: interpreter, or venv or conda directory, that has TensorFlow; None: this one.
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        requirements: requirements.txt to install beside it, once; what it has already wins.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         input_schema: columns to take and their types; needed for TFRecord. input_format: where names do not tell.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
@@ -122,7 +126,7 @@ def run(
     """
     prepared = _prepare(
         "batch", script, source, user_params, user_files, output_schema, output, num_workers, num_ps, python_env, select,
-        input_schema, input_format, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
+        input_schema, input_format, requirements, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
     )  # fmt: skip
     return _run(prepared, engine, observer, output, output_format, overwrite)
 
@@ -144,6 +148,7 @@ def train(
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
+    requirements: Optional[PathLike] = None,
     keras: Optional[str] = None,
     data_format: str = "examples",
     env: Optional[Mapping[str, str]] = None,
@@ -176,7 +181,7 @@ def train(
     try:
         prepared = _prepare(
             "train", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
-            input_schema, input_format, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug, folder,
+            input_schema, input_format, requirements, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug, folder,
             save_latest_checkpoint,
         )  # fmt: skip
         result = _run(prepared, engine, observer, None, None, False)
@@ -204,6 +209,7 @@ def stream(
     input_format: Optional[str] = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
+    requirements: Optional[PathLike] = None,
     keras: Optional[str] = None,
     data_format: str = "examples",
     env: Optional[Mapping[str, str]] = None,
@@ -233,7 +239,7 @@ def stream(
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     prepared = _prepare(
         "stream", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
-        input_schema, input_format, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
+        input_schema, input_format, requirements, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
         flush_seconds=flush_seconds,
     )  # fmt: skip
     schema = prepared.job.output_schema
@@ -288,6 +294,7 @@ def _prepare(
     select: Optional[str],
     input_schema: Optional[SchemaLike],
     input_format: Optional[str],
+    requirements: Optional[PathLike],
     keras: Optional[str],
     data_format: str,
     env: Optional[Mapping[str, str]],
@@ -326,6 +333,7 @@ def _prepare(
         keras=keras,
         data_format=data_format,
         env=env if env is not None else {},
+        overlay=environments.overlay(interpreter.path, os.fspath(requirements)) if requirements is not None else "",
         timeout=timeout,
         start_timeout=start_timeout,
         work_dir=os.fspath(work_dir) if work_dir is not None else None,

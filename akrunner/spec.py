@@ -82,14 +82,14 @@ class ScriptSpec:
         real: the file the user named.
         path: where it will be in the work dir, with "/".
         files: (file, path in the work dir) of plain files; the script is among them unless it comes out of an archive.
-        archives: archives to unpack into the work dir.
+        archives: (archive, directory in the work dir, "" for itself) to unpack.
         module: a module of the bundle to run in place of a script, "" for a script.
     """
 
     real: str
     path: str
     files: Tuple[Tuple[str, str], ...] = ()
-    archives: Tuple[str, ...] = ()
+    archives: Tuple[Tuple[str, str], ...] = ()
     module: str = ""
 
 
@@ -109,6 +109,7 @@ class JobSpec:
         flush_seconds: stream: the longest a row is held back on its way in or out.
         keras: None, or "legacy" for Keras 2 through tf-keras.
         env: environment variables set for the tasks.
+        overlay: directory of packages the tasks may import that their interpreter does not have, "" for none.
         timeout: seconds the whole job may take; None: no limit.
         start_timeout: seconds a worker process may take to say "opened".
         exit_grace: seconds a task gets to end by itself once it was told to, or once it has finished.
@@ -133,6 +134,7 @@ class JobSpec:
     data_format: str = "examples"
     keras: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
+    overlay: str = ""
     timeout: Optional[float] = None
     start_timeout: float = 60.0
     exit_grace: float = 2.0
@@ -198,4 +200,5 @@ class JobSpec:
             "flush_seconds": self.flush_seconds / 4,
             "latest_ckpt_dir": f"{task_dir}/latest_ckpt" if self.save_latest_checkpoint else None,
             "env": self.task_env,
+            "overlay": self.overlay,
         }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 import typer
 
 import akrunner
+from akrunner.cli import env as env_commands
 from akrunner.cli import predicting, show, streaming
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, guarded, pairs
 
@@ -72,7 +73,12 @@ def run(
     ),
     num_workers: int = typer.Option(1, help="Worker processes; the rows are dealt to them."),
     num_ps: int = typer.Option(0, help="Parameter servers."),
-    python_env: Optional[str] = typer.Option(None, help="Interpreter, or venv directory, with TensorFlow. Default: this one."),
+    python_env: Optional[str] = typer.Option(
+        None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one."
+    ),
+    requirements: Optional[str] = typer.Option(
+        None, help="requirements.txt to install beside the interpreter, once; what it has already wins."
+    ),
     keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
     data_format: str = typer.Option(
         "examples",
@@ -106,6 +112,7 @@ def run(
                 select=select,
                 input_schema=input_schema,
                 input_format=input_format,
+                requirements=requirements,
                 keras=keras,
                 data_format=data_format,
                 env=pairs(env, "--env"),
@@ -142,6 +149,7 @@ def run(
         screen.result(result)
 
 
+app.add_typer(env_commands.app, name="env")
 app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)
 
 

@@ -48,7 +48,9 @@ def predict(
     batch_size: int = typer.Option(1024, help="Rows the model is given at a time."),
     num_workers: int = typer.Option(1, help="Worker processes; the rows are dealt to them."),
     select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
-    python_env: Optional[str] = typer.Option(None, help="Interpreter, or venv directory, with TensorFlow. Default: this one."),
+    python_env: Optional[str] = typer.Option(
+        None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one."
+    ),
     env: List[str] = typer.Option([], "--env", help="KEY=VALUE for the workers' environment. Repeatable."),
     input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),

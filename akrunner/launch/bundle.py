@@ -1,4 +1,8 @@
-"""The bundle: `wire` + `worker` as one zip that a bare interpreter runs. Nothing is installed on the other side."""
+"""The bundle: `wire` + `worker` as one zip that a bare interpreter runs. Nothing is installed on the other side.
+
+Alink's names are packages of their own in it: `worker/akdl` is `akdl`, what is in `worker/flink_ml` lies at the top. They come last on
+the module path, so that a script's own files of these names win.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +37,15 @@ def bundle_bytes() -> bytes:
         for half in ("wire", "worker"):
             root = resources.files("akrunner").joinpath(half)
             for path, data in sorted(_sources(root, f"akrunner/{half}")):
-                archive.writestr(zipfile.ZipInfo(path, _TIME), data)
+                archive.writestr(zipfile.ZipInfo(_place(path), _TIME), data)
     return out.getvalue()
+
+
+def _place(path: str) -> str:
+    for prefix, place in (("akrunner/worker/akdl/", "akdl/"), ("akrunner/worker/flink_ml/", "")):
+        if path.startswith(prefix):
+            return place + path[len(prefix) :]
+    return path
 
 
 def _sources(folder: "Traversable", prefix: str) -> Iterator[Tuple[str, bytes]]:

@@ -12,6 +12,7 @@ import zipfile
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from akrunner.errors import ScriptError, UserFilesError
+from akrunner.launch.fetch import fetch, is_url
 from akrunner.schema import nearest
 from akrunner.spec import ScriptSpec
 
@@ -22,9 +23,9 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
     """Check the script and its files and say where each will lie.
 
     Args:
-        script: a file; or, when there is none of that name, the path of a file inside one of the user files.
-        user_files: files, directories and archives (.zip, .tar, .tar.gz ...). A directory keeps its name, an archive is
-            unpacked into the work dir itself.
+        script: a file or URL; or, when there is none of that name, the path of a file inside one of the user files.
+        user_files: files, directories and archives (.zip, .tar, .tar.gz ...), local or URLs. A directory keeps its name, an
+            archive is unpacked into the work dir itself; `a.zip#models` into its sub-directory `models` (`akrunner.launch.fetch`).
     Raises:
         ScriptError: the script is missing, does not parse, or has no `main`.
         UserFilesError: a user file is missing, two would lie at the same place, or an archive would write outside.
@@ -32,26 +33,29 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
     if isinstance(user_files, (str, os.PathLike)):
         raise UserFilesError(f"user_files must be a list of paths; give [{os.fspath(user_files)!r}]")
     files: Dict[str, str] = {}
-    archives: List[str] = []
+    archives: List[Tuple[str, str]] = []
     members: Dict[str, Tuple[str, str]] = {}
     for given in user_files:
-        path = os.path.abspath(os.path.expanduser(os.fspath(given)))
-        if not os.path.exists(path):
-            raise UserFilesError(f"user_files: there is no {os.fspath(given)}")
+        fetched = fetch(given, "user_files")
+        path, renamed = fetched.path, fetched.name
         if os.path.isdir(path):
             for real, place in _walk(path):
-                _add(files, place, real)
+                _add(files, posixpath.join(renamed, *place.split("/")[1:]) if renamed else place, real)
         elif is_archive(path):
-            archives.append(path)
+            archives.append((path, renamed))
             for name in _checked_members(path):
-                members.setdefault(name, (path, name))
+                members.setdefault(posixpath.join(renamed, name), (path, name))
         else:
-            _add(files, os.path.basename(path), path)
+            _add(files, renamed or os.path.basename(path), path)
     return _with_script(os.fspath(script), files, archives, members)
 
 
-def _with_script(script: str, files: Dict[str, str], archives: List[str], members: Dict[str, Tuple[str, str]]) -> ScriptSpec:
+def _with_script(
+    script: str, files: Dict[str, str], archives: List[Tuple[str, str]], members: Dict[str, Tuple[str, str]]
+) -> ScriptSpec:
     real = os.path.abspath(os.path.expanduser(script))
+    if is_url(script):
+        real = fetch(script, "script").path
     inside = posixpath.normpath(script.replace(os.sep, "/"))
     if os.path.isdir(real):
         raise ScriptError(f"script: {script} is a directory; name the file that has main(task_config)")
@@ -114,16 +118,17 @@ def read_script(spec: ScriptSpec) -> bytes:
     if os.path.isfile(spec.real):
         with open(spec.real, "rb") as f:
             return f.read()
-    for archive in spec.archives:
-        if spec.real == f"{archive}/{spec.path}":
-            return _read_member(archive, spec.path)
+    for archive, place in spec.archives:
+        inside = posixpath.relpath(spec.path, place) if place else spec.path
+        if spec.real == f"{archive}/{inside}":
+            return _read_member(archive, inside)
     raise ScriptError(f"script: {spec.real} is gone")
 
 
 def lay_out(spec: ScriptSpec, work_dir: str) -> None:
     """Put the script and its files into an empty directory. Archives first, so that a plain file wins over a member."""
-    for archive in spec.archives:
-        unpack(archive, work_dir)
+    for archive, place in spec.archives:
+        unpack(archive, os.path.join(work_dir, *place.split("/")))
     for real, place in spec.files:
         target = os.path.join(work_dir, *place.split("/"))
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -135,29 +140,38 @@ def is_archive(path: str) -> bool:
     return path.lower().endswith((".zip",) + _TAR)
 
 
-def unpack(archive: str, directory: str) -> None:
-    """Unpack into a directory. Raises: UserFilesError: it is damaged, or a member would lie outside."""
-    _checked_members(archive)
+def unpack(archive: str, directory: str, trusted: bool = False) -> None:
+    """Unpack into a directory.
+
+    Args: trusted: links may lead outside, as those of a virtual environment to its interpreter do; members may not lie there.
+    Raises: UserFilesError: it is damaged, or a member would lie outside.
+    """
+    _checked_members(archive, trusted)
+    os.makedirs(directory, exist_ok=True)
     try:
         if archive.lower().endswith(".zip"):
             with zipfile.ZipFile(archive) as z:
                 z.extractall(directory)
                 for info in z.infolist():
                     mode = info.external_attr >> 16
-                    if mode & 0o111 and not info.is_dir():
+                    if stat.S_ISLNK(mode):
+                        path = os.path.join(directory, info.filename)
+                        os.remove(path)
+                        os.symlink(z.read(info).decode("utf-8", "replace"), path)
+                    elif mode & 0o111 and not info.is_dir():
                         os.chmod(os.path.join(directory, info.filename), stat.S_IMODE(mode) | 0o600)
         else:
             with tarfile.open(archive) as t:
                 if hasattr(tarfile, "data_filter"):
-                    t.extractall(directory, filter="data")
+                    t.extractall(directory, filter="tar" if trusted else "data")
                 else:
                     t.extractall(directory)
     except (OSError, zipfile.BadZipFile, tarfile.TarError) as e:
         raise UserFilesError(f"user_files: cannot unpack {archive}: {e}") from None
 
 
-def _checked_members(archive: str) -> List[str]:
-    """Names of the archive's plain files; none leads outside."""
+def _checked_members(archive: str, trusted: bool = False) -> List[str]:
+    """Names of the archive's plain files; none leads outside. trusted: links may."""
     names = []
     try:
         if archive.lower().endswith(".zip"):
@@ -165,7 +179,8 @@ def _checked_members(archive: str) -> List[str]:
                 for info in z.infolist():
                     _check_inside(archive, info.filename)
                     if stat.S_ISLNK(info.external_attr >> 16):
-                        _check_inside(archive, _target(info.filename, z.read(info).decode("utf-8", "replace")))
+                        if not trusted:
+                            _check_inside(archive, _target(info.filename, z.read(info).decode("utf-8", "replace")))
                     elif not info.is_dir():
                         names.append(posixpath.normpath(info.filename))
         else:
@@ -173,7 +188,8 @@ def _checked_members(archive: str) -> List[str]:
                 for member in t:
                     _check_inside(archive, member.name)
                     if member.issym():
-                        _check_inside(archive, _target(member.name, member.linkname))
+                        if not trusted:
+                            _check_inside(archive, _target(member.name, member.linkname))
                     elif member.islnk():
                         _check_inside(archive, member.linkname)
                     elif not (member.isfile() or member.isdir()):

@@ -11,12 +11,13 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from akrunner.errors import PythonEnvError
+from akrunner.launch import cache, environments
 
 _PROBE = """
-import importlib.util, json, sys
+import importlib.util, json, sys, sysconfig
 def version(*names):
     try:
         from importlib.metadata import version as of
@@ -32,6 +33,7 @@ def version(*names):
 def found(name):
     return importlib.util.find_spec(name) is not None
 print(json.dumps({"python": list(sys.version_info[:3]), "executable": sys.executable,
+    "numpy": version("numpy"), "protobuf": version("protobuf"), "site": sysconfig.get_path("purelib"),
     "tensorflow": (version("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly") or "unknown") if found("tensorflow") else "",
     "tf_keras": version("tf-keras") if found("tf_keras") else ""}))
 """
@@ -47,24 +49,27 @@ class Interpreter:
         path: the executable.
         python: its version, (3, 11, 7).
         tensorflow: TensorFlow's version, "unknown" when it does not say, empty when there is none.
-        tf_keras: tf-keras's version, empty when there is none.
+        tf_keras, numpy, protobuf: their versions, empty when there are none.
     """
 
     path: str
     python: Tuple[int, ...]
     tensorflow: str
     tf_keras: str
+    numpy: str = ""
+    protobuf: str = ""
 
 
 def resolve(python_env: Optional[str], keras: Optional[str] = None) -> Interpreter:
     """The interpreter a job asks for.
 
     Args:
-        python_env: path of an interpreter, or of a venv or conda directory; None: this one.
+        python_env: path of an interpreter, or of a venv or conda directory; a packed environment, local or a URL; a name: tf1.15,
+            tf2.3, tf2; None: this one.
         keras: "legacy" when tf-keras must be there.
     Raises: PythonEnvError: it is missing, does not run, is too old, or has no TensorFlow.
     """
-    found = _this() if python_env is None else probe(_executable(python_env))
+    found = asked_for(python_env)
     if found.python < _OLDEST:
         raise PythonEnvError(f"python_env: {found.path} is Python {_dotted(found.python)}; 3.7 is the oldest supported")
     if not found.tensorflow:
@@ -82,6 +87,33 @@ def resolve(python_env: Optional[str], keras: Optional[str] = None) -> Interpret
     return found
 
 
+def asked_for(python_env: Optional[str]) -> Interpreter:
+    """The interpreter itself, whatever is in it. Args and raises: as `resolve`."""
+    if python_env is None:
+        return _this()
+    if python_env in environments.RECIPES:
+        return named(environments.RECIPES[python_env])
+    if environments.is_packed(python_env):
+        return probe(environments.python_in(environments.unpacked(python_env)))
+    return probe(_executable(python_env))
+
+
+def named(recipe: environments.Recipe) -> Interpreter:
+    """The interpreter a name stands for. Raises: PythonEnvError: there is none; it gives the command to create one."""
+    for path in environments.candidates(recipe):
+        try:
+            interpreter = probe(path)
+        except PythonEnvError:
+            continue
+        if interpreter.tensorflow.startswith(recipe.tensorflow):
+            return interpreter
+    variable = f", or name one with {recipe.variable}=DIRECTORY in the environment" if recipe.variable else ""
+    raise PythonEnvError(
+        f"python_env={recipe.name!r}: no interpreter with TensorFlow {recipe.tensorflow}* was found; create one with `akrunner env "
+        f"create {recipe.name}`{variable}"
+    )
+
+
 def probe(path: str) -> Interpreter:
     """Ask an interpreter what it is; asked once per executable file as it is.
 
@@ -96,6 +128,9 @@ def probe(path: str) -> Interpreter:
 
 @functools.lru_cache(maxsize=64)
 def _probe(path: str, mtime_ns: int, inode: int) -> Interpreter:
+    known = _remembered(path, mtime_ns, inode)
+    if known is not None:
+        return known
     try:
         done = subprocess.run(
             [path, "-c", _PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PROBE_SECONDS
@@ -104,12 +139,49 @@ def _probe(path: str, mtime_ns: int, inode: int) -> Interpreter:
         raise PythonEnvError(f"python_env: {path} does not run: {e}") from None
     try:
         told = json.loads(done.stdout.strip().splitlines()[-1])
-        return Interpreter(path, tuple(told["python"]), told["tensorflow"], told["tf_keras"])
+        found = _interpreter(path, told)
+        _remember(path, mtime_ns, inode, told)
+        return found
     except (ValueError, LookupError, TypeError):
         said = (done.stderr or done.stdout).strip()[-600:]
         raise PythonEnvError(
             f"python_env: {path} is not a Python that runs (exit code {done.returncode}): {said or 'it said nothing'}"
         ) from None
+
+
+def _interpreter(path: str, told: Mapping[str, Any]) -> Interpreter:
+    versions = (str(told[name]) for name in ("tensorflow", "tf_keras", "numpy", "protobuf"))
+    return Interpreter(path, tuple(told["python"]), *versions)
+
+
+def _remembered(path: str, mtime_ns: int, inode: int) -> Optional[Interpreter]:
+    """What it said before, if neither it nor what is installed beside it has changed since."""
+    try:
+        with open(cache.directory("probes.json")) as f:
+            told = json.load(f)[path]
+        if told["identity"] == [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]:
+            return _interpreter(path, told)
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    return None
+
+
+def _remember(path: str, mtime_ns: int, inode: int, told: Dict[str, Any]) -> None:
+    name = cache.directory("probes.json")
+    try:
+        told["identity"] = [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]
+        try:
+            with open(name) as f:
+                probes = json.load(f)
+        except (OSError, ValueError):
+            probes = {}
+        probes[path] = told
+        partial = f"{name}.{os.getpid()}.partial"
+        with open(partial, "w") as f:
+            json.dump(probes, f, indent=1)
+        os.replace(partial, name)
+    except OSError:
+        pass  # it is asked again next time
 
 
 @functools.lru_cache(maxsize=1)
@@ -119,7 +191,7 @@ def _this() -> Interpreter:
     if importlib.util.find_spec("tensorflow") is not None:
         version = _version("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly") or "unknown"
     keras = _version("tf-keras") if importlib.util.find_spec("tf_keras") is not None else ""
-    return Interpreter(sys.executable, tuple(sys.version_info[:3]), version, keras)
+    return Interpreter(sys.executable, tuple(sys.version_info[:3]), version, keras, _version("numpy"), _version("protobuf"))
 
 
 def _version(*names: str) -> str:
@@ -134,15 +206,14 @@ def _version(*names: str) -> str:
 def _executable(python_env: str) -> str:
     path = os.path.expanduser(os.fspath(python_env))
     if os.path.isdir(path):
-        for name in ("python", "python3"):
-            inside = os.path.join(path, "bin", name)
-            if os.path.exists(inside):
-                return os.path.abspath(inside)
-        raise PythonEnvError(f"python_env: {path} is a directory without bin/python; name a venv, or an interpreter")
+        return environments.python_in(path)
     if os.sep not in path:
         on_path = shutil.which(path)
         if on_path is None:
-            raise PythonEnvError(f"python_env: there is no interpreter called {path!r} on PATH; give its full path")
+            known = ", ".join(environments.RECIPES)
+            raise PythonEnvError(
+                f"python_env: there is no interpreter called {path!r} on PATH; give its full path, or a name: {known}"
+            )
         return on_path
     if not os.path.exists(path):
         raise PythonEnvError(f"python_env: there is no {path}")

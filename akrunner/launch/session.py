@@ -29,6 +29,10 @@ EVENTS = 64
 _NOT_INHERITED = ("TF2_BEHAVIOR",)
 
 
+#: which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
+_UNLESS_SET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
 @dataclass(frozen=True)
 class Event:
     """Something a task said, or that befell it.
@@ -90,7 +94,7 @@ class TaskSession:
         self._greeted = threading.Event()
         command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-        self.process = ChildProcess(command, {**inherited, **env, MARK: mark}, cwd)
+        self.process = ChildProcess(command, {**_UNLESS_SET, **inherited, **env, MARK: mark}, cwd)
         self.log = LogPump(self.process.log_fd, log_path, echo)
         self.writer = frames.FrameWriter(self.process.input_fd)
         self._reader = frames.FrameReader(self.process.output_fd)

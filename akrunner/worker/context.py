@@ -24,6 +24,10 @@ class TFContext(object):
         """role -> list of "host:port"."""
         return self._context["tf_config"]["cluster"]
 
+    def export_estimator_cluster(self):
+        """role -> list of "host:port", as `get_tf_cluster`; TF_CONFIG in the environment says the same already."""
+        return self.get_tf_cluster()
+
     def get_role_name(self):
         """ "chief", "worker", "ps" or "evaluator"."""
         return self._context["tf_config"]["task"]["type"]

@@ -106,8 +106,11 @@ class _Graph(object):
     def __init__(self, tf, path, tags, key):
         v1 = tf.compat.v1
         self._session = v1.Session(graph=tf.Graph())
+        # what the public name leads to, without its word that it is deprecated
+        from tensorflow.python.saved_model.loader_impl import SavedModelLoader
+
         with self._session.graph.as_default():
-            graph = v1.saved_model.loader.load(self._session, tags, path)
+            graph = SavedModelLoader(path).load(self._session, tags)
         signature = graph.signature_def[key]
         self._inputs = {name: info.name for name, info in signature.inputs.items()}
         self._outputs = {name: info.name for name, info in signature.outputs.items()}

@@ -7,7 +7,7 @@ import sys
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import data, export, script
+from akrunner.worker import current, data, export, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
@@ -133,6 +133,9 @@ def enter(context, tf_config):
     os.environ["TF_CONFIG"] = json.dumps(tf_config)
     os.chdir(context["work_dir"])
     sys.path.insert(0, context["work_dir"])
+    if context["overlay"]:
+        # last, so that what the interpreter has itself stays as it was put together
+        sys.path.append(context["overlay"])
     sys.argv = [context["script"]["real"]]
 
 
@@ -155,6 +158,7 @@ def build_config(context, rows, writer, job, stream=None):
     Args:
         rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`; stream: its `RowStream`.
     """
+    current.enter(context, writer, stream)
     if context["data_format"] == "columns":
         # not before it is asked for: numpy
         from akrunner.worker.columnar import Columns as source

@@ -68,6 +68,8 @@ def check_all_reduce(script: Script, python_env: Optional[str]) -> None:
 def check_columns(script: Script, python_env: Optional[str]) -> None:
     options: Any = dict(data_format="columns", python_env=python_env)
     result = akrunner.run(script(scripts.COLUMNS), table(), output_schema="i bigint", **options)
+    for noise in ("deprecated", " W tensorflow", "cpu_feature_guard.cc:142"):
+        assert noise not in result.tasks[0].log_tail, "what TensorFlow says that the script did not cause is left out"
     assert result.table is not None and result.table["i"].to_pylist() == [5]
     rows = {"i": range(1000), "s": ["x"] * 1000}
     with akrunner.stream(script(scripts.COLUMN_STREAM), pa.table(rows), output_schema="total bigint", **options) as job:

@@ -161,7 +161,7 @@ def test_archives_that_escape(tmp_path: Path) -> None:
         with pytest.raises(UserFilesError, match="outside the work dir|a device or a pipe"):
             collect(script, [path])
     inside = tarred(tmp_path / "ok.tar.gz", link("d/l", "../a"), a="x")
-    assert collect(script, [inside]).archives == (str(inside),)
+    assert collect(script, [inside]).archives == ((str(inside), ""),)
 
 
 def test_damaged_archives(tmp_path: Path) -> None:
@@ -185,3 +185,21 @@ def test_executables_stay_executable(tmp_path: Path) -> None:
     work.mkdir()
     lay_out(collect(script, [path]), str(work))
     assert os.access(work / "tool", os.X_OK)
+
+
+def test_renamed(tmp_path: Path) -> None:
+    """Behind a `#` stands what a file is called in the work dir, and where an archive is unpacked."""
+    script = tmp_path / "train.py"
+    script.write_text(MAIN)
+    archive = zipped(tmp_path / "data.zip", {"a/b.txt": "ab", "main2.py": MAIN})
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "c.txt").write_text("c")
+    spec = collect(script, [f"{archive}#models/v1", f"{script}#again.py", f"{folder}#other"])
+    work = tmp_path / "work"
+    work.mkdir()
+    lay_out(spec, str(work))
+    found = sorted(str(p.relative_to(work)) for p in work.rglob("*") if p.is_file())
+    assert found == ["again.py", "models/v1/a/b.txt", "models/v1/main2.py", "other/c.txt"] and spec.path == "again.py"
+    inside = collect("models/v1/main2.py", [f"{archive}#models/v1"])
+    assert inside.path == "models/v1/main2.py" and read_script(inside).decode() == MAIN

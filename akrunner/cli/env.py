@@ -1,0 +1,115 @@
+"""`akrunner env`: the interpreters tasks can run under."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import Dict, List
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import akrunner
+from akrunner.api import environments, interpreters
+from akrunner.cli.guarded import EXIT_FAILED, EXIT_USAGE
+
+HELP = """
+The interpreters tasks can run under: find, ask, make and remove them.
+
+A name (tf1.15, tf2.3, tf2) is what --python-env takes; `create` makes the environment it stands for, with packages known to fit together, in
+the user's cache. Nothing of akrunner is installed in any of them.
+
+[bold]Examples[/bold]
+
+  akrunner env list
+
+  akrunner env probe ~/venvs/tf
+
+  akrunner env create tf1.15
+"""
+
+app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+
+
+@app.command("list", help="Every interpreter there is, with its TensorFlow, and the names that stand for one.")
+def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines.")) -> None:
+    paths: Dict[str, List[str]] = {}
+    for recipe in environments.RECIPES.values():
+        try:
+            paths.setdefault(interpreters.named(recipe).path, []).append(recipe.name)
+        except akrunner.PythonEnvError:
+            pass
+    named = list(paths)
+    for path in [interpreters.asked_for(None).path, *environments.configured(), *environments.found()]:
+        if not any(os.path.realpath(path) == os.path.realpath(known) for known in paths):
+            paths[path] = []
+    rows = []
+    for path, names in paths.items():
+        try:
+            found = interpreters.probe(path)
+        except akrunner.PythonEnvError:
+            continue  # a shim that does not run
+        if found.tensorflow or path in named or not as_json:
+            rows.append({"names": names, **asdict(found), "python": ".".join(map(str, found.python))})
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    _show(rows)
+    missing = [name for name in environments.RECIPES if not any(name in names for names in paths.values())]
+    if missing:
+        typer.echo("not there: " + ", ".join(f"{name} (akrunner env create {name})" for name in missing), err=True)
+
+
+@app.command("probe", help="What an interpreter is: PATH of it, of a venv or conda directory, of a packed one, or a name.")
+def probe(
+    path: str = typer.Argument(..., help="As for --python-env."),
+    as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),
+) -> None:
+    try:
+        found = interpreters.asked_for(path)
+    except akrunner.ConfigError as e:
+        raise _failed(e, EXIT_USAGE) from None
+    row = {"names": [], **asdict(found), "python": ".".join(map(str, found.python))}
+    typer.echo(json.dumps(row)) if as_json else _show([row])
+    if not found.tensorflow:
+        typer.echo("it has no TensorFlow: tasks cannot run under it", err=True)
+
+
+@app.command("create", help="Make the environment a name stands for. Takes minutes, and a network.")
+def create(name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2.")) -> None:
+    console = Console(stderr=True)
+    try:
+        with console.status(f"creating {name}: TensorFlow is a large download"):
+            path = environments.create(name)
+            found = interpreters.probe(environments.python_in(path))
+    except akrunner.ConfigError as e:
+        raise _failed(e, EXIT_FAILED) from None
+    typer.echo(f"{name}: TensorFlow {found.tensorflow} on Python {'.'.join(map(str, found.python))} in {path}")
+
+
+@app.command("remove", help="Remove what `create` made.")
+def remove(name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2.")) -> None:
+    try:
+        there = environments.remove(name)
+    except akrunner.ConfigError as e:
+        raise _failed(e, EXIT_USAGE) from None
+    typer.echo(f"{name}: removed" if there else f"{name}: there is none that akrunner made")
+
+
+def _show(rows: List[Dict[str, object]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "Python", "TensorFlow", "tf-keras", "numpy", "protobuf", "path"):
+        table.add_column(title, no_wrap=title != "path")
+    for row in rows:
+        names = row["names"]
+        assert isinstance(names, list)
+        cells = [str(row[key]) for key in ("python", "tensorflow", "tf_keras", "numpy", "protobuf", "path")]
+        table.add_row(", ".join(names), *cells)
+    Console(highlight=False, width=None if Console().is_terminal else 200).print(table)
+
+
+def _failed(error: Exception, code: int) -> typer.Exit:
+    typer.echo(f"akrunner: {type(error).__name__}: {error}", err=True)
+    return typer.Exit(code)

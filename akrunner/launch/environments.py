@@ -1,0 +1,205 @@
+"""Environments by name, made, found and removed; packed ones unpacked; requirements laid over them."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Tuple
+
+from akrunner.errors import PythonEnvError, UserFilesError
+from akrunner.launch import cache, fetch
+from akrunner.launch.files import is_archive, unpack
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named environment.
+
+    Attributes: name; python: version of its interpreter, "" for any that is supported; tensorflow: what its version begins with;
+        packages: known to fit together; variable: of the environment, names one as Alink's users do, "" for none.
+    """
+
+    name: str
+    python: str
+    tensorflow: str
+    packages: Tuple[str, ...]
+    variable: str = ""
+
+
+RECIPES: Dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("tf1.15", "3.7", "1.15.", ("tensorflow==1.15.5", "numpy<1.19", "protobuf<3.21"), "TF115_PYTHON_ENV_PATH"),
+        Recipe("tf2.3", "3.8", "2.3.", ("tensorflow==2.3.*", "protobuf<3.21"), "TF231_PYTHON_ENV_PATH"),
+        Recipe("tf2", "", "2.", ("tensorflow>=2.16", "tf-keras>=2.16")),
+    )
+}
+
+
+def created(name: str) -> str:
+    """Where `create` makes an environment; it need not be there."""
+    return cache.directory("envs", name)
+
+
+def create(name: str) -> str:
+    """Make a named environment with packages known to fit together; minutes, and a network. Returns: its directory.
+
+    Raises: PythonEnvError: no such name, no interpreter for it, or its packages cannot be installed.
+    """
+    recipe = recipe_of(name)
+
+    def make(folder: str) -> None:
+        uv = shutil.which("uv")
+        if uv is not None:
+            version = recipe.python or f"{sys.version_info[0]}.{sys.version_info[1]}"
+            _called([uv, "venv", "--quiet", "--python", version, folder], name)
+            _called([uv, "pip", "install", "--quiet", "--python", python_in(folder), *recipe.packages], name)
+        else:
+            base = sys.executable if not recipe.python else _base(recipe)
+            _called([base, "-m", "venv", folder], name)
+            pip = [python_in(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            _called([*pip, *recipe.packages], name)
+        # an interpreter that may not write byte code would compile TensorFlow again at every start
+        subprocess.run([python_in(folder), "-m", "compileall", "-qq", folder], capture_output=True, env=_compiling())
+
+    return cache.made_once(created(name), make)
+
+
+def remove(name: str) -> bool:
+    """Remove what `create` made. Returns: whether there was any."""
+    recipe_of(name)
+    return cache.forget(created(name))
+
+
+def recipe_of(name: str) -> Recipe:
+    """Raises: PythonEnvError: there is none of this name."""
+    if name not in RECIPES:
+        raise PythonEnvError(f"no environment is called {name!r}; known: {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
+def candidates(recipe: Recipe) -> Iterator[str]:
+    """Interpreters that may be what a name asks for, best first: made by `create`, named by Alink's variable, configured, this one,
+    found."""
+    if os.path.isdir(created(recipe.name)):
+        yield python_in(created(recipe.name))
+    given = os.environ.get(recipe.variable) if recipe.variable else None
+    if given:
+        yield python_in(given) if os.path.isdir(given) else given
+    yield from configured()
+    yield sys.executable
+    yield from found(recipe.python)
+
+
+def configured() -> Iterator[str]:
+    """Interpreters of the environments AKRUNNER_ENV_PATH lists, separated as in PATH."""
+    for folder in filter(None, os.environ.get("AKRUNNER_ENV_PATH", "").split(os.pathsep)):
+        with contextlib.suppress(PythonEnvError):
+            yield python_in(folder) if os.path.isdir(folder) else folder
+
+
+def found(version: str = "") -> Iterator[str]:
+    """Interpreters of pyenv and on PATH. A shim on PATH may be there and not run: whoever takes one asks it."""
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    yield from sorted(glob.glob(os.path.join(pyenv, "versions", f"{version}*", "bin", "python")), reverse=True)
+    names = [f"python{version}"] if version else [f"python3.{minor}" for minor in range(14, 6, -1)]
+    yield from (path for path in map(shutil.which, [*names, "python3"]) if path)
+
+
+def unpacked(archive: str) -> str:
+    """A packed environment (conda-pack, or a venv as tar or zip; local or a URL), unpacked once. Returns: its directory.
+
+    Raises: PythonEnvError: it is not there, no archive, or has no interpreter.
+    """
+    try:
+        path = fetch.fetch(archive, "python_env").path
+        stat = os.stat(path)
+        target = cache.directory("unpacked", cache.key(os.path.realpath(path), str(stat.st_size), str(stat.st_mtime_ns)))
+
+        def make(folder: str) -> None:
+            unpack(path, folder, trusted=True)
+            python = python_in(_root(folder))
+            mender = os.path.join(os.path.dirname(python), "conda-unpack")
+            if os.path.exists(mender):
+                # the prefix it was packed with is replaced by where it lies now
+                _called([python, mender], archive)
+
+        return _root(cache.made_once(target, make))
+    except (UserFilesError, OSError, tarfile.TarError, zipfile.BadZipFile) as e:
+        raise PythonEnvError(f"python_env: {archive}: {e}") from None
+
+
+def is_packed(python_env: str) -> bool:
+    """Whether this names an archive, or something to download."""
+    return fetch.is_url(python_env) or (is_archive(python_env.partition("#")[0]) and not os.path.isdir(python_env))
+
+
+def overlay(python: str, requirements: str) -> str:
+    """A directory with what a requirements file asks for, for an interpreter; installed once.
+
+    Raises: UserFilesError: there is no such file; PythonEnvError: pip cannot install it.
+    """
+    path = fetch.fetch(requirements, "requirements").path
+    with open(path, "rb") as f:
+        content = f.read()
+    stat = os.stat(python)
+    identity = cache.key(os.path.realpath(python), str(stat.st_mtime_ns), hashlib.sha256(content).hexdigest())
+
+    def make(folder: str) -> None:
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts"]
+        _called([*pip, "--target", folder, "-r", path], f"requirements {requirements}")
+
+    return cache.made_once(cache.directory("overlays", identity), make)
+
+
+def _base(recipe: Recipe) -> str:
+    """An interpreter of the version a recipe needs, to make a venv with."""
+    for path in found(recipe.python):
+        done = subprocess.run(
+            [path, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True
+        )
+        if done.returncode == 0 and done.stdout.strip() == recipe.python:
+            return path
+    raise PythonEnvError(
+        f"{recipe.name} needs Python {recipe.python}, and none was found by pyenv or on PATH; install one (`pyenv install "
+        f"{recipe.python}`), or uv, which brings its own"
+    )
+
+
+def _root(folder: str) -> str:
+    """The environment in an unpacked archive: at its top, or in its only directory."""
+    inside = os.listdir(folder)
+    for path in [folder] + ([os.path.join(folder, inside[0])] if len(inside) == 1 else []):
+        if os.path.exists(os.path.join(path, "bin")):
+            return path
+    raise PythonEnvError(f"no bin/python in it (there is {', '.join(sorted(inside)[:5]) or 'nothing'})")
+
+
+def python_in(folder: str) -> str:
+    for name in ("python", "python3"):
+        path = os.path.join(folder, "bin", name)
+        if os.path.exists(path):
+            return os.path.abspath(path)
+    raise PythonEnvError(f"python_env: {folder} is a directory without bin/python; name a venv, or an interpreter")
+
+
+def _called(command: List[str], what: str) -> None:
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_compiling())
+    except OSError as e:
+        raise PythonEnvError(f"{what}: cannot run {command[0]}: {e}") from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()[-1500:]
+        raise PythonEnvError(f"{what}: `{' '.join(command[:6])} ...` failed with exit code {done.returncode}:\n{said}")
+
+
+def _compiling() -> Dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")}

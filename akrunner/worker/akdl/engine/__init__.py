@@ -1,0 +1,1 @@
+"""Estimators and Keras models from a description of the columns."""

@@ -1,0 +1,173 @@
+"""Train what a script has built on the task's rows, and export it where the job looks for it."""
+
+import logging
+import os
+
+import tensorflow as tf
+from akdl.engine import early_stopping
+from akdl.engine.estimators import estimator_module
+from akdl.engine.inputs import get_dataset_fn, get_feature_placeholders, parse_feature_specs
+
+
+def train_estimator(estimator, input_config, train_config, export_config, task_config):
+    """`train_and_evaluate` on this task's rows; then chief 0 (or the only worker) exports to `task_config.saved_model_dir`.
+
+    Args:
+        input_config: {example_config, label_col}; train_config: {raw_dataset_fn, batch_size, num_epochs, ...}, the arguments of
+            `get_dataset`; export_config: {placeholders_config, ...}.
+    """
+    dataset_fn = _dataset_fn(input_config, train_config)
+    module = estimator_module()
+    module.train_and_evaluate(
+        estimator,
+        module.TrainSpec(dataset_fn, max_steps=train_config.get("max_steps")),
+        module.EvalSpec(dataset_fn, steps=train_config.get("eval_steps", 1), throttle_secs=0, start_delay_secs=0),
+    )
+    if _exports(task_config):
+        _export(estimator, input_config, export_config, task_config)
+
+
+def train_estimator_one_worker(estimator, input_config, train_config, export_config, task_config):
+    """As `train_estimator`, in one worker: with a validation set, early stopping, and the latest or the best model exported.
+
+    Args:
+        train_config: also `validation_split` (share of the rows kept from training), `early_stopping_patience_steps`,
+            `best_exporter_metric`, `metric_bigger` (True: the larger the better), `eval_steps`.
+        export_config: also `exporter_type`, "latest" or "best".
+    """
+    split = float(train_config.get("validation_split") or 0)
+    train_fn, eval_fn = _split(input_config, train_config, split)
+    metric, bigger = train_config.get("best_exporter_metric", "loss"), bool(train_config.get("metric_bigger", False))
+    module = estimator_module()
+    hooks = []
+    patience = train_config.get("early_stopping_patience_steps")
+    if patience:
+        stop = early_stopping.stop_if_no_increase_hook if bigger else early_stopping.stop_if_no_decrease_hook
+        # the hook looks for evaluations in a directory that is made by the first of them
+        os.makedirs(estimator.eval_dir(), exist_ok=True)
+        hooks.append(stop(estimator, metric, int(patience), run_every_secs=None, run_every_steps=10))
+    exporters = []
+    receiver = _receiver(input_config, export_config)
+    best = export_config.get("exporter_type", "latest") == "best"
+    if best:
+
+        def better(best_eval_result, current_eval_result):
+            old, new = best_eval_result[metric], current_eval_result[metric]
+            return new > old if bigger else new < old
+
+        exporters = [module.BestExporter("best", receiver, compare_fn=better, exports_to_keep=1)]
+    module.train_and_evaluate(
+        estimator,
+        module.TrainSpec(train_fn, hooks=hooks, max_steps=train_config.get("max_steps")),
+        module.EvalSpec(
+            eval_fn, steps=train_config.get("eval_steps"), exporters=exporters, throttle_secs=0, start_delay_secs=0
+        ),
+    )
+    found = os.path.join(estimator.model_dir, "export", "best")
+    if best and os.path.isdir(found) and os.listdir(found):
+        from akdl.runner.io_helper import gfile_copy_dir_content
+
+        gfile_copy_dir_content(found, task_config.saved_model_dir)
+    else:
+        estimator.export_saved_model(task_config.saved_model_dir, receiver)
+
+
+def train_keras_model(model, input_config, train_config, task_config):
+    """`fit` a compiled Keras model on this task's rows; chief 0 (or the only worker) saves it to `task_config.saved_model_dir`.
+
+    Args: train_config: also `validation_split`, `callbacks`, `verbose`.
+    """
+    split = float(train_config.get("validation_split") or 0)
+    # Keras of TensorFlow 1 in a graph does not see where a dataset ends: it is told how often to draw, from one without an end
+    counted = tf.__version__.startswith("1.")
+    train_fn, eval_fn = _split(input_config, train_config, split, epochs=None if counted else 1)
+    options = {}
+    if split:
+        options["validation_data"] = eval_fn().repeat() if counted else eval_fn()
+    if counted:
+        batch = int(train_config["batch_size"])
+        kept = -(-task_config.dataset_length // _every(split)) if split else 0
+        options["steps_per_epoch"] = max(1, -(-(task_config.dataset_length - kept) // batch))
+        if split:
+            options["validation_steps"] = max(1, -(-kept // batch))
+    model.fit(
+        train_fn(),
+        epochs=int(train_config["num_epochs"]),
+        callbacks=train_config.get("callbacks"),
+        verbose=train_config.get("verbose", 2),
+        **options,
+    )
+    if _exports(task_config):
+        save_keras_model(model, task_config.saved_model_dir)
+
+
+def save_keras_model(model, directory):
+    """As a SavedModel with a serving signature, the way this TensorFlow's Keras does it."""
+    logging.info("exporting to %s", directory)
+    if hasattr(model, "export"):
+        model.export(directory)
+    elif tf.__version__.startswith("1."):
+        tf.keras.experimental.export_saved_model(model, directory, serving_only=True)
+    else:
+        model.save(directory, save_format="tf")
+
+
+def _dataset_fn(input_config, train_config):
+    options = dict(train_config)
+    options.pop("label_col", None)
+    specs = parse_feature_specs(input_config["example_config"])
+    return get_dataset_fn(feature_specs=specs, label_col=input_config["label_col"], **options)
+
+
+def _every(share):
+    """A share of the rows as "every so many-th"."""
+    return max(2, round(1 / share))
+
+
+_SAME = object()
+
+
+def _split(input_config, train_config, share, epochs=_SAME):
+    """(dataset function for training, for validation): every so many-th row is kept for the latter; the same rows for both
+    where the share is 0. epochs: for training, in place of the config's; None: without end."""
+    options = dict(train_config)
+    if epochs is not _SAME:
+        options["num_epochs"] = epochs
+    raw = options.pop("raw_dataset_fn")
+
+    def part(keep):
+        def wanted(i, record):
+            return tf.equal(tf.equal(i % _every(share), 0), keep)
+
+        def record_of(i, record):
+            return record
+
+        def rows():
+            return raw().enumerate().filter(wanted).map(record_of)
+
+        return rows if share else raw
+
+    train = _dataset_fn(input_config, dict(options, raw_dataset_fn=part(False)))
+    check = _dataset_fn(input_config, dict(options, raw_dataset_fn=part(True), num_epochs=1, shuffle_factor=0))
+    return train, check
+
+
+def _exports(task_config):
+    return (task_config.task_type == "chief" and task_config.task_index == 0) or task_config.num_workers == 1
+
+
+def _receiver(input_config, export_config):
+    columns = export_config.get("placeholders_config") or [
+        column for column in input_config["example_config"] if column["name"] != input_config["label_col"]
+    ]
+    build = estimator_module().export.build_raw_serving_input_receiver_fn
+
+    def receiver():
+        return build(get_feature_placeholders(columns, export_batch_dim=export_config.get("export_batch_dim", True)))()
+
+    return receiver
+
+
+def _export(estimator, input_config, export_config, task_config):
+    logging.info("exporting to %s", task_config.saved_model_dir)
+    estimator.export_saved_model(task_config.saved_model_dir, _receiver(input_config, export_config))

@@ -1,0 +1,1 @@
+"""`DNNClassifier` over float columns, or one tensor column, in every mode."""

@@ -1,0 +1,16 @@
+"""`DNNClassifier` over float columns, in a batch job: the trained model is what is written, as model rows."""
+
+import os
+
+from akdl.models.tf.dnn import dnn_train
+from akdl.runner import io_helper
+from akdl.runner.config import TrainTaskConfig
+
+
+def main(task_config):
+    """Args: task_config: `BatchTaskConfig`; user params as `dnn_train`."""
+    folder = os.path.join(task_config.work_dir, "saved_model_dir")
+    fields = {name: value for name, value in task_config.__dict__.items() if name != "saved_model_dir"}
+    dnn_train.main(TrainTaskConfig(saved_model_dir=folder, **fields))
+    if task_config.task_type == "chief" and task_config.task_index == 0:
+        io_helper.output_model_to_flink(folder, task_config.output_writer)

@@ -1,0 +1,20 @@
+"""`DNNClassifier` over one tensor column, in a train job."""
+
+import json
+import os
+
+import tensorflow as tf
+from akdl.models.tf.dnn.common import train_dnn
+
+
+def dnn_tensor(task_config):
+    """Args: task_config: `TrainTaskConfig`; user params tensorCol, labelCol, batch_size, num_epochs."""
+    name = task_config.user_params["tensorCol"]
+    with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
+        shape = json.load(f)[name]
+    path = task_config.dataset_file
+    columns = [{"name": name, "dtype": "float", "shape": shape}]
+    train_dnn(task_config, columns, [1024, 1024, 512, 256, 128], lambda: tf.data.TFRecordDataset(path))
+
+
+main = dnn_tensor

@@ -1,0 +1,10 @@
+"""`DNNClassifier` over float columns, in a train job."""
+
+import tensorflow as tf
+from akdl.models.tf.dnn.common import float_columns, train_dnn
+
+
+def main(task_config):
+    """Args: task_config: `TrainTaskConfig`; user params featureCols (JSON list), labelCol, batch_size, num_epochs."""
+    path = task_config.dataset_file
+    train_dnn(task_config, float_columns(task_config), [30, 10], lambda: tf.data.TFRecordDataset(path))

@@ -1,0 +1,1 @@
+"""A Keras Sequential model from its layers as text."""

@@ -1,0 +1,149 @@
+"""Models as rows, and files around training.
+
+The rows are those of Alink's model table: row 0 names the zip, rows 1.. hold its bytes as base64, 1 MiB of the zip a row.
+"""
+
+import base64
+import io
+import json
+import os
+import re
+import shutil
+import struct
+import zipfile
+
+_CHUNK = 1 << 20
+#: what Estimators and Keras leave behind beside what a user put there
+_FILES = re.compile(r"checkpoint|graph\.pbtxt|.*\.(index|meta|data-\d+-of-\d+)|events\.out\.tfevents\..*")
+_FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt")
+
+
+def find_timestamp_dir(dir):
+    """The first sub-directory (an export's timestamp), or the directory itself when it has none."""
+    for name in sorted(os.listdir(dir)):
+        path = os.path.join(dir, name)
+        # a SavedModel itself has sub-directories of its own
+        if os.path.isdir(path) and not os.path.exists(os.path.join(dir, "saved_model.pb")):
+            return path
+    return dir
+
+
+def pack_dir_to_file(dir, chunk_size):
+    """Zip what is in a directory, into a file of its name beside it.
+
+    Returns: {name, size, chunk_size, chunks}: path and bytes of the zip, and in how many pieces it goes.
+    """
+    path = shutil.make_archive(dir.rstrip("/"), "zip", root_dir=dir)
+    size = os.path.getsize(path)
+    return {"name": path, "size": size, "chunk_size": chunk_size, "chunks": -(-size // chunk_size)}
+
+
+def output_model_to_flink(model_dir, output_writer):
+    """Write the SavedModel in a directory (its first sub-directory, else itself) as model rows."""
+    packed = pack_dir_to_file(find_timestamp_dir(model_dir), _CHUNK)
+    _write_row(output_writer, 0, os.path.basename(packed["name"]).encode("utf-8"))
+    _write_pieces(output_writer, [packed])
+
+
+def output_model_ckpt_to_flink(saved_model_dir, latest_ckpt_dir, output_writer):
+    """As `output_model_to_flink`, with the latest checkpoint: two zips, and row 0 a JSON list of what they are."""
+    packed = [pack_dir_to_file(find_timestamp_dir(saved_model_dir), _CHUNK), pack_dir_to_file(latest_ckpt_dir, _CHUNK)]
+    told = [dict(one, name=os.path.basename(one["name"])) for one in packed]
+    _write_row(output_writer, 0, json.dumps(told).encode("utf-8"))
+    _write_pieces(output_writer, packed)
+
+
+def unpack_model_from_flink(model_path, work_dir):
+    """The inverse, from a text file of lines `id value`.
+
+    Returns: the directory the model was unpacked into (of the first zip, when there are two).
+    """
+    rows = {}
+    with open(model_path) as lines:
+        for line in lines:
+            number, _, value = line.rstrip("\n").partition(" ")
+            if number.strip():
+                rows[int(number)] = value
+    head = rows[0]
+    if head.lstrip().startswith("["):
+        files = [(one["name"], one["chunks"]) for one in json.loads(head)]
+    else:
+        files = [(head, len(rows) - 1)]
+    folders = []
+    at = 1
+    for name, count in files:
+        data = b"".join(base64.b64decode(rows[i]) for i in range(at, at + count))
+        at += count
+        folder = os.path.join(work_dir, os.path.splitext(os.path.basename(name))[0])
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.namelist():
+                inside = os.path.normpath(member)
+                if os.path.isabs(inside) or inside.split(os.sep)[0] == "..":
+                    raise ValueError("%s holds %r, which would lie outside its directory" % (name, member))
+            archive.extractall(folder)
+        folders.append(folder)
+    return folders[0]
+
+
+def remove_checkpoint_files(model_dir):
+    """Remove what training left in a directory: checkpoints, graphs, events and their sub-directories. Nothing else."""
+    if not os.path.isdir(model_dir):
+        return
+    for name in os.listdir(model_dir):
+        path = os.path.join(model_dir, name)
+        if os.path.isdir(path):
+            if name in _FOLDERS:
+                shutil.rmtree(path)
+        elif _FILES.match(name) and _FILES.match(name).end() == len(name):
+            os.remove(path)
+
+
+def gfile_copy_dir_content(remote_dir, local_dir):
+    """Copy all that is in a directory TensorFlow can read (a path or a URL) into a local one."""
+    import tensorflow as tf
+
+    gfile = tf.io.gfile
+    gfile.makedirs(local_dir)
+    for name in gfile.listdir(remote_dir):
+        source, target = os.path.join(remote_dir, name), os.path.join(local_dir, name.rstrip("/"))
+        if gfile.isdir(source):
+            gfile_copy_dir_content(source, target)
+        else:
+            gfile.copy(source, target, overwrite=True)
+
+
+def convert_java_queue_file_to_repeatable_dataset(java_file, path):
+    """Spool the records of a `JavaFile` to a TFRecord file. Returns: (TFRecordDataset, records)."""
+    import tensorflow as tf
+
+    count = 0
+    with open(path, "wb") as out:
+        while True:
+            try:
+                head = java_file.read(12)
+            except EOFError:
+                break
+            out.write(head)
+            out.write(java_file.read(struct.unpack("<Q", head[:8])[0] + 4))
+            count += 1
+    return tf.data.TFRecordDataset(path), count
+
+
+def _write_pieces(output_writer, packed):
+    number = 0
+    for one in packed:
+        with open(one["name"], "rb") as f:
+            for piece in iter(lambda f=f: f.read(_CHUNK), b""):
+                number += 1
+                _write_row(output_writer, number, base64.b64encode(piece))
+
+
+def _write_row(output_writer, number, info):
+    import tensorflow as tf
+
+    train = tf.train
+    feature = {
+        "model_id": train.Feature(int64_list=train.Int64List(value=[number])),
+        "model_info": train.Feature(bytes_list=train.BytesList(value=[info])),
+    }
+    output_writer.write(train.Example(features=train.Features(feature=feature)))

@@ -1,0 +1,25 @@
+"""Small things around TensorFlow."""
+
+
+def set_intra_op_parallelism(intra_op_parallelism_threads=1):
+    """Threads one operation may use; before anything has run. On TensorFlow 1 the default session's."""
+    import tensorflow as tf
+
+    threading = getattr(getattr(tf, "config", None), "threading", None)
+    if threading is not None and tf.executing_eagerly():
+        threading.set_intra_op_parallelism_threads(int(intra_op_parallelism_threads))
+        return
+    v1 = tf.compat.v1
+    v1.keras.backend.set_session(
+        v1.Session(config=v1.ConfigProto(intra_op_parallelism_threads=int(intra_op_parallelism_threads)))
+    )
+
+
+def preview_tfrecords_file(path, count=None):
+    """Print the Examples of a TFRecord file, all or the first `count`."""
+    import tensorflow as tf
+
+    for i, record in enumerate(tf.compat.v1.io.tf_record_iterator(path)):
+        if count is not None and i >= count:
+            break
+        print(tf.train.Example.FromString(record))

@@ -1,0 +1,26 @@
+"""What a task knows of itself."""
+
+from akrunner.worker import current
+
+
+class Context(object):
+    """Attributes: properties: user params, every value a string; identity; index; mode."""
+
+    def __init__(self, *ignored):
+        context = current.context()
+        self.index = context["tf_config"]["task"]["index"]
+        self.identity = context["task"]
+        self.mode = context["mode"]
+        self.properties = {key: str(value) for key, value in context["user_params"].items()}
+
+    def from_java(self):
+        """Path of the rows, as a TFRecord file (batch and train)."""
+        return current.context()["dataset_file"]
+
+    def to_java(self):
+        """Name of the way out, for `JavaFile`."""
+        return "output"
+
+    def get_property(self, key):
+        """One user param as a string, None when there is none."""
+        return self.properties.get(key)

@@ -1,0 +1,43 @@
+"""Rows in and out as a file of TFRecord bytes."""
+
+import struct
+
+from akrunner.worker import current
+
+_FRAME = 16  # of a record: length 8, its checksum 4, the data's checksum 4
+
+
+class JavaFile(object):
+    """Reads the rows of this task; what is written, record by record, are rows of the result."""
+
+    def __init__(self, read_file, write_file):
+        """read_file: a TFRecord file, as `Context.from_java()` names it; write_file: taken, and not looked at."""
+        self._path = read_file
+        self._file = None
+        self._written = bytearray()
+
+    def read(self, n):
+        """Exactly `n` bytes. Raises: EOFError: there are not so many left."""
+        if self._file is None:
+            self._file = open(self._path, "rb")
+        data = self._file.read(n)
+        if len(data) < n:
+            raise EOFError("%d bytes wanted, %d left" % (n, len(data)))
+        return data
+
+    def write(self, data, n=None):
+        """Take `n` bytes of records framed as TFRecord; whole ones are sent on."""
+        self._written += data[:n]
+        while len(self._written) >= _FRAME:
+            (length,) = struct.unpack("<Q", self._written[:8])
+            if len(self._written) < _FRAME + length:
+                break
+            current.writer().write(bytes(self._written[12 : 12 + length]))
+            del self._written[: _FRAME + length]
+        return True
+
+    def close(self):
+        """Close what was opened for reading."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

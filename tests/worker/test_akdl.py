@@ -1,0 +1,262 @@
+"""Alink's names, as scripts written for it use them, on every TensorFlow there is."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any, Dict, List
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import akrunner
+from akrunner.launch.interpreters import Interpreter
+from tests.conftest import Script
+
+pytestmark = pytest.mark.tensorflow
+
+old_tensorflows = pytest.mark.parametrize("matrix_python", ["tf1.15", "tf2.3"], indirect=True)
+MODEL_ROWS = "model_id bigint, model_info string"
+
+NAMES = """
+import os, sys
+assert not any(name.split(".")[0] in ("akdl", "flink_ml_framework") for name in sys.modules), "not before it is asked for"
+
+from akdl.runner import io_helper
+from akdl.runner.config import BatchTaskConfig, TrainTaskConfig
+from akdl.runner.output_writer import DirectOutputWriter, OutputWriter, get_fake_output_writer
+from akdl.runner.tf_helper import preview_tfrecords_file
+from flink_ml_framework.context import Context
+from flink_ml_framework.java_file import JavaFile
+from flink_ml_tensorflow.tensorflow_context import TFContext
+from flink_ml_tensorflow2.tensorflow_context import TFContext as TFContext2
+
+def main(task_config):
+    import tensorflow as tf
+    from akdl.engine.inputs import dtype_str_map, get_dataset, get_example_parser, get_feature_placeholders, parse_feature_specs
+
+    assert isinstance(task_config, BatchTaskConfig) and isinstance(task_config.output_writer, OutputWriter)
+    folder = os.path.join(task_config.work_dir, "saved")
+    train_config = TrainTaskConfig(saved_model_dir=folder, **task_config.__dict__)
+    assert train_config.saved_model_dir == folder and train_config.dataset_file == task_config.dataset_file
+    assert train_config.latest_ckpt_dir is None
+
+    context = Context()
+    records = JavaFile(context.from_java(), context.to_java())
+    spool = os.path.join(task_config.work_dir, "again.tfrecord")
+    dataset, count = io_helper.convert_java_queue_file_to_repeatable_dataset(records, spool)
+    assert count == task_config.dataset_length == 10
+    assert open(spool, "rb").read() == open(task_config.dataset_file, "rb").read()
+    try:
+        records.read(1)
+    except EOFError:
+        pass
+    else:
+        raise AssertionError("it was at its end")
+    assert context.properties == {"batch_size": "4"} and context.get_property("nothing") is None
+    for kind in (TFContext, TFContext2):
+        assert kind(context).get_tf_cluster() == task_config.cluster == kind().export_estimator_cluster()
+    preview_tfrecords_file(spool, 1)
+    fake = get_fake_output_writer()
+    fake.write(b"")
+    assert fake.rows == 1
+
+    columns = [{"name": "x", "dtype": "double", "shape": [1]}, {"name": "label", "dtype": "long", "shape": [1]}]
+    specs = parse_feature_specs(columns)
+    assert specs["x"].dtype == tf.float32 and specs["label"].dtype == dtype_str_map["long"] == tf.int64
+    with tf.Graph().as_default():
+        placeholders = get_feature_placeholders(columns[:1], export_batch_dim=True)
+        assert placeholders["x"].shape.as_list() == [None, 1]
+    rows = get_dataset(specs, lambda: tf.data.TFRecordDataset(spool), "label", 4, 2)
+    iterator = tf.compat.v1.data.make_one_shot_iterator(rows)
+    features, label = iterator.get_next()
+    if not tf.executing_eagerly():
+        with tf.compat.v1.Session() as session:
+            features, label = session.run((features, label))
+    assert list(features) == ["x"] and features["x"].shape == (4, 1) and label.shape == (4, 1)
+
+    os.makedirs(os.path.join(folder, "1700000000"))
+    with open(os.path.join(folder, "1700000000", "saved_model.pb"), "wb") as f:
+        f.write(os.urandom(1500000))
+    for name in ("checkpoint", "model.ckpt-1.index", "graph.pbtxt", "notes.txt"):
+        open(os.path.join(folder, name), "w").close()
+    io_helper.remove_checkpoint_files(folder)
+    assert sorted(os.listdir(folder)) == ["1700000000", "notes.txt"]
+    assert io_helper.find_timestamp_dir(folder) == os.path.join(folder, "1700000000")
+    packed = io_helper.pack_dir_to_file(folder, 1 << 20)
+    assert packed["chunks"] == 2 and packed["chunk_size"] == 1 << 20 and packed["size"] == os.path.getsize(packed["name"])
+    io_helper.gfile_copy_dir_content(folder, os.path.join(task_config.work_dir, "copy"))
+    assert sorted(os.listdir(os.path.join(task_config.work_dir, "copy"))) == ["1700000000", "notes.txt"]
+
+    class Lines(object):
+        def __init__(self, path):
+            self.file = open(path, "w")
+        def write(self, example):
+            feature = example.features.feature
+            info = feature["model_info"].bytes_list.value[0].decode()
+            self.file.write("%d %s\\n" % (feature["model_id"].int64_list.value[0], info))
+
+    for pack in (lambda w: io_helper.output_model_to_flink(folder, w),
+                 lambda w: io_helper.output_model_ckpt_to_flink(folder, folder, w)):
+        lines = Lines(os.path.join(task_config.work_dir, "model.txt"))
+        pack(lines)
+        lines.file.close()
+        back = io_helper.unpack_model_from_flink(lines.file.name, os.path.join(task_config.work_dir, "back"))
+        with open(os.path.join(back, "saved_model.pb"), "rb") as f, open(os.path.join(folder, "1700000000", "saved_model.pb"), "rb") as g:
+            assert f.read() == g.read()
+    io_helper.output_model_to_flink(folder, task_config.output_writer)
+    out = JavaFile(context.from_java(), context.to_java())
+    import struct
+    record = tf.train.Example(features=tf.train.Features(feature={
+        "model_id": tf.train.Feature(int64_list=tf.train.Int64List(value=[99])),
+        "model_info": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"through a JavaFile"])),
+    })).SerializeToString()
+    framed = struct.pack("<Q", len(record)) + b"0000" + record + b"0000"
+    out.write(framed[:20], 20)
+    out.write(framed[20:], len(framed) - 20)
+"""
+
+TRAIN = "from akdl.models.tf.dnn import dnn_train\n\ndef main(task_config):\n    dnn_train.main(task_config)\n"
+BATCH = "from akdl.models.tf.dnn.dnn_batch import main\n"
+STREAM = "from akdl.models.tf.dnn.dnn_stream import main\n"
+TENSOR = """
+import json, os
+from akdl.models.tf.dnn.dnn_tensor import dnn_tensor
+
+def main(task_config):
+    with open(os.path.join(task_config.work_dir, "tensor_shapes.txt"), "w") as f:
+        json.dump({"t": [2, 3]}, f)
+    dnn_tensor(task_config)
+"""
+SEQUENTIAL = """
+import json, os
+from akdl.models.tf.keras_sequential import keras_sequential_main
+
+def main(task_config):
+    for name, value in (("shapes", {"t": [2, 3]}), ("types", {"t": "float"})):
+        with open(os.path.join(task_config.work_dir, "tensor_%s.txt" % name), "w") as f:
+            json.dump(value, f)
+    path = os.path.join(task_config.work_dir, "classes.txt")
+    with open(path, "w") as f:
+        f.write("2\\n")
+    task_config.user_params["ALINK:bc_1"] = path
+    keras_sequential_main.main(task_config)
+"""
+PARAMS = {"featureCols": json.dumps(["a", "b"]), "labelCol": "label", "batch_size": "16", "num_epochs": "10"}
+
+
+def separable(rows: int = 400) -> pa.Table:
+    """label = a + b > 0."""
+    random = np.random.default_rng(7)
+    a, b = random.normal(size=rows), random.normal(size=rows)
+    tensors = np.stack([a, b, a, b, a, b], axis=1).reshape(-1)
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(tensors.astype(np.float32)), 6)
+    return pa.table({"a": a, "b": b, "t": fixed, "label": (a + b > 0).astype(np.int64)})
+
+
+def check_names(script: Script, python_env: Any) -> None:
+    table = {"x": [i / 2 for i in range(10)], "label": [i % 2 for i in range(10)]}
+    result = akrunner.run(script(NAMES), table, user_params={"batch_size": 4}, output_schema=MODEL_ROWS, python_env=python_env)
+    assert result.table is not None
+    rows = dict(zip(result.table["model_id"].to_pylist(), result.table["model_info"].to_pylist(), strict=True))
+    assert rows.pop(99) == "through a JavaFile" and rows[0] == "1700000000.zip" and sorted(rows) == [0, 1, 2]
+
+
+def test_names(leaves_nothing: Path, script: Script) -> None:
+    check_names(script, None)
+
+
+@pytest.mark.matrix
+def test_names_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    check_names(script, matrix_python.path)
+
+
+def accuracy(model: akrunner.Model, columns: List[str], python: str, table: pa.Table) -> float:
+    wrapped = table.select([*columns, "label"])
+    probabilities = akrunner.predict(
+        model, wrapped, output_schema="p FLOAT_TENSOR", output_signature_defs=["probabilities"], signature_def_key="predict",
+        python_env=python,
+    ).table  # fmt: skip
+    assert probabilities is not None
+    right = [int(np.argmax(p)) == y for p, y in zip(probabilities["p"].to_pylist(), table["label"].to_pylist(), strict=True)]
+    return sum(right) / len(right)
+
+
+@pytest.mark.matrix
+@old_tensorflows
+def test_dnn_in_every_mode(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    """The same classifier by train, batch (model rows through the writer) and stream; each has learned."""
+    table = separable()
+    options: Dict[str, Any] = dict(user_params=PARAMS, python_env=matrix_python.path)
+    trained = akrunner.train(script(TRAIN), table, **options)
+    assert trained.model is not None
+    assert accuracy(trained.model, ["a", "b"], matrix_python.path, table) > 0.8
+    batch = akrunner.run(script(BATCH), table, output_schema=MODEL_ROWS, **options)
+    assert batch.table is not None
+    assert accuracy(akrunner.Model.from_table(batch.table), ["a", "b"], matrix_python.path, table) > 0.8
+    with akrunner.stream(script(STREAM), pa.concat_tables([table] * 10), output_schema=MODEL_ROWS, **options) as job:
+        rows = pa.Table.from_batches(list(job))
+    assert accuracy(akrunner.Model.from_table(rows), ["a", "b"], matrix_python.path, table) > 0.8
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("matrix_python", ["tf2.3"], indirect=True)
+def test_dnn_over_a_tensor(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    params = {"tensorCol": "t", "labelCol": "label", "batch_size": "64", "num_epochs": "2"}
+    table = separable().select(["t", "label"])
+    trained = akrunner.train(script(TENSOR), table, user_params=params, python_env=matrix_python.path)
+    assert trained.model is not None and accuracy(trained.model, ["t"], matrix_python.path, table) > 0.7
+
+
+def check_sequential(script: Script, python_env: Any) -> None:
+    params = {
+        "model_config": json.dumps({"layers": ["Flatten()", "Dense(16, activation='relu')"]}),
+        "label_col": "label",
+        "label_type": "long",
+        "optimizer": "Adam(learning_rate=0.01)",
+        "batch_size": "32",
+        "num_epochs": "8",
+        "validation_split": "0.2",
+    }
+    table = separable().select(["t", "label"])
+    trained = akrunner.train(script(SEQUENTIAL), table, user_params=params, python_env=python_env)
+    assert trained.model is not None
+    logits = akrunner.predict(
+        trained.model, table.select(["t"]), reserved_cols=[], output_schema="y float", python_env=python_env
+    )
+    assert logits.table is not None
+    right = [(y > 0) == bool(label) for y, label in zip(logits.table["y"].to_pylist(), table["label"].to_pylist(), strict=True)]
+    assert sum(right) / len(right) > 0.8
+
+
+def test_keras_sequential(leaves_nothing: Path, script: Script) -> None:
+    check_sequential(script, None)
+
+
+@pytest.mark.matrix
+def test_keras_sequential_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    check_sequential(script, matrix_python.path)
+
+
+def test_estimators_are_missed_in_words(leaves_nothing: Path, script: Script) -> None:
+    with pytest.raises(
+        akrunner.ScriptFailedError, match=r"Estimators, which TensorFlow 2\.\d+.* does not have.*python_env='tf2.3'"
+    ):
+        akrunner.train(script(TRAIN), separable(20), user_params=PARAMS)
+
+
+def test_the_users_own_akdl_wins(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    shipped = tmp_path / "akdl.zip"
+    with zipfile.ZipFile(shipped, "w") as archive:
+        archive.writestr("akdl/__init__.py", "")
+        archive.writestr("akdl/runner/__init__.py", "")
+        archive.writestr("akdl/runner/config.py", "from flink_ml_framework.java_file import JavaFile\nWHOSE = 'theirs'\n")
+    body = """
+    from akdl.runner.config import JavaFile, WHOSE
+
+    def main(task_config):
+        assert WHOSE == "theirs" and JavaFile.__module__ == "flink_ml_framework.java_file"
+    """
+    akrunner.run(script(body), {"a": [1]}, user_files=[shipped])
