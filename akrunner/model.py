@@ -103,10 +103,12 @@ class Model:
 
     @classmethod
     def from_saved_model(cls, path: PathLike) -> "Model":
-        """From a SavedModel's directory (or its parent with timestamped children), or a zip of it.
+        """From a SavedModel's directory (or its parent with timestamped children), or a zip of it; local, or any URL fsspec reads.
 
         Raises: ModelError: there is none.
         """
+        if "://" in os.fspath(path):
+            return cls._from_url(os.fspath(path))
         name = os.path.abspath(os.path.expanduser(os.fspath(path)))
         if os.path.isdir(name):
             return cls(name)
@@ -117,6 +119,25 @@ class Model:
             with open(name, "rb") as f:
                 _extract(f.read(), folder, name)
             return cls(folder, temporary=folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    @classmethod
+    def _from_url(cls, url: str) -> "Model":
+        folder = tempfile.mkdtemp(prefix="akrunner-model-")
+        try:
+            try:
+                fs, place = fsspec.core.url_to_fs(url)
+                if fs.isdir(place):
+                    fs.get(place.rstrip("/") + "/", os.path.join(folder, "model") + "/", recursive=True)
+                else:
+                    _extract(fs.cat_file(place), os.path.join(folder, "model"), url)
+            except (ValueError, ImportError, OSError) as e:
+                if isinstance(e, ModelError):
+                    raise
+                raise ModelError(f"model: cannot read {url}: {e}") from None
+            return cls(os.path.join(folder, "model"), temporary=folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

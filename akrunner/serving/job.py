@@ -24,6 +24,7 @@ from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.launch import interpreters
+from akrunner.launch.fetch import fetch
 from akrunner.model import Model
 from akrunner.serving.plan import Plan
 from akrunner.signature import signature_of
@@ -67,7 +68,7 @@ def predict(
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
 
     Args:
-        model: a `Model`, a SavedModel's directory or zip, or a model table.
+        model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table, as for `run`.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
             model of one input several columns are laid side by side: [rows, columns].
@@ -155,6 +156,8 @@ def open_model(model: ModelLike) -> Model:
     if isinstance(model, pa.Table):
         return Model.from_table(model)
     if isinstance(model, (str, os.PathLike)):
+        if os.fspath(model).startswith(("http://", "https://")):
+            return Model.from_saved_model(fetch(model, "model").path)
         return Model.from_saved_model(model)
     raise ModelError(f"model must be a Model, a path or a model table, not {type(model).__name__}")
 

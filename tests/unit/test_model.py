@@ -136,3 +136,13 @@ def test_remove_checkpoints(tmp_path: Path) -> None:
     remove_checkpoints(str(tmp_path))
     assert sorted(os.listdir(tmp_path)) == ["index", "mine", "notes.txt"]
     remove_checkpoints(str(tmp_path / "nowhere"))
+
+
+def test_from_a_url(folder: Path) -> None:
+    """A directory and a zip, on anything fsspec reads."""
+    for target in ("memory://models/dir", "memory://models/m.zip"):
+        Model(str(folder)).save(target)
+        assert content(Model.from_saved_model(target).path) == content(folder)
+    with pytest.raises(ModelError, match="cannot read memory://models/nothing"):
+        Model.from_saved_model("memory://models/nothing")
+    fsspec.filesystem("memory").rm("/models", recursive=True)
