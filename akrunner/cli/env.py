@@ -43,8 +43,8 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
             pass
     named = list(paths)
     for path in [interpreters.asked_for(None).path, *environments.configured(), *environments.found()]:
-        if not any(os.path.realpath(path) == os.path.realpath(known) for known in paths):
-            paths[path] = []
+        # not by what links lead to: a venv's python leads to the one it was made from
+        paths.setdefault(os.path.abspath(path), [])
     rows = []
     for path, names in paths.items():
         try:
