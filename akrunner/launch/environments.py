@@ -59,8 +59,14 @@ def create(name: str) -> str:
     def make(folder: str) -> None:
         uv = shutil.which("uv")
         if uv is not None:
-            version = recipe.python or f"{sys.version_info[0]}.{sys.version_info[1]}"
-            _called([uv, "venv", "--quiet", "--python", version, folder], name)
+            base = sys.executable
+            if recipe.python:
+                try:
+                    base = _base(recipe)
+                except PythonEnvError:
+                    base = recipe.python  # which uv brings itself
+            os.rmdir(folder)  # uv wants to make it itself
+            _called([uv, "venv", "--quiet", "--python", base, folder], name)
             _called([uv, "pip", "install", "--quiet", "--python", python_in(folder), *recipe.packages], name)
         else:
             base = sys.executable if not recipe.python else _base(recipe)
