@@ -79,6 +79,7 @@ def run(
     requirements: Optional[PathLike] = None,
     keras: Optional[str] = None,
     data_format: str = "examples",
+    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
@@ -110,6 +111,7 @@ def run(
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         env: environment variables for the tasks.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
@@ -126,7 +128,7 @@ def run(
     """
     prepared = _prepare(
         "batch", script, source, user_params, user_files, output_schema, output, num_workers, num_ps, python_env, select,
-        input_schema, input_format, requirements, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
+        input_schema, input_format, requirements, keras, data_format, tensorboard, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
     )  # fmt: skip
     return _run(prepared, engine, observer, output, output_format, overwrite)
 
@@ -151,6 +153,7 @@ def train(
     requirements: Optional[PathLike] = None,
     keras: Optional[str] = None,
     data_format: str = "examples",
+    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
@@ -181,7 +184,7 @@ def train(
     try:
         prepared = _prepare(
             "train", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
-            input_schema, input_format, requirements, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug, folder,
+            input_schema, input_format, requirements, keras, data_format, tensorboard, env, timeout, start_timeout, work_dir, checkpoint_dir, debug, folder,
             save_latest_checkpoint,
         )  # fmt: skip
         result = _run(prepared, engine, observer, None, None, False)
@@ -212,6 +215,7 @@ def stream(
     requirements: Optional[PathLike] = None,
     keras: Optional[str] = None,
     data_format: str = "examples",
+    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
@@ -239,7 +243,7 @@ def stream(
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     prepared = _prepare(
         "stream", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
-        input_schema, input_format, requirements, keras, data_format, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
+        input_schema, input_format, requirements, keras, data_format, tensorboard, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
         flush_seconds=flush_seconds,
     )  # fmt: skip
     schema = prepared.job.output_schema
@@ -297,6 +301,7 @@ def _prepare(
     requirements: Optional[PathLike],
     keras: Optional[str],
     data_format: str,
+    tensorboard: Optional[PathLike],
     env: Optional[Mapping[str, str]],
     timeout: Optional[float],
     start_timeout: float,
@@ -332,6 +337,7 @@ def _prepare(
         mode=mode,
         keras=keras,
         data_format=data_format,
+        tensorboard=os.fspath(tensorboard) if tensorboard is not None else None,
         env=env if env is not None else {},
         overlay=environments.overlay(interpreter.path, os.fspath(requirements)) if requirements is not None else "",
         timeout=timeout,

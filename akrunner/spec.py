@@ -109,6 +109,7 @@ class JobSpec:
         flush_seconds: stream: the longest a row is held back on its way in or out.
         keras: None, or "legacy" for Keras 2 through tf-keras.
         env: environment variables set for the tasks.
+        tensorboard: directory the tasks' reports are written to as event files, None for none.
         overlay: directory of packages the tasks may import that their interpreter does not have, "" for none.
         timeout: seconds the whole job may take; None: no limit.
         start_timeout: seconds a worker process may take to say "opened".
@@ -135,6 +136,7 @@ class JobSpec:
     keras: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
     overlay: str = ""
+    tensorboard: Optional[str] = None
     timeout: Optional[float] = None
     start_timeout: float = 60.0
     exit_grace: float = 2.0

@@ -47,6 +47,13 @@ def read_examples(stream: IO[bytes], schema: Schema, name: str = "TFRecord") -> 
             return
 
 
+def framed(record: bytes) -> bytes:
+    """One record with its length and checksums around it."""
+    length = _LENGTH.pack(len(record))
+    crcs = [crc32c.mask(np.array([crc32c.crc_of(part)], np.uint32)).astype("<u4").tobytes() for part in (length, record)]
+    return length + crcs[0] + record + crcs[1]
+
+
 def cut(data: bytes) -> Tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(starts, ends) of the whole records' payloads in `data`, and the bytes they use.
 

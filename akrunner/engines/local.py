@@ -26,6 +26,7 @@ from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import report
 from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
 from akrunner.engines.feeder import Feeder, StreamFeeder
+from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import DataError, JobCancelledError, JobError
 from akrunner.launch.files import lay_out
@@ -86,6 +87,7 @@ class _LocalRun:
         self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
         self.feeder = self.streaming or Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
+        self.board = EventFiles(job.tensorboard) if job.tensorboard is not None else None
 
     def run(self) -> Outcome:
         work = self.work = WorkDir.create(self.job)
@@ -248,6 +250,8 @@ class _LocalRun:
         data = event.data
         result = self.results[event.task]
         result.metrics = data["metrics"]
+        if self.board is not None:
+            self.board.write(event.task.name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": event.task.name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
 
     def on_closed(self, event: Event) -> None:
@@ -291,6 +295,8 @@ class _LocalRun:
     def end(self, guard: Guard) -> None:
         """Every process gone, every thread of ours at its end; whatever happened before."""
         self.feeder.stop()
+        if self.board is not None:
+            self.board.close()
         sessions = list(self.sessions.values())
         for session in sessions:
             session.deafen()

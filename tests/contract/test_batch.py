@@ -428,3 +428,25 @@ def test_columns_over_several_workers(run: Run, script: Script) -> None:
     shutil.rmtree(result.work_dir)
     with pytest.raises(akrunner.ConfigError, match="data_format='rows': known formats are examples, columns"):
         run(script(body), data_format="rows")
+
+
+def test_reports_for_tensorboard(run: Run, script: Script, tmp_path: Path) -> None:
+    """What tasks report is in event files, which TensorBoard's own loader reads."""
+    body = """
+    def main(task_config):
+        for step in (10, 20, None):
+            task_config.report({"loss": (step or 30) / 100.0, "lr": 0.5}, step)
+    """
+    run(script(body), num_workers=2, output_schema=None, tensorboard=tmp_path / "board")
+    from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+
+    assert sorted(os.listdir(tmp_path / "board")) == ["chief-0", "worker-0"]
+    for task in ("chief-0", "worker-0"):
+        (path,) = (tmp_path / "board" / task).iterdir()
+        first, *events = LegacyEventFileLoader(str(path)).Load()
+        assert first.file_version == "brain.Event:2"
+        told = [(e.step, {v.tag: round(v.simple_value, 3) for v in e.summary.value}) for e in events]
+        assert told == [(s, {"loss": loss, "lr": 0.5}) for s, loss in ((10, 0.1), (20, 0.2), (21, 0.3))]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(akrunner.ConfigError, match="tensorboard: cannot make"):
+        run(script(body), output_schema=None, tensorboard=tmp_path / "file" / "board")
