@@ -39,6 +39,9 @@ def leaves_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
     state = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    if "XDG_CACHE_HOME" not in os.environ:
+        # one for all tests, so that an interpreter is asked once
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield directory
     monkeypatch.setattr(tempfile, "tempdir", None)

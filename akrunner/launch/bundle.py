@@ -24,6 +24,7 @@ if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
 _PACKAGE = '"""The worker half of akrunner: only what runs beside a script. The package itself is on the host."""\n'
+_FLINK_ML = "akrunner/worker/flink_ml/"
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -37,12 +38,13 @@ def bundle_bytes() -> bytes:
         for half in ("wire", "worker"):
             root = resources.files("akrunner").joinpath(half)
             for path, data in sorted(_sources(root, f"akrunner/{half}")):
-                archive.writestr(zipfile.ZipInfo(_place(path), _TIME), data)
+                if path != _FLINK_ML + "__init__.py":
+                    archive.writestr(zipfile.ZipInfo(_place(path), _TIME), data)
     return out.getvalue()
 
 
 def _place(path: str) -> str:
-    for prefix, place in (("akrunner/worker/akdl/", "akdl/"), ("akrunner/worker/flink_ml/", "")):
+    for prefix, place in (("akrunner/worker/akdl/", "akdl/"), (_FLINK_ML, "")):
         if path.startswith(prefix):
             return place + path[len(prefix) :]
     return path
