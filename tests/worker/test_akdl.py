@@ -144,6 +144,26 @@ def main(task_config):
     task_config.user_params["ALINK:bc_1"] = path
     keras_sequential_main.main(task_config)
 """
+ONE_WORKER = """
+import os
+import tensorflow as tf
+from akdl.engine.run_config import generate_run_config
+from akdl.engine.train import train_estimator_one_worker
+
+def main(task_config):
+    columns = [{"name": name, "dtype": "float", "shape": [1]} for name in ("a", "b")]
+    estimator = tf.compat.v1.estimator.DNNClassifier(
+        hidden_units=[16, 8], n_classes=2, model_dir=os.path.join(task_config.work_dir, "model_dir"),
+        feature_columns=[tf.feature_column.numeric_column(column["name"], shape=(1,)) for column in columns],
+        config=generate_run_config(save_checkpoints_steps=20))
+    train_estimator_one_worker(
+        estimator,
+        {"example_config": columns + [{"name": "label", "dtype": "long", "shape": [1]}], "label_col": "label"},
+        {"raw_dataset_fn": lambda: tf.data.TFRecordDataset(task_config.dataset_file), "batch_size": 32, "num_epochs": 8,
+         "validation_split": 0.2, "early_stopping_patience_steps": 200, "best_exporter_metric": "accuracy", "metric_bigger": True},
+        {"placeholders_config": columns, "exporter_type": task_config.user_params["exporter_type"]},
+        task_config)
+"""
 PARAMS = {"featureCols": json.dumps(["a", "b"]), "labelCol": "label", "batch_size": "16", "num_epochs": "10"}
 
 
@@ -199,6 +219,17 @@ def test_dnn_in_every_mode(leaves_nothing: Path, script: Script, matrix_python: 
     with akrunner.stream(script(STREAM), pa.concat_tables([table] * 10), output_schema=MODEL_ROWS, **options) as job:
         rows = pa.Table.from_batches(list(job))
     assert accuracy(akrunner.Model.from_table(rows), ["a", "b"], matrix_python.path, table) > 0.8
+
+
+@pytest.mark.matrix
+@old_tensorflows
+@pytest.mark.parametrize("exporter_type", ["best", "latest"])
+def test_one_worker(leaves_nothing: Path, script: Script, matrix_python: Interpreter, exporter_type: str) -> None:
+    """A validation set, early stopping, and the best or the latest model exported."""
+    table = separable()
+    params = {"exporter_type": exporter_type}
+    trained = akrunner.train(script(ONE_WORKER), table, user_params=params, python_env=matrix_python.path)
+    assert trained.model is not None and accuracy(trained.model, ["a", "b"], matrix_python.path, table) > 0.8
 
 
 @pytest.mark.matrix
