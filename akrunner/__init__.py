@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         InputLostError,
         JobCancelledError,
         JobError,
+        JobStalledError,
         JobTimeoutError,
         ModelError,
         OutputError,
@@ -52,7 +53,7 @@ _HOMES = {
     "StreamJob": "akrunner.stream_job",
 }
 _ERRORS = (
-    "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobTimeoutError",
+    "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobStalledError", "JobTimeoutError",
     "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "SchemaError", "ScriptError", "ScriptFailedError", "SinkError",
     "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError",
 )  # fmt: skip
@@ -65,6 +66,7 @@ __all__ = [
     "InputLostError",
     "JobCancelledError",
     "JobError",
+    "JobStalledError",
     "JobTimeoutError",
     "LocalPredictor",
     "Model",

@@ -13,24 +13,19 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines.base import Engine, Observer, Stats, TaskResult
-from akrunner.errors import ConfigError, ScriptError, SourceError
+from akrunner.errors import ConfigError, SourceError
 from akrunner.io.follow import open_text
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink
-from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
-from akrunner.launch import environments, files, interpreters
+from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, remove_checkpoints
-from akrunner.schema import Schema
-from akrunner.spec import ClusterSpec, JobSpec
+from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, prepare, schema_of
 from akrunner.stream_job import StreamJob
 
 if TYPE_CHECKING:
     import pandas
 
 __all__ = ["LineWriter", "Result", "environments", "interpreters", "run", "stream", "train"]
-
-PathLike = Union[str, "os.PathLike[str]"]
-SchemaLike = Union[str, pa.Schema, Schema]
 
 
 @dataclass(frozen=True)
@@ -70,8 +65,11 @@ def run(
     output: Optional[PathLike] = None,
     output_format: Optional[str] = None,
     overwrite: bool = False,
-    num_workers: int = 1,
-    num_ps: int = 0,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    coordinator: bool = False,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
@@ -83,6 +81,15 @@ def run(
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: str = "fail",
+    evaluator_timeout: float = 60.0,
+    max_restarts: int = 0,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
@@ -102,7 +109,11 @@ def run(
         output_schema: columns the script writes, "id bigint, p double".
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell; overwrite: replace an existing file.
-        num_workers: processes that share the rows; num_ps: parameter servers.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1. num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         requirements: requirements.txt to install beside it, once; what it has already wins.
@@ -115,6 +126,15 @@ def run(
         env: environment variables for the tasks.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who
+            waits for whom is told; 0: never. stall_action: and then "fail", or "warn" and go on.
+        evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
+        max_restarts: how often everything is started again after a failure, with the rows from the start and the same
+            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation.
+        bind_host: address of this machine TensorFlow's servers get; advertised_host: the name others reach it by.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`, and pass the tasks' log lines to the observer.
@@ -126,10 +146,7 @@ def run(
         DataError: a value of the table cannot cross.
         JobError: the job failed; the message holds the script's traceback.
     """
-    prepared = _prepare(
-        "batch", script, source, user_params, user_files, output_schema, output, num_workers, num_ps, python_env, select,
-        input_schema, input_format, requirements, keras, data_format, tensorboard, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
-    )  # fmt: skip
+    prepared = prepare("batch", Arguments.of(locals()))
     return _run(prepared, engine, observer, output, output_format, overwrite)
 
 
@@ -144,8 +161,11 @@ def train(
     user_files: Sequence[PathLike] = (),
     output_schema: Optional[SchemaLike] = None,
     overwrite: bool = False,
-    num_workers: int = 1,
-    num_ps: int = 0,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    coordinator: bool = False,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
@@ -157,6 +177,15 @@ def train(
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: str = "fail",
+    evaluator_timeout: float = 60.0,
+    max_restarts: int = 0,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
@@ -174,6 +203,7 @@ def train(
     Returns: the result; `result.model` is the model, `result.table` what the scripts wrote.
     Raises: as `run`; ScriptFailedError too when the chief left no SavedModel that TensorFlow can read.
     """
+    given = Arguments.of(locals())
     if model_out is not None:
         check_target(os.fspath(model_out), overwrite)
     if remove_checkpoint_before_training:
@@ -182,11 +212,7 @@ def train(
         remove_checkpoints(os.path.expanduser(os.fspath(checkpoint_dir)))
     folder = tempfile.mkdtemp(prefix="akrunner-model-")
     try:
-        prepared = _prepare(
-            "train", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
-            input_schema, input_format, requirements, keras, data_format, tensorboard, env, timeout, start_timeout, work_dir, checkpoint_dir, debug, folder,
-            save_latest_checkpoint,
-        )  # fmt: skip
+        prepared = prepare("train", given, folder)
         result = _run(prepared, engine, observer, None, None, False)
         checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
         model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
@@ -204,8 +230,10 @@ def stream(
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     output_schema: Optional[SchemaLike] = None,
-    num_workers: int = 1,
-    num_ps: int = 0,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
@@ -219,6 +247,14 @@ def stream(
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: str = "fail",
+    evaluator_timeout: float = 60.0,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
@@ -241,11 +277,8 @@ def stream(
     """
     chosen = engine_of(engine)
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
-    prepared = _prepare(
-        "stream", script, source, user_params, user_files, output_schema, None, num_workers, num_ps, python_env, select,
-        input_schema, input_format, requirements, keras, data_format, tensorboard, env, timeout, start_timeout, work_dir, checkpoint_dir, debug,
-        flush_seconds=flush_seconds,
-    )  # fmt: skip
+    given = Arguments.of(locals())
+    prepared = prepare("stream", given)
     schema = prepared.job.output_schema
     return StreamJob(
         lambda sink, cancel: chosen.run(prepared.job, prepared.table, sink, observer, cancel), schema.arrow if schema else None
@@ -276,84 +309,8 @@ def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], 
     return open_text(fd, form, schema_of(schema, "input_schema"), follow, "stdin" if name == "-" else name)
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A job whose arguments are all checked, and its table."""
-
-    job: JobSpec
-    table: TableSource
-
-
-def _prepare(
-    mode: str,
-    script: PathLike,
-    source: Any,
-    user_params: Optional[Mapping[str, Any]],
-    user_files: Sequence[PathLike],
-    output_schema: Optional[SchemaLike],
-    output: Optional[PathLike],
-    num_workers: int,
-    num_ps: int,
-    python_env: Optional[PathLike],
-    select: Optional[str],
-    input_schema: Optional[SchemaLike],
-    input_format: Optional[str],
-    requirements: Optional[PathLike],
-    keras: Optional[str],
-    data_format: str,
-    tensorboard: Optional[PathLike],
-    env: Optional[Mapping[str, str]],
-    timeout: Optional[float],
-    start_timeout: float,
-    work_dir: Optional[PathLike],
-    checkpoint_dir: Optional[PathLike],
-    debug: bool,
-    model_dir: Optional[str] = None,
-    save_latest_checkpoint: bool = False,
-    flush_seconds: Optional[float] = None,
-) -> _Prepared:
-    """Everything that can be known before a process starts is checked here."""
-    spec_files = files.collect(script, user_files)
-    cluster = ClusterSpec(num_workers, num_ps)
-    out_schema = schema_of(output_schema, "output_schema")
-    in_schema = schema_of(input_schema, "input_schema")
-    _check_output(spec_files, out_schema, output)
-    interpreter = interpreters.resolve(os.fspath(python_env) if python_env is not None else None, keras)
-    table = open_source(
-        source,
-        read_examples=codec.read_examples,
-        input_schema=in_schema,
-        input_format=input_format,
-        select=select,
-        flush_seconds=flush_seconds,
-    )
-    job = JobSpec(
-        script=spec_files,
-        schema=Schema.from_arrow(table.schema),
-        python=interpreter.path,
-        cluster=cluster,
-        output_schema=out_schema,
-        user_params=user_params if user_params is not None else {},
-        mode=mode,
-        keras=keras,
-        data_format=data_format,
-        tensorboard=os.fspath(tensorboard) if tensorboard is not None else None,
-        env=env if env is not None else {},
-        overlay=environments.overlay(interpreter.path, os.fspath(requirements)) if requirements is not None else "",
-        timeout=timeout,
-        start_timeout=start_timeout,
-        work_dir=os.fspath(work_dir) if work_dir is not None else None,
-        keep=debug or work_dir is not None,
-        checkpoint_dir=_made(checkpoint_dir),
-        model_dir=model_dir,
-        save_latest_checkpoint=save_latest_checkpoint,
-        flush_seconds=flush_seconds if flush_seconds is not None else 0.02,
-    )
-    return _Prepared(job, table)
-
-
 def _run(
-    prepared: _Prepared,
+    prepared: Prepared,
     engine: Union[str, Engine],
     observer: Optional[Observer],
     output: Optional[PathLike],
@@ -386,38 +343,3 @@ def engine_of(engine: Union[str, Engine]) -> Engine:
 
         return LocalEngine()
     raise ConfigError(f"engine={engine!r}: this version has 'local'")
-
-
-def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
-    """A schema from whatever stands for one. Raises: SchemaError; ConfigError: something else."""
-    if given is None or isinstance(given, Schema):
-        return given
-    if isinstance(given, pa.Schema):
-        return Schema.from_arrow(given)
-    if isinstance(given, str):
-        return Schema.parse(given, parameter)
-    raise ConfigError(f"{parameter} must be text like 'id bigint, p double', not {type(given).__name__}")
-
-
-def _check_output(script: Any, schema: Optional[Schema], output: Optional[PathLike]) -> None:
-    if schema is not None:
-        return
-    if output is not None:
-        raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
-    line = files.writes_output(files.read_script(script))
-    if line is not None:
-        raise ScriptError(
-            "the script writes rows, but there is no output_schema= (--output-schema); give for instance "
-            f"'id bigint, p double'\n  File \"{script.real}\", line {line}"
-        )
-
-
-def _made(directory: Optional[PathLike]) -> Optional[str]:
-    if directory is None:
-        return None
-    path = os.path.abspath(os.path.expanduser(os.fspath(directory)))
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as e:
-        raise ConfigError(f"checkpoint_dir: cannot make {path}: {e.strerror}") from None
-    return path

@@ -19,6 +19,7 @@
     │   ├── TaskDiedError             a worker process ended without a word (signal, os._exit)
     │   ├── OutputError               the script wrote something the output schema does not allow
     │   ├── InputLostError            rows handed over and rows delivered differ
+    │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
     └── JobCancelledError             stopped by the caller
 
@@ -29,7 +30,7 @@ others did, and the path of the full log.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Tuple
 
 
 class AkrunnerError(Exception):
@@ -116,6 +117,7 @@ class JobError(AkrunnerError):
         failure: the root cause, None when no single task is to blame.
         others: what the other tasks did, in task order.
         work_dir: where the logs were kept.
+        warnings: what had happened before, earlier attempts among it.
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class JobError(AkrunnerError):
         self.failure = failure
         self.others = tuple(others)
         self.work_dir = work_dir
+        self.warnings: Tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [super().__str__()]
@@ -143,6 +146,8 @@ class JobError(AkrunnerError):
                 parts.append("full log: " + failure.log_path)
         if self.others:
             parts.append("other tasks:\n" + "\n".join(f"  [{other.task}] {other.what}" for other in self.others))
+        if self.warnings:
+            parts.append("before that:\n" + "\n".join(f"  {warning}" for warning in self.warnings))
         return "\n".join(parts)
 
 
@@ -164,6 +169,15 @@ class OutputError(JobError):
 
 class InputLostError(JobError):
     """A task did not receive as many rows as were sent to it."""
+
+
+class JobStalledError(JobError):
+    """Nothing moved for `stall_timeout`: no rows, no report, no processor time. `report` says who waits for what, with stacks.
+
+    Attributes: report: the whole report, as in `stall.txt` of the work dir.
+    """
+
+    report: str = ""
 
 
 class JobTimeoutError(JobError):

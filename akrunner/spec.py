@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
@@ -12,10 +12,12 @@ from akrunner.schema import Schema
 CHIEF = "chief"
 WORKER = "worker"
 PS = "ps"
+EVALUATOR = "evaluator"
 
 MODES = ("batch", "stream", "train")
 KERAS = (None, "legacy")
 DATA_FORMATS = ("examples", "columns")
+STALL_ACTIONS = ("warn", "fail")
 
 
 @dataclass(frozen=True, order=True)
@@ -23,7 +25,7 @@ class TaskSpec:
     """One member of the cluster.
 
     Attributes:
-        role: chief, worker or ps; index: within the role, from 0.
+        role: chief, worker, ps or evaluator; index: within the role, from 0.
     """
 
     role: str
@@ -39,39 +41,151 @@ class TaskSpec:
         """`worker-1`, as in file names."""
         return f"{self.role}-{self.index}"
 
-    @property
-    def gets_rows(self) -> bool:
-        return self.role in (CHIEF, WORKER)
-
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """How many of each role. Worker 0 is the chief: `num_workers` counts it.
+    """How many of each role.
 
+    Attributes:
+        num_workers: processes that share the rows. Worker 0 of them is the chief.
+        num_ps: parameter servers.
+        evaluator: one more task, that evaluates what the others train.
+        coordinator: the chief only coordinates (`tf.distribute.coordinator.ClusterCoordinator`): it gets no rows, is no worker,
+            and comes on top of `num_workers`; workers and parameter servers serve it until it is done.
     Raises: ConfigError: a count is not a whole number, or there is no worker.
     """
 
     num_workers: int = 1
     num_ps: int = 0
+    evaluator: bool = False
+    coordinator: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("num_workers", 1), ("num_ps", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ConfigError(f"{name} must be a whole number, not {value!r}")
-            if value < least:
-                raise ConfigError(f"{name}={value}: there must be at least {least}")
+            check_count(name, getattr(self, name), least)
+
+    @classmethod
+    def of(
+        cls,
+        num_workers: Optional[int] = None,
+        num_ps: Optional[int] = None,
+        parallelism: Optional[int] = None,
+        evaluator: bool = False,
+        coordinator: bool = False,
+    ) -> "ClusterSpec":
+        """A cluster of `parallelism` workers and parameter servers, divided as Alink does where a count is not given.
+
+        Neither given: a quarter parameter servers, at least one; but one worker alone when `parallelism` is 1. One given: the
+        rest. Without `parallelism`: one worker, no parameter server.
+        Raises: ConfigError: the counts do not fit.
+        """
+        if parallelism is not None:
+            check_count("parallelism", parallelism, 1)
+            for name, count in (("num_workers", num_workers), ("num_ps", num_ps)):
+                if count is not None:
+                    check_count(name, count, 0)
+            if num_workers is None and num_ps is None:
+                num_ps = max(parallelism // 4, 1) if parallelism > 1 else 0
+            if num_workers is None:
+                num_workers = parallelism - (num_ps or 0)
+                if num_workers < 1:
+                    raise ConfigError(f"num_ps={num_ps} leaves no worker of parallelism={parallelism}")
+            elif num_ps is None:
+                num_ps = parallelism - num_workers
+                if num_ps < 0:
+                    raise ConfigError(f"num_workers={num_workers} is more than parallelism={parallelism}")
+            elif num_workers + num_ps > parallelism:
+                raise ConfigError(f"num_workers={num_workers} and num_ps={num_ps} are more than parallelism={parallelism}")
+        return cls(1 if num_workers is None else num_workers, 0 if num_ps is None else num_ps, evaluator, coordinator)
 
     @property
     def tasks(self) -> Tuple[TaskSpec, ...]:
-        """chief, workers, ps: the order results and reports come in."""
-        workers = [TaskSpec(WORKER, i) for i in range(self.num_workers - 1)]
-        return (TaskSpec(CHIEF, 0), *workers, *(TaskSpec(PS, i) for i in range(self.num_ps)))
+        """chief, workers, ps, evaluator: the order results and reports come in."""
+        workers = [TaskSpec(WORKER, i) for i in range(self.num_workers - (not self.coordinator))]
+        servers = [TaskSpec(PS, i) for i in range(self.num_ps)]
+        return (TaskSpec(CHIEF, 0), *workers, *servers, *([TaskSpec(EVALUATOR, 0)] if self.evaluator else []))
 
     @property
     def fed(self) -> Tuple[TaskSpec, ...]:
         """The tasks that get rows."""
-        return tuple(task for task in self.tasks if task.gets_rows)
+        return tuple(t for t in self.tasks if t.role == WORKER or (t.role == CHIEF and not self.coordinator))
+
+    @property
+    def awaited(self) -> Tuple[TaskSpec, ...]:
+        """The tasks whose end is the job's, unless they only serve: chief and workers."""
+        return tuple(t for t in self.tasks if t.role == CHIEF or (t.role == WORKER and not self.coordinator))
+
+
+def check_count(name: str, value: Any, least: int) -> None:
+    """Raises: ConfigError: not a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{name} must be a whole number, not {value!r}")
+    if value < least:
+        raise ConfigError(f"{name}={value}: there must be at least {least}" if least else f"{name}={value}: 0 or more")
+
+
+@dataclass(frozen=True)
+class ResourceSpec:
+    """What of the machine each task may use.
+
+    Attributes:
+        gpus_per_worker: graphics cards of its own for chief and workers, none for the others; None: left as they are.
+        cpus_per_worker: cores of its own; None: all of them, and where several tasks compute, as many threads as they have in each.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: as many as the task has cores.
+    Raises: ConfigError: not a whole number.
+    """
+
+    gpus_per_worker: Optional[int] = None
+    cpus_per_worker: Optional[int] = None
+    intra_op_parallelism: Optional[int] = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("gpus_per_worker", 0), ("cpus_per_worker", 1), ("intra_op_parallelism", 1)):
+            value = getattr(self, name)
+            if value is not None:
+                check_count(name, value, least)
+
+
+@dataclass(frozen=True)
+class SupervisionSpec:
+    """How long is waited for what, and what happens then. Seconds.
+
+    Attributes:
+        timeout: the whole job may take; None: no limit.
+        start_timeout: a worker process may take to say "opened".
+        exit_grace: a task gets to end by itself once it was told to, or once it has finished.
+        evaluator_timeout: the evaluator gets for the last checkpoint once chief and workers are done.
+        stall_timeout: nothing may move: no rows, no report, no processor time; 0: never mind.
+        stall_action: then: "fail", or "warn" and go on.
+        max_restarts: how often the whole gang is started again after a failure.
+    Raises: ConfigError: a value is out of its range; the message names the argument.
+    """
+
+    timeout: Optional[float] = None
+    start_timeout: float = 60.0
+    exit_grace: float = 2.0
+    evaluator_timeout: float = 60.0
+    stall_timeout: float = 600.0
+    stall_action: str = "fail"
+    max_restarts: int = 0
+
+    def __post_init__(self) -> None:
+        check_seconds("timeout", self.timeout, none=True)
+        for name in ("start_timeout", "exit_grace"):
+            check_seconds(name, getattr(self, name))
+        for name in ("evaluator_timeout", "stall_timeout"):
+            check_seconds(name, getattr(self, name), zero=True)
+        if self.stall_action not in STALL_ACTIONS:
+            raise ConfigError(f"stall_action={self.stall_action!r}: give one of {', '.join(STALL_ACTIONS)}")
+        check_count("max_restarts", self.max_restarts, 0)
+
+
+def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False) -> None:
+    """Raises: ConfigError: not a number above 0 (or 0, or None, where they are allowed)."""
+    if value is None and none:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or (value == 0 and not zero):
+        raise ConfigError(f"{name}={value!r}: give seconds, " + ("0 or more" if zero else "more than 0"))
 
 
 @dataclass(frozen=True)
@@ -111,9 +225,9 @@ class JobSpec:
         env: environment variables set for the tasks.
         tensorboard: directory the tasks' reports are written to as event files, None for none.
         overlay: directory of packages the tasks may import that their interpreter does not have, "" for none.
-        timeout: seconds the whole job may take; None: no limit.
-        start_timeout: seconds a worker process may take to say "opened".
-        exit_grace: seconds a task gets to end by itself once it was told to, or once it has finished.
+        supervision: how long is waited for what.
+        resources: what of the machine each task may use.
+        bind_host: address TensorFlow's servers are given; advertised_host: the name other tasks know it by, None for the same.
         work_dir: where to keep everything the job makes; None: a temporary directory, removed afterwards.
         keep: keep the work dir.
         checkpoint_dir: directory every task reaches, handed to the script.
@@ -137,9 +251,10 @@ class JobSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     overlay: str = ""
     tensorboard: Optional[str] = None
-    timeout: Optional[float] = None
-    start_timeout: float = 60.0
-    exit_grace: float = 2.0
+    supervision: SupervisionSpec = SupervisionSpec()
+    resources: ResourceSpec = ResourceSpec()
+    bind_host: str = "127.0.0.1"
+    advertised_host: Optional[str] = None
     work_dir: Optional[str] = None
     keep: bool = False
     checkpoint_dir: Optional[str] = None
@@ -160,10 +275,15 @@ class JobSpec:
             raise ConfigError(f"keras={self.keras!r}: give 'legacy' for Keras 2 (tf-keras), or leave it out")
         if not isinstance(self.user_params, Mapping):
             raise ConfigError(f"user_params must be a dict, not {type(self.user_params).__name__}")
-        for name in ("timeout", "start_timeout", "exit_grace", "flush_seconds"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, float)) and value > 0):
-                raise ConfigError(f"{name}={value!r}: give seconds, more than 0")
+        check_seconds("flush_seconds", self.flush_seconds)
+        if self.mode == "stream" and self.supervision.max_restarts:
+            raise ConfigError("max_restarts: a stream's rows come once, so it cannot be started again; leave it out")
+        if self.mode == "stream" and self.cluster.coordinator:
+            raise ConfigError(
+                "coordinator: workers read their rows from files, which a stream has not; use mode batch or train"
+            )
+        if self.bind_host in ("0.0.0.0", "::", "") and self.advertised_host is None:
+            raise ConfigError(f"bind_host={self.bind_host!r} is every address: name the one others reach with advertised_host=")
         try:
             json.dumps(self.user_params)
         except (TypeError, ValueError) as e:
@@ -179,14 +299,24 @@ class JobSpec:
         return {**legacy, **self.env}
 
     def context(
-        self, task: TaskSpec, tf_config: Mapping[str, Any], task_dir: str, work_dir: str, checkpoint_dir: Optional[str]
+        self,
+        task: TaskSpec,
+        tf_config: Mapping[str, Any],
+        task_dir: str,
+        work_dir: str,
+        checkpoint_dir: Optional[str],
+        attempt: int = 0,
+        cpus: Sequence[int] = (),
     ) -> Dict[str, Any]:
-        """What a worker process is told, as JSON."""
+        """What a worker process is told, as JSON. Args: cpus: the cores it may use, none for all."""
         return {
             "mode": self.mode,
             "task": task.name,
             "tf_config": tf_config,
             "num_workers": self.cluster.num_workers,
+            "attempt": attempt,
+            "cpus": list(cpus),
+            "fed": [fed.name for fed in self.cluster.fed],
             "task_dir": task_dir,
             "work_dir": work_dir,
             "data_format": self.data_format,

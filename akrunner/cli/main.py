@@ -35,6 +35,10 @@ def akrunner_command(version: bool = typer.Option(False, "--version", help="Prin
         raise typer.Exit()
 
 
+_CLUSTER = "Cluster"
+_RESOURCES = "Resources"
+_TROUBLE = "When something goes wrong"
+
 _RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config).
 
@@ -47,6 +51,8 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
   akrunner run train.py -i sales.csv --select "SELECT a, b FROM input WHERE a > 0" --debug
 
   akrunner run train.py -i iris.csv --mode train --model-out model.zip
+
+  akrunner run ps.py -i iris.csv --num-workers 2 --num-ps 1 --coordinator --max-restarts 2
 
   tail -f events.jsonl | akrunner run score.py -i - --mode stream --output-schema "id bigint, p double"
 """
@@ -71,8 +77,36 @@ def run(
     user_file: List[str] = typer.Option(
         [], "--user-file", "-f", help="File, directory or archive to lay beside the script. Repeatable."
     ),
-    num_workers: int = typer.Option(1, help="Worker processes; the rows are dealt to them."),
-    num_ps: int = typer.Option(0, help="Parameter servers."),
+    num_workers: Optional[int] = typer.Option(
+        None, help="Worker processes; the rows are dealt to them. Default: 1.", rich_help_panel=_CLUSTER
+    ),
+    num_ps: Optional[int] = typer.Option(None, help="Parameter servers. Default: 0.", rich_help_panel=_CLUSTER),
+    parallelism: Optional[int] = typer.Option(
+        None,
+        help="Workers and parameter servers together; what --num-workers or --num-ps does not say is the rest, or a quarter "
+        "parameter servers.",
+        rich_help_panel=_CLUSTER,
+    ),
+    evaluator: bool = typer.Option(
+        False, "--evaluator", help="One more task, that evaluates what the others train.", rich_help_panel=_CLUSTER
+    ),
+    coordinator: bool = typer.Option(
+        False,
+        "--coordinator",
+        help="The chief only coordinates (ClusterCoordinator): one more task, without rows.",
+        rich_help_panel=_CLUSTER,
+    ),
+    bind_host: str = typer.Option("127.0.0.1", help="Address TensorFlow's servers get.", rich_help_panel=_CLUSTER),
+    advertised_host: Optional[str] = typer.Option(None, help="Name others reach it by.", rich_help_panel=_CLUSTER),
+    gpus_per_worker: Optional[int] = typer.Option(
+        None, help="Graphics cards of its own for each worker. Default: all see all.", rich_help_panel=_RESOURCES
+    ),
+    cpus_per_worker: Optional[int] = typer.Option(
+        None, help="Cores of its own for each worker. Default: all share all.", rich_help_panel=_RESOURCES
+    ),
+    intra_op_parallelism: Optional[int] = typer.Option(
+        None, help="Threads TensorFlow uses inside one operation. Default: its share of the cores.", rich_help_panel=_RESOURCES
+    ),
     python_env: Optional[str] = typer.Option(
         None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one."
     ),
@@ -93,8 +127,20 @@ def run(
     checkpoint_dir: Optional[str] = typer.Option(None, help="Directory for checkpoints, the same for every task."),
     work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs, rows and files in."),
     debug: bool = typer.Option(False, "--debug", help="Echo every task's log and keep the work dir for `akrunner replay`."),
-    timeout: Optional[float] = typer.Option(None, help="Seconds the job may take; then every task's stacks are shown."),
-    start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start."),
+    max_restarts: int = typer.Option(
+        0, help="Start everything again after a failure, up to so many times.", rich_help_panel=_TROUBLE
+    ),
+    timeout: Optional[float] = typer.Option(
+        None, help="Seconds the job may take; then every task's stacks are shown.", rich_help_panel=_TROUBLE
+    ),
+    start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start.", rich_help_panel=_TROUBLE),
+    stall_timeout: float = typer.Option(
+        600.0, help="Seconds nothing may move until it is told who waits for whom; 0: never.", rich_help_panel=_TROUBLE
+    ),
+    stall_action: str = typer.Option("fail", help="And then: fail, or warn and go on.", rich_help_panel=_TROUBLE),
+    evaluator_timeout: float = typer.Option(
+        60.0, help="Seconds the evaluator gets when the others are done.", rich_help_panel=_TROUBLE
+    ),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
@@ -109,6 +155,16 @@ def run(
                 overwrite=overwrite,
                 num_workers=num_workers,
                 num_ps=num_ps,
+                parallelism=parallelism,
+                evaluator=evaluator,
+                bind_host=bind_host,
+                advertised_host=advertised_host,
+                gpus_per_worker=gpus_per_worker,
+                cpus_per_worker=cpus_per_worker,
+                intra_op_parallelism=intra_op_parallelism,
+                stall_timeout=stall_timeout,
+                stall_action=stall_action,
+                evaluator_timeout=evaluator_timeout,
                 python_env=python_env,
                 select=select,
                 input_schema=input_schema,
@@ -129,9 +185,13 @@ def run(
             if mode == "stream":
                 if model_out is not None:
                     raise akrunner.ConfigError("--model-out needs --mode train")
+                if coordinator or max_restarts:
+                    named = "--coordinator" if coordinator else "--max-restarts"
+                    raise akrunner.ConfigError(f"{named} is for rows that can be read again: --mode batch or train")
                 del common["overwrite"]
                 streaming.run(script, input, output, overwrite, screen, {**common, "follow": follow})
                 return None
+            common.update(coordinator=coordinator, max_restarts=max_restarts)
             if mode == "train":
                 if output is not None:
                     raise akrunner.ConfigError("--output is for --mode batch; a train job's model goes to --model-out")

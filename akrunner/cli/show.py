@@ -32,6 +32,7 @@ class Screen:
         self._log = log
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
         self._live: Optional[Live] = None
+        self._warned = 0
 
     def __enter__(self) -> "Screen":
         if self._err.is_terminal and not self._quiet:
@@ -49,6 +50,9 @@ class Screen:
     # -- the observer
 
     def progress(self, progress: "Progress") -> None:
+        for warning in progress.warnings[self._warned :]:
+            self._err.print(Text(f"warning: {warning}", style="yellow"))
+        self._warned = max(self._warned, len(progress.warnings))
         if self._live is not None:
             self._live.update(Text(progress_line(progress), overflow="ellipsis", no_wrap=True))
 
@@ -71,7 +75,7 @@ class Screen:
             }
             print(json.dumps(body))
             return
-        for warning in result.stats.warnings:
+        for warning in result.stats.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
         if not self._quiet:
             self._err.print(Text(closing_line(result.stats)))

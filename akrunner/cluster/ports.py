@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
-from typing import List
+from typing import List, Optional
+
+from akrunner.errors import ConfigError
 
 
 class PortHold:
@@ -13,24 +15,26 @@ class PortHold:
     is kept for the whole job; elsewhere it is let go just before the tasks enter `main`.
 
     Args:
-        count: how many; host: the address to bind.
+        count: how many; host: the address to bind; advertised: the name others know it by, None for the same.
+    Raises: ConfigError: it is no address of this machine.
     """
 
-    def __init__(self, count: int, host: str = "127.0.0.1") -> None:
+    def __init__(self, count: int, host: str = "127.0.0.1", advertised: Optional[str] = None) -> None:
         self._sockets: List[socket.socket] = []
-        self.host = host
+        self.host = advertised or host
         try:
             for _ in range(count):
                 self._sockets.append(_bound(host))
-        except OSError:
+        except OSError as e:
             self.close()
-            raise
+            raise ConfigError(f"bind_host={host!r}: cannot bind a port there: {e.strerror or e}") from None
         self.ports = [held.getsockname()[1] for held in self._sockets]
 
     @property
     def addresses(self) -> List[str]:
         """["127.0.0.1:40001", ...]"""
-        return [f"{self.host}:{port}" for port in self.ports]
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return [f"{host}:{port}" for port in self.ports]
 
     def close(self) -> None:
         """Let go of all; twice is fine."""
@@ -40,7 +44,7 @@ class PortHold:
 
 
 def _bound(host: str) -> socket.socket:
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((host, 0))

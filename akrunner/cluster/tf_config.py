@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from akrunner.spec import ClusterSpec, TaskSpec
+from akrunner.spec import EVALUATOR, ClusterSpec, TaskSpec
 
 
 def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: TaskSpec) -> Dict[str, Any]:
@@ -13,9 +13,11 @@ def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: Tas
     Args:
         cluster: the roles; addresses: "host:port" of every task; task: whose it is.
     Returns: `{"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": ..., "index": ...}}`; roles nobody
-        has are left out. With one worker: `{"chief": [address]}`.
+        has are left out. With one worker: `{"chief": [address]}`. The evaluator is in its own only: TensorFlow 2 would wait for it.
     """
     members: Dict[str, List[str]] = {}
     for member in cluster.tasks:
+        if member.role == EVALUATOR and member != task:
+            continue
         members.setdefault(member.role, []).append(addresses[member])
     return {"cluster": members, "task": {"type": task.role, "index": task.index}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple, runtime_checkable
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, runtime_checkable
 
 import pyarrow as pa
 
@@ -12,7 +12,10 @@ from akrunner.spec import JobSpec, TaskSpec
 
 
 class RowSource(Protocol):
-    """The input table, as batches."""
+    """The input table, as batches. Attributes: replayable: whether they can be had again."""
+
+    @property
+    def replayable(self) -> bool: ...
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows once, in order; each batch has the job's schema."""
@@ -24,6 +27,15 @@ class RowSink(Protocol):
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Take a batch of the output schema; a task's batches come in the order it wrote them."""
+        ...
+
+
+@runtime_checkable
+class RestartSink(RowSink, Protocol):
+    """A sink that can forget: what a job that may be started again writes to."""
+
+    def restart(self) -> None:
+        """The job starts again: nothing was written."""
         ...
 
 
@@ -42,7 +54,7 @@ class Progress:
 
     Attributes:
         seconds: since it started; rows and bytes: sent to the workers and received from them; states: task -> what it does.
-        reports: the newest metrics by task.
+        reports: the newest metrics by task; warnings: so far.
     """
 
     seconds: float
@@ -52,6 +64,7 @@ class Progress:
     bytes_out: int
     states: Mapping[str, str]
     reports: Mapping[str, Mapping[str, float]]
+    warnings: Sequence[str] = ()
 
 
 class Observer(Protocol):
@@ -73,6 +86,7 @@ class TaskResult:
     Attributes:
         name: `worker:0`.
         rows_in, rows_out: rows it was given and rows it wrote.
+        rows_dropped, rows_padded: by `dataset(..., uneven=)`, in one pass.
         main_seconds: in `main`; input_wait_seconds: with nothing to do but wait for its rows.
         exit: in words.
         peak_rss: bytes; cpu_seconds: user and system.
@@ -91,6 +105,8 @@ class TaskResult:
     python: str
     log_tail: str
     log_path: Optional[str]
+    rows_dropped: int = 0
+    rows_padded: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,6 +124,8 @@ class Stats:
         bound: "input" or "compute": which side a faster machine should speed up.
         shares: rows of each worker.
         rows_unread: stream: sent, or come too late, for scripts that returned before the stream had ended.
+        attempt: 0, or how often everything was started again (`warnings` say why).
+        rows_dropped, rows_padded: by `dataset(..., uneven=)`, in one pass, by all workers.
         reports: everything the tasks reported: dicts with task, step, time_ns and the metrics.
         warnings: what did not fail the job but should be known.
     """
@@ -126,8 +144,23 @@ class Stats:
     bound: str
     shares: Tuple[int, ...]
     rows_unread: int = 0
+    attempt: int = 0
+    rows_dropped: int = 0
+    rows_padded: int = 0
     reports: List[Dict[str, Any]] = field(default_factory=list)
     warnings: List[str] = field(default_factory=list)
+
+    @property
+    def report_table(self) -> pa.Table:
+        """`reports` as a table: task string, step bigint, time timestamp, and a double column for every metric."""
+        names = sorted({name for report in self.reports for name in report} - {"task", "step", "time_ns"})
+        columns = {
+            "task": pa.array([report["task"] for report in self.reports], pa.string()),
+            "step": pa.array([report["step"] for report in self.reports], pa.int64()),
+            "time": pa.array([report["time_ns"] for report in self.reports], pa.timestamp("ns", "UTC")),
+        }
+        metrics = {name: pa.array([report.get(name) for report in self.reports], pa.float64()) for name in names}
+        return pa.table({**columns, **metrics})
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ class _WorkerGone(Exception):
 class Feeder:
     """The thread that reads the table and sends every worker its rows.
 
-    Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row.
+    Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row; in_source: it waits
+    for the source to give rows.
     """
 
     def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
@@ -44,6 +45,7 @@ class Feeder:
         self.dealer = Dealer(len(job.cluster.fed))
         self.error: Optional[BaseException] = None
         self.finished = False
+        self.in_source = False
         self.seconds = 0.0
         self._stopped = threading.Event()
         self._thread: Optional[threading.Thread] = None
@@ -74,7 +76,7 @@ class Feeder:
         job, fed = self.job, [self.sessions[task] for task in self.job.cluster.fed]
         parts = self.dealer.parts
         began = None
-        for chunk in rechunk(self.source.batches(), job.chunk_rows * parts, job.chunk_bytes * parts):
+        for chunk in rechunk(self._drawn(), job.chunk_rows * parts, job.chunk_bytes * parts):
             for part, first, share in self.dealer.deal(chunk):
                 # the first rows are ready by the time the workers are
                 payload = self._for_a_file(share, first, parts)
@@ -82,6 +84,18 @@ class Feeder:
                     began = began or time.monotonic()
                     session.send_rows(payload, share.num_rows)
         self.seconds = time.monotonic() - began if began else 0.0
+
+    def _drawn(self) -> Iterator[pa.RecordBatch]:
+        batches = self.source.batches()
+        while True:
+            self.in_source = True
+            try:
+                batch = next(batches, None)
+            finally:
+                self.in_source = False
+            if batch is None:
+                return
+            yield batch
 
     def _for_a_file(self, share: pa.RecordBatch, first: int, step: int) -> List[Any]:
         """What the worker's spool file gets."""
@@ -129,7 +143,7 @@ class StreamFeeder(Feeder):
         began = time.monotonic()
         gone: Set[int] = set()
         turn = 0
-        for batch in self.source.batches():
+        for batch in self._drawn():
             if self._stopped.is_set():
                 raise JobCancelledError("stopped")
             for chunk in rechunk([batch], job.chunk_rows, job.chunk_bytes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence, Type
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import root_cause
 from akrunner.engines.base import Outcome, Stats, TaskResult
@@ -12,6 +12,7 @@ from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (
     InputLostError,
     JobError,
+    JobStalledError,
     JobTimeoutError,
     OutputError,
     ScriptFailedError,
@@ -29,6 +30,7 @@ _ERRORS: Dict[str, Type[JobError]] = {
     "output": OutputError,
     "lost": InputLostError,
     "broken": TaskDiedError,
+    "stalled": JobStalledError,
 }
 
 
@@ -37,7 +39,7 @@ class TaskRecord:
     """What is known of a task while the job runs.
 
     Attributes:
-        state: starting, importing, ready, running, finished or failed.
+        state: starting, importing, ready, running, serving, finished, failed, or ended (told to, and without a word).
         ready: it has all its rows and has imported the script.
         the others: as in `TaskResult`.
     """
@@ -50,6 +52,8 @@ class TaskRecord:
     main_ns: int = 0
     input_wait_ns: int = 0
     output_blocked_ns: int = 0
+    rows_dropped: int = 0
+    rows_padded: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -93,25 +97,40 @@ def job_error(
     told = [_failure(task, failed, sessions[task], kept) for task, failed in failures.items()]
     first, later = root_cause(told)
     others = later + [
-        TaskFailure(task.name, f"was {_doing(result.state)} and was stopped", log_path=log_in(kept, task))
+        TaskFailure(task.name, f"was {doing(result.state)} and was stopped", log_path=log_in(kept, task))
         for task, result in results.items()
         if task not in failures
     ]
     return _ERRORS[kinds[first.task]](f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
 
 
+def first_failure(failures: Mapping[TaskSpec, Failed], sessions: Mapping[TaskSpec, TaskSession]) -> Tuple[str, TaskFailure]:
+    """(its kind, the failure all others follow from)."""
+    told = {task.name: (failed.kind, _failure(task, failed, sessions[task], "")) for task, failed in failures.items()}
+    first, _ = root_cause([failure for _, failure in told.values()])
+    return told[first.task][0], first
+
+
 def timeout_error(
     job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str
 ) -> JobTimeoutError:
     """The job's time ran out: where everybody was."""
-    doing = "; ".join(f"[{task.name}] {_doing(result.state)}" for task, result in results.items())
+    states = "; ".join(f"[{task.name}] {doing(result.state)}" for task, result in results.items())
     first = next(iter(stacks), None)
     failure = None
     if first is not None:
         failure = TaskFailure(first.name, "did not end in time", log_tail=stacks[first], log_path=log_in(kept, first))
     others = [TaskFailure(t.name, "stacks:\n" + text, log_path=log_in(kept, t)) for t, text in stacks.items() if t != first]
-    message = f"the job took longer than timeout={job.timeout:g} s and was stopped: {doing}"
+    message = f"the job took longer than timeout={job.supervision.timeout:g} s and was stopped: {states}"
     return JobTimeoutError(message, failure=failure, others=others, work_dir=kept or None)
+
+
+def stall_error(told: str, kept: str) -> JobStalledError:
+    """Nothing moved any more. Args: told: who waits for what (`akrunner.engines.doctor`)."""
+    hint = "stall_timeout= waits longer (0: for ever), stall_action='warn' goes on"
+    error = JobStalledError(f"{told}\n({hint})", work_dir=kept or None)
+    error.report = told
+    return error
 
 
 def outcome(
@@ -126,10 +145,13 @@ def outcome(
     feed_seconds: float,
     reports: List[Dict[str, Any]],
     rows_unread: int,
+    attempt: int,
+    warnings: Sequence[str],
 ) -> Outcome:
     """Of a job that succeeded and whose processes have ended."""
     main = max((r.main_ns for r in results.values()), default=0) / 1e9
     waited = max((r.input_wait_ns for r in results.values()), default=0) / 1e9
+    uneven = _uneven(results)
     tasks = tuple(_task_result(task, results[task], session, work) for task, session in sessions.items())
     stats = Stats(
         seconds=seconds,
@@ -146,8 +168,12 @@ def outcome(
         bound="input" if waited > main else "compute",
         shares=tuple(shares),
         rows_unread=rows_unread,
+        attempt=attempt,
+        rows_dropped=sum(r.rows_dropped for r in results.values()),
+        rows_padded=sum(r.rows_padded for r in results.values()),
         reports=reports,
-        warnings=[w for task, session in sessions.items() for w in _warnings(task, results[task], session)],
+        warnings=[*warnings, *uneven]
+        + [w for task, session in sessions.items() for w in _warnings(task, results[task], session)],
     )
     return Outcome(tasks, stats, work.path if work.keep else None)
 
@@ -166,14 +192,26 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
         python=str(session.hello.get("python", "")),
         log_tail=session.log.tail(100),
         log_path=work.log_path(task) if work.keep else None,
+        rows_dropped=result.rows_dropped,
+        rows_padded=result.rows_padded,
     )
+
+
+def _uneven(results: Mapping[TaskSpec, TaskRecord]) -> List[str]:
+    told = []
+    for name, what in (("rows_dropped", "left out of"), ("rows_padded", "made up in")):
+        counts = {task.name: getattr(result, name) for task, result in results.items() if getattr(result, name)}
+        if counts:
+            each = ", ".join(f"[{task}] {count}" for task, count in counts.items())
+            told.append(f"rows {what} each pass so that all workers have as many (uneven=): {each}")
+    return told
 
 
 def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[str]:
     ended = session.process.exit
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
-    if task.gets_rows and ended.code != 0:
+    if result.state == "finished" and ended.code != 0:
         return [f"[{task.name}] had finished, and then ended with {ended.words()}"]
     return []
 
@@ -197,14 +235,16 @@ def _without(tail: str, traceback: str) -> str:
     return "" if traceback and squeezed.strip() == traceback.strip() else squeezed
 
 
-def _doing(state: str) -> str:
+def doing(state: str) -> str:
+    """A task's state in words."""
     return {
         "starting": "starting",
         "importing": "importing the script or taking its rows",
         "ready": "waiting for the others",
         "running": "in main()",
+        "serving": "serving the others",
         "finished": "done",
     }.get(state, state)
 
 
-__all__ = ["Failed", "TaskRecord", "gist", "job_error", "outcome", "timeout_error"]
+__all__ = ["Failed", "TaskRecord", "doing", "first_failure", "gist", "job_error", "outcome", "stall_error", "timeout_error"]

@@ -14,6 +14,8 @@
         saved_model/          train: the model it exported; the chief's is the result
         latest_ckpt/          train, if asked for: its latest checkpoint
     checkpoints/              `checkpoint_dir`, unless the job names another
+    stall.txt                 who waited for what, when nothing moved
+    attempt-0/tasks/          the tasks of a first attempt, after a restart
 
 Nobody but the user may look into it. Without `keep` it goes when the job has succeeded; when it has failed, the logs are
 moved to the state directory first, where the newest ones stay.
@@ -21,6 +23,7 @@ moved to the state directory first, where the newest ones stay.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -28,13 +31,15 @@ import tempfile
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from akrunner.errors import ConfigError
 from akrunner.launch.bundle import bundle_bytes
 from akrunner.spec import JobSpec, TaskSpec
 
 _FAILED_KEPT = 20
+_LOG = "log.txt"
+_STALL = "stall.txt"
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,28 @@ class WorkDir:
             except OSError as e:
                 raise ConfigError(f"work_dir: cannot make {path}: {e.strerror}") from None
             work = cls(path, True)
-        for task in job.cluster.tasks:
-            os.makedirs(work.files_dir(task), mode=0o700)
-            os.makedirs(work.temp_dir(task), mode=0o700)
+        work._make_tasks(job)
         with open(work.bundle, "wb") as f:
             f.write(bundle_bytes())
         work._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
         return work
+
+    def _make_tasks(self, job: JobSpec) -> None:
+        for task in job.cluster.tasks:
+            os.makedirs(self.files_dir(task), mode=0o700)
+            os.makedirs(self.temp_dir(task), mode=0o700)
+
+    def restart(self, job: JobSpec, attempt: int) -> None:
+        """After a failed attempt: the tasks' directories anew; of the old ones the logs stay, or everything if it is kept."""
+        old = os.path.join(self.path, f"attempt-{attempt}")
+        os.makedirs(old, mode=0o700)
+        tasks = os.path.join(self.path, "tasks")
+        if self.keep:
+            os.rename(tasks, os.path.join(old, "tasks"))
+        else:
+            _move_logs(self.path, old)
+            shutil.rmtree(tasks, ignore_errors=True)
+        self._make_tasks(job)
 
     @property
     def bundle(self) -> str:
@@ -80,15 +100,17 @@ class WorkDir:
         return os.path.join(self.task_dir(task), "tmp")
 
     def log_path(self, task: TaskSpec) -> str:
-        return os.path.join(self.task_dir(task), "log.txt")
+        return os.path.join(self.task_dir(task), _LOG)
 
-    def context(self, job: JobSpec, task: TaskSpec, tf_config: Mapping[str, Any]) -> Dict[str, Any]:
+    def context(
+        self, job: JobSpec, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int, cpus: Sequence[int]
+    ) -> Dict[str, Any]:
         """What a task is told."""
         checkpoints = job.checkpoint_dir
         if checkpoints is None:
             checkpoints = os.path.join(self.path, "checkpoints")
             os.makedirs(checkpoints, mode=0o700, exist_ok=True)
-        context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints)
+        context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints, attempt, cpus)
         for name in ("saved_model_dir", "latest_ckpt_dir"):
             if context[name] is not None:
                 os.makedirs(context[name], mode=0o700)
@@ -126,16 +148,17 @@ class WorkDir:
             return self.path
         kept = os.path.join(_state_dir(), time.strftime("%Y%m%d-%H%M%S-") + uuid.uuid4().hex[:6])
         try:
-            for key in os.listdir(os.path.join(self.path, "tasks")):
-                log = os.path.join(self.path, "tasks", key, "log.txt")
-                if os.path.exists(log):
-                    os.makedirs(os.path.join(kept, "tasks", key), mode=0o700)
-                    shutil.move(log, os.path.join(kept, "tasks", key, "log.txt"))
+            _move_logs(self.path, kept)
             _forget_oldest(os.path.dirname(kept))
         except OSError:
             kept = ""  # nowhere to keep them; the error has their last lines
         shutil.rmtree(self.path, ignore_errors=True)
         return kept
+
+    def save_stall(self, text: str) -> None:
+        """Who waits for what."""
+        with open(os.path.join(self.path, _STALL), "w") as f:
+            f.write(text + "\n")
 
     def _write(self, name: str, value: Any) -> None:
         with open(os.path.join(self.path, name), "w") as f:
@@ -144,7 +167,14 @@ class WorkDir:
 
 def log_in(kept: str, task: TaskSpec) -> str:
     """Path of a task's log in a directory `close_failed` returned."""
-    return os.path.join(kept, "tasks", task.key, "log.txt") if kept else ""
+    return os.path.join(kept, "tasks", task.key, _LOG) if kept else ""
+
+
+def _move_logs(source: str, target: str) -> None:
+    for pattern in (f"tasks/*/{_LOG}", f"attempt-*/tasks/*/{_LOG}", _STALL):
+        for name in glob.glob(pattern, root_dir=source):
+            os.makedirs(os.path.join(target, os.path.dirname(name)), mode=0o700, exist_ok=True)
+            shutil.move(os.path.join(source, name), os.path.join(target, name))
 
 
 def _state_dir() -> str:

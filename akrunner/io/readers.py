@@ -15,7 +15,7 @@ import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
 from akrunner.io.paths import Files
-from akrunner.io.table import BATCH_ROWS
+from akrunner.io.table import BATCH_ROWS, opened_once
 from akrunner.schema import Schema
 
 _BLOCK = 4 << 20
@@ -35,7 +35,11 @@ def open_files(files: Files, wanted: Optional[Schema]) -> Tuple[pa.Schema, Calla
     if files.base is not None and any(_PARTITION.search(path[len(files.base) :]) for path in files.paths):
         return _partitioned(files)
     schema, first = _open(files, files.paths[0], wanted, None)
-    return schema, lambda: _every(files, schema, first)
+
+    def again() -> Iterator[pa.RecordBatch]:
+        return _every(files, schema, _open(files, files.paths[0], wanted, None)[1])
+
+    return schema, opened_once(_every(files, schema, first), again)
 
 
 def _every(files: Files, schema: pa.Schema, first: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

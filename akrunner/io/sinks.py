@@ -31,6 +31,10 @@ class MemorySink:
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         self._batches.setdefault(task, []).append(batch)
 
+    def restart(self) -> None:
+        """The job starts again: nothing was written."""
+        self._batches.clear()
+
     def table(self) -> pa.Table:
         """All rows: chief's first, then worker 0's, worker 1's, ...; each task's in the order it wrote them."""
         batches = [batch for task in sorted(self._batches) for batch in self._batches[task]]
@@ -111,6 +115,11 @@ class FileSink:
         assert self._stream is not None
         self._stream.close()
         self._fs.mv(self._partial, self._target)
+
+    def restart(self) -> None:
+        """The job starts again: nothing was written."""
+        self.abort()
+        self._stream = self._writer = None
 
     def abort(self) -> None:
         """The job failed: leave nothing, and what was there before as it was."""

@@ -13,7 +13,7 @@ from akrunner.errors import SourceError
 from akrunner.io import paths, readers
 from akrunner.io.arrivals import by_size_or_age
 from akrunner.io.sql import duckdb_reader, selected
-from akrunner.io.table import BATCH_ROWS, TableSource
+from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema, nearest
 
 _INFER_ROWS = 1000
@@ -70,11 +70,11 @@ def _open(
     if form is not None:
         raise SourceError("input_format= is for files; the source is " + type(source).__name__)
     if isinstance(source, pa.Table):
-        return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)))
+        return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)), replayable=True)
     if isinstance(source, pa.RecordBatch):
-        return TableSource(source.schema, lambda: iter([source]))
+        return TableSource(source.schema, lambda: iter([source]), replayable=True)
     if _module(source) == "pyarrow" and hasattr(source, "scanner"):
-        return TableSource(source.schema, lambda: readers.scan(source))
+        return TableSource(source.schema, lambda: readers.scan(source), replayable=True)
     if isinstance(source, pa.RecordBatchReader):
         return TableSource(source.schema, lambda: iter(source))
     if _module(source) == "pandas":
@@ -84,10 +84,13 @@ def _open(
         source = source.collect()
     if hasattr(source, "to_arrow_reader") or hasattr(source, "fetch_record_batch"):
         reader = duckdb_reader(source)
-        return TableSource(reader.schema, lambda: iter(reader))
+        again = opened_once(iter(reader), lambda: iter(duckdb_reader(source)))
+        return TableSource(reader.schema, again, replayable=True)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
-        return TableSource(reader.schema, lambda: iter(reader))
+        again = opened_once(iter(reader), lambda: iter(pa.RecordBatchReader.from_stream(source)))
+        # a frame can be exported again and again, whatever else may be a stream in itself
+        return TableSource(reader.schema, again, replayable=_module(source) == "polars")
     if isinstance(source, Mapping):
         return _open(_from_dict(source), read_examples, schema, None)
     if isinstance(source, Iterable):
@@ -103,12 +106,12 @@ def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Option
     if files.format == "tfrecord":
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
-        return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown)
+        return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown, True)
     try:
         found, batches = readers.open_files(files, schema)
     except (pa.ArrowException, OSError) as e:
         raise SourceError(f"source: cannot read {shown} as {files.format}: {e}") from e
-    return TableSource(found, batches, shown)
+    return TableSource(found, batches, shown, True)
 
 
 def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -218,7 +221,7 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
                     raise SourceError(f"input_schema: column {field.name!r} cannot become {field.type}: {e}") from None
             yield pa.RecordBatch.from_arrays(columns, schema=target)
 
-    return TableSource(target, cast, table.name)
+    return TableSource(target, cast, table.name, table.replayable)
 
 
 def _as_batches(part: "pa.RecordBatch | pa.Table") -> List[pa.RecordBatch]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from typing import Any, Iterator
+from typing import Any, Iterator, Tuple
 
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io.table import BATCH_ROWS, TableSource
+from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 
@@ -22,6 +22,12 @@ def selected(table: TableSource, select: str) -> TableSource:
         select: a query, or only the expressions between SELECT and FROM.
     Raises: SourceError: DuckDB refuses it; its own words and caret are in the message.
     """
+    opened = _opened(table, select)
+    batches = opened_once(opened[1], lambda: _opened(table, select)[1])
+    return TableSource(opened[0], batches, table.name, table.replayable)
+
+
+def _opened(table: TableSource, select: str) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import duckdb
 
     query = select if _STATEMENT.match(select) else f"SELECT {select} FROM input"
@@ -44,7 +50,7 @@ def selected(table: TableSource, select: str) -> TableSource:
         finally:
             connection.close()
 
-    return TableSource(rows.schema, batches, table.name)
+    return rows.schema, batches()
 
 
 def duckdb_reader(relation: Any) -> pa.RecordBatchReader:

@@ -15,11 +15,12 @@ BATCH_ROWS = 65536
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table that can be read. Attributes: schema: of every batch; name: for errors."""
+    """A table that can be read. Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again."""
 
     schema: pa.Schema
     open: Callable[[], Iterator[pa.RecordBatch]]
     name: str = "the table"
+    replayable: bool = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""
@@ -27,6 +28,14 @@ class TableSource:
             yield from self.open()
         except (pa.ArrowException, OSError) as e:
             raise SourceError(f"source: cannot read {self.name}: {e}{_csv_hint(str(e))}") from e
+
+
+def opened_once(
+    first: Iterator[pa.RecordBatch], again: Callable[[], Iterator[pa.RecordBatch]]
+) -> Callable[[], Iterator[pa.RecordBatch]]:
+    """What gives `first`, which is open already, when it is called for the first time, and opens anew after that."""
+    held = [first]
+    return lambda: held.pop() if held else again()
 
 
 def _csv_hint(message: str) -> str:

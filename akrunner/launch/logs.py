@@ -27,6 +27,7 @@ class LogPump:
         self._echo = echo
         self._limit = limit
         self._tail = bytearray()
+        self._total = 0
         self._written = 0
         self._dropped = 0
         self._lock = threading.Lock()
@@ -43,6 +44,17 @@ class LogPump:
             data = bytes(self._tail)
         return "\n".join(_text(data).splitlines()[-lines:])
 
+    @property
+    def position(self) -> int:
+        """Bytes so far."""
+        return self._total
+
+    def since(self, position: int) -> str:
+        """What came after a position, as much of it as is remembered."""
+        with self._lock:
+            new = self._total - position
+            return _text(bytes(self._tail[-new:])) if new > 0 else ""
+
     def _run(self) -> None:
         rest = b""
         with open(self.path, "wb", buffering=0) as out:
@@ -54,6 +66,7 @@ class LogPump:
                 if not chunk:
                     break
                 with self._lock:
+                    self._total += len(chunk)
                     self._tail += chunk
                     del self._tail[:-_TAIL_BYTES]
                 room = self._limit - self._written

@@ -62,6 +62,7 @@ class ChildProcess:
         input_fd: write end of the pipe it reads; output_fd: read end of the pipe it writes; log_fd: read end of what it
             prints. The owner closes them.
         exit: set once it has ended.
+        sampled_rss, sampled_cpu: largest memory in bytes, and processor seconds, when last looked at.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, pipe_bytes: int = 1 << 20) -> None:
@@ -96,7 +97,8 @@ class ChildProcess:
         self.pid = self._process.pid
         # a child's peak starts at what its parent had when it was forked, so a peak below that says nothing
         self._parent_rss = psutil.Process().memory_info().rss
-        self._sampled_rss = 0
+        self.sampled_rss = 0
+        self.sampled_cpu = 0.0
         self.exit: Optional[Exit] = None
         self._ended = threading.Event()
         self._waiter = threading.Thread(target=self._wait, name=f"akrunner-wait-{self.pid}", daemon=True)
@@ -111,7 +113,7 @@ class ChildProcess:
         self.exit = Exit(
             code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
-            peak_rss=peak if peak > self._parent_rss else self._sampled_rss,
+            peak_rss=peak if peak > self._parent_rss else self.sampled_rss,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             time_ns=time.time_ns(),
         )
@@ -120,9 +122,12 @@ class ChildProcess:
         self._ended.set()
 
     def sample(self) -> None:
-        """Look how much memory it uses; called now and then by whoever watches it."""
+        """Look how much memory and processor time it has used; called now and then by whoever watches it."""
         try:
-            self._sampled_rss = max(self._sampled_rss, psutil.Process(self.pid).memory_info().rss)
+            process = psutil.Process(self.pid)
+            self.sampled_rss = max(self.sampled_rss, process.memory_info().rss)
+            times = process.cpu_times()
+            self.sampled_cpu = times.user + times.system
         except psutil.Error:
             pass
 

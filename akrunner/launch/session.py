@@ -38,7 +38,7 @@ class Event:
     """Something a task said, or that befell it.
 
     Attributes:
-        task: which; kind: opened, ready, entered, output, refused, report, closed, ended (its pipe), broken (not the protocol).
+        task: which; kind: opened, ready, entered, serving, output, refused, report, closed, ended (its pipe), broken (not the protocol).
         data: the body of what it said.
         frame: of an output event.
         error: of a broken event.
@@ -58,6 +58,7 @@ _KINDS = {
     frames.REPORT: "report",
     frames.CLOSED: "closed",
     frames.REFUSED: "refused",
+    frames.SERVING: "serving",
 }
 
 
@@ -125,6 +126,13 @@ class TaskSession:
     def start(self) -> None:
         """Every task is ready: `main` may be called."""
         self.writer.write_json(frames.START, {})
+
+    def stop(self) -> None:
+        """The job needs this task no longer: it may end. Nothing when it has gone."""
+        try:
+            self.writer.write_json(frames.STOP, {})
+        except OSError:
+            pass
 
     # -- from the worker
 

@@ -16,7 +16,7 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.api import PathLike, Result, SchemaLike, engine_of, lines_source, schema_of
+from akrunner.api import Result, engine_of, lines_source
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource
 from akrunner.errors import ConfigError, InputLostError, ModelError, ScriptFailedError
 from akrunner.io.partition import rechunk
@@ -26,9 +26,10 @@ from akrunner.io.table import TableSource
 from akrunner.launch import interpreters
 from akrunner.launch.fetch import fetch
 from akrunner.model import Model
+from akrunner.prepare import PathLike, SchemaLike, schema_of
 from akrunner.serving.plan import Plan
 from akrunner.signature import signature_of
-from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, TaskSpec
+from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
 
 ModelLike = Union[Model, PathLike, pa.Table]
@@ -254,8 +255,7 @@ class _Prediction:
             python=interpreter.path,
             cluster=cluster,
             env=env if env is not None else {},
-            timeout=timeout,
-            start_timeout=start_timeout,
+            supervision=SupervisionSpec(timeout=timeout, start_timeout=start_timeout),
             flush_seconds=flush_seconds if flush_seconds is not None else 0.02,
         )
         return cls(opened, plan, job, table, arriving=flush_seconds is not None)
@@ -282,6 +282,8 @@ class Pairing:
 
     Chunk k goes to worker k modulo their number (`akrunner.engines.feeder.StreamFeeder`), and a worker answers in order.
     """
+
+    replayable = False
 
     def __init__(self, plan: Plan, source: RowSource, job: JobSpec, sink: RowSink, arriving: bool) -> None:
         self._plan = plan

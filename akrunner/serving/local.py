@@ -18,16 +18,17 @@ from typing import Any, Deque, Iterator, List, Mapping, Optional, Sequence, Type
 import numpy as np
 import pyarrow as pa
 
-from akrunner.api import PathLike, SchemaLike, engine_of, schema_of
+from akrunner.api import engine_of
 from akrunner.engines.base import Engine
 from akrunner.engines.report import gist
 from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
 from akrunner.launch import interpreters
+from akrunner.prepare import PathLike, SchemaLike, schema_of
 from akrunner.schema import Field, Schema, nearest
 from akrunner.serving.job import ModelLike, job_for, open_model
 from akrunner.serving.plan import ARROW, Plan
 from akrunner.signature import Signature, signature_of
-from akrunner.spec import ClusterSpec, TaskSpec
+from akrunner.spec import ClusterSpec, SupervisionSpec, TaskSpec
 
 _TICK = 0.1
 
@@ -98,7 +99,7 @@ class LocalPredictor:
             python=interpreter.path,
             cluster=ClusterSpec(1, 0),
             env=env if env is not None else {},
-            start_timeout=start_timeout,
+            supervision=SupervisionSpec(start_timeout=start_timeout),
         )
         self._engine = engine_of(engine)
         self._requests = _Requests(pa.RecordBatch.from_pylist([], schema=self._plan.feed.arrow))
@@ -194,6 +195,8 @@ class _Request:
 
 class _Requests:
     """Between the callers and the job: its source and its sink (`akrunner.engines.base.AnswerSink`)."""
+
+    replayable = False
 
     def __init__(self, nothing: pa.RecordBatch) -> None:
         self._nothing = nothing

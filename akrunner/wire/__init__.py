@@ -3,8 +3,8 @@
 ::
 
     host                                   worker process
-    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END)
-    FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, EXAMPLES/COLUMNS..., CLOSED
+    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END); STOP
+    FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED
 
 The worker half owns these shapes; the host imports them from here.
 """

@@ -21,6 +21,7 @@ DATA = 2
 END = 3
 START = 4
 ROWS = 5
+STOP = 6
 # worker -> host
 HELLO = 16
 OPENED = 17
@@ -31,11 +32,12 @@ COLUMNS = 21
 REPORT = 22
 CLOSED = 23
 REFUSED = 24
+SERVING = 25
 
 NAMES = {
-    CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", HELLO: "hello", OPENED: "opened", READY: "ready",
-    ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
-    REFUSED: "refused",
+    CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", STOP: "stop", HELLO: "hello", OPENED: "opened",
+    READY: "ready", ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
+    REFUSED: "refused", SERVING: "serving",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")

@@ -137,6 +137,15 @@ def _filled(name, values, valid, default):
     return values
 
 
+def first(chunks, limit):
+    """Chunks up to so many rows."""
+    for rows, columns in chunks:
+        if limit <= 0:
+            return
+        yield min(rows, limit), columns if rows <= limit else cut(columns, 0, limit)
+        limit -= rows
+
+
 def rebatched(chunks, batch_size, drop_remainder=False):
     """Chunks (rows, columns) -> columns of `batch_size` rows each; the last may have fewer."""
     held, held_rows = [], 0

@@ -2,6 +2,8 @@
 
 import itertools
 
+import numpy as np
+
 from akrunner.worker import chunks, data
 
 #: rows handed to `tf.data` at a time, about
@@ -11,14 +13,24 @@ _ROWS_AT_ONCE = 8192
 class Columns(object):
     """Columns, as they came."""
 
-    def __init__(self, schema, path=None, stream=None):
-        """path: file of chunks; stream: or a `RowStream` of chunks."""
+    def __init__(self, schema, path=None, stream=None, evener=None):
+        """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path = path
         self._stream = stream
+        self._evener = evener
 
-    def chunks(self, defaults=None):
-        """All rows once, as (rows, {column: values}), in chunks as they came."""
+    def chunks(self, defaults=None, uneven="keep"):
+        """All rows once, as (rows, {column: values}), in chunks as they came; see `BatchTaskConfig.dataset` for `uneven`."""
+        if uneven != "keep":
+            keep, pad = self._evener.plan(uneven)
+            if uneven == "pad":
+                data.check_weight([column["name"] for column in self._schema])
+                return self._weighted(defaults, pad)
+            return chunks.first(self._chunks(defaults), keep)
+        return self._chunks(defaults)
+
+    def _chunks(self, defaults):
         data.unknown_defaults(defaults, self._schema)
         if self._stream is not None:
             payloads = (payload for _, payload in self._stream.chunks())
@@ -27,12 +39,32 @@ class Columns(object):
         for payload in payloads:
             yield chunks.unpack(payload, self._schema, defaults)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False):
+    def _weighted(self, defaults, pad):
+        for rows, columns in self._chunks(defaults):
+            yield rows, dict(columns, **{data.WEIGHT: np.ones(rows, np.float32)})
+        if pad:
+            yield pad, dict(self._padding(pad), **{data.WEIGHT: np.zeros(pad, np.float32)})
+
+    def _padding(self, rows):
+        """Zeros, empty strings, lists of nothing."""
+        columns = {}
+        for column in self._schema:
+            text = column["dtype"] == "bytes"
+            dtype = object if text else column["dtype"]
+            if column["shape"] is None:
+                columns[column["name"]] = chunks.Ragged(np.empty(0, dtype), np.zeros(rows, np.int64))
+            else:
+                columns[column["name"]] = np.full([rows] + column["shape"], b"" if text else 0, dtype)
+        return columns
+
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
         """See `BatchTaskConfig.batches`."""
-        for batch in chunks.rebatched(self.chunks(defaults), batch_size, drop_remainder):
+        for batch in chunks.rebatched(self.chunks(defaults, uneven), batch_size, drop_remainder):
             yield {name: v.rows() if isinstance(v, chunks.Ragged) else v for name, v in batch.items()}
 
-    def dataset(self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None):
+    def dataset(
+        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
+    ):
         """See `BatchTaskConfig.dataset`."""
         import tensorflow as tf
 
@@ -40,25 +72,30 @@ class Columns(object):
         data.unknown_defaults(defaults, self._schema)
         ragged = [column["name"] for column in self._schema if column["shape"] is None]
 
+        weighted = uneven == "pad"
+        if uneven != "keep":
+            # said, and refused, here, not when somebody draws
+            self._evener.plan(uneven)
+
         def source():
-            rows = self._epochs(batch_size, shuffle, repeat, defaults, seed)
+            rows = self._epochs(batch_size, shuffle, repeat, defaults, seed, uneven)
             if ragged:
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))
             else:
                 yield from _stacks(rows, batch_size, drop_remainder)
 
-        dataset = data.from_generator(source, self._specs(tf, batch_size if drop_remainder else None, bool(ragged)))
+        dataset = data.from_generator(source, self._specs(tf, batch_size if drop_remainder else None, bool(ragged), weighted))
         if not ragged:
             # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
             dataset = dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
         if ragged or label is not None:
-            dataset = dataset.map(lambda columns: data.apart(_sparse(tf, columns, ragged), label))
+            dataset = dataset.map(lambda columns: data.apart(_sparse(tf, columns, ragged), label, weighted))
         return data.unsharded(dataset).prefetch(2)
 
-    def _epochs(self, batch_size, shuffle, repeat, defaults, seed):
+    def _epochs(self, batch_size, shuffle, repeat, defaults, seed, uneven):
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
-            rows = self.chunks(defaults)
+            rows = self.chunks(defaults, uneven)
             if shuffle:
                 rows = chunks.shuffled(rows, data.buffer_rows(shuffle, batch_size), None if seed is None else seed + epoch)
             some = False
@@ -68,7 +105,7 @@ class Columns(object):
             if not some:
                 return  # an empty table has no end to come to
 
-    def _specs(self, tf, batch_size, flat):
+    def _specs(self, tf, batch_size, flat, weighted):
         """{name: (dtype, shape)} of what the generator gives."""
         specs = {}
         for column in self._schema:
@@ -78,6 +115,8 @@ class Columns(object):
                 specs[column["name"] + _LENGTHS] = (tf.int64, [None])
             else:
                 specs[column["name"]] = (dtype, ([] if flat else [None]) + [batch_size] + column["shape"])
+        if weighted:
+            specs[data.WEIGHT] = (tf.float32, ([] if flat else [None]) + [batch_size])
         return specs
 
 

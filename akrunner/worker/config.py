@@ -1,5 +1,7 @@
 """What a script's `main(task_config)` is given."""
 
+import os
+
 from akrunner.worker import data
 
 
@@ -8,7 +10,7 @@ class TaskConfig(object):
 
     Attributes:
         tf_context: the context object of the Flink-AI-Extended interface; `flink_stream_dataset()` among its methods.
-        num_workers: workers in the cluster, the chief included.
+        num_workers: workers in the cluster, the chief included unless it only coordinates (`coordinator=True`).
         cluster: role -> list of "host:port", as in TF_CONFIG.
         task_type: "chief", "worker", "ps" or "evaluator".
         task_index: index within the role, from 0.
@@ -17,11 +19,12 @@ class TaskConfig(object):
         schema: list of dicts, a column each: name, kind (of its feature: int64, float, bytes), dtype (where rows travel as
             columns), shape ([] a scalar, null when it varies), type (the table's), unit (of a time), nullable.
         checkpoint_dir: a directory every task of the job reaches, or None.
+        attempt: 0, or how often the job was started again after a failure (`max_restarts=`): restore a checkpoint then.
     """
 
     FIELDS = (
         "tf_context", "num_workers", "cluster", "task_type", "task_index", "work_dir", "user_params", "schema",
-        "checkpoint_dir", "_job", "_rows",
+        "checkpoint_dir", "attempt", "_job", "_rows",
     )  # fmt: skip
 
     def __init__(self, **fields):
@@ -48,6 +51,22 @@ class TaskConfig(object):
         """
         self._job.report({str(k): float(v) for k, v in metrics.items()}, step)
 
+    def serve(self):
+        """Be one of those that do what the chief asks: for workers and parameter servers of a `ClusterCoordinator`, and
+        parameter servers of any kind. Starts TensorFlow's server for this task and returns when the job is done, so that
+        `return task_config.serve()` is all such a task needs.
+
+        Raises: RuntimeError: called by the chief or the evaluator, whom nobody could ask.
+        """
+        if self.task_type not in ("worker", "ps"):
+            raise RuntimeError("serve() is for workers and parameter servers; this task is the %s" % self.task_type)
+        from akrunner.worker import serve
+
+        server = serve.start(self.cluster, self.task_type, self.task_index)
+        self._job.serve()
+        # alive until here
+        del server
+
 
 class BatchTaskConfig(TaskConfig):
     """A batch task: its rows may be read many times. As Alink's `BatchTaskConfig`.
@@ -61,7 +80,9 @@ class BatchTaskConfig(TaskConfig):
 
     FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
 
-    def dataset(self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None):
+    def dataset(
+        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
+    ):
         """This task's rows as a `tf.data.Dataset` of parsed batches, prefetched, never sharded again.
 
         Args:
@@ -72,26 +93,47 @@ class BatchTaskConfig(TaskConfig):
             label: a column to give apart: elements are then (features, label).
             defaults: column -> value for nulls; a null float is NaN without one.
             seed: of the shuffle.
+            uneven: workers' shares differ by up to a row, and one batch more on one of them is waited for by all the others for
+                ever where they compute together. "drop" leaves out what others do not have; "pad" makes up rows of zeros and
+                empty strings, which a weight of 0 marks: elements are (features, label, weight), as Keras takes them, or without
+                `label` have a column `sample_weight`; "keep" gives every row once. What was dropped or padded is in the job's stats.
         Returns: elements are dicts {column: tensor [batch, ...]}; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
-        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
+        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False):
+    def per_worker_dataset(
+        self, batch_size, shuffle=False, repeat=None, drop_remainder=False, label=None, defaults=None, seed=None
+    ):
+        """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
+        to that is called on the chief, and what it returns is read in every worker.
+
+        Args: as for `dataset`. Raises: RuntimeError: with `data_format="columns"`, whose rows only Python can read.
+        """
+        # each worker's current directory is its own, and TensorFlow opens the file there
+        path = os.path.relpath(self.dataset_file, self.work_dir)
+        if not isinstance(self._rows, data.Examples):
+            raise RuntimeError("per_worker_dataset needs data_format='examples'")
+        rows = data.Examples(self.schema, path)
+        return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
+
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. With `data_format="columns"` the
         fastest way in: `tf.data` has no part in it, and a list whose length varies is an object array of arrays.
 
         Args: as for `dataset`.
         """
-        return self._rows.batches(batch_size, defaults, drop_remainder)
+        return self._rows.batches(batch_size, defaults, drop_remainder, uneven)
 
-    def steps_per_epoch(self, batch_size, drop_remainder=False):
+    def steps_per_epoch(self, batch_size, drop_remainder=False, uneven="drop"):
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
         that has run out.
 
-        Args: batch_size: rows a batch on one worker; drop_remainder: count full batches only.
+        Args: batch_size: rows a batch on one worker; drop_remainder: count full batches only; uneven: "drop", or "pad" for
+            a `dataset(..., uneven="pad")`.
         """
-        rows = min(self._job.shares) if self._job.shares else self.dataset_length
+        shares = self._job.shares or [self.dataset_length]
+        rows = max(shares) if uneven == "pad" else min(shares)
         return rows // batch_size if drop_remainder else -(-rows // batch_size)
 
 

@@ -7,37 +7,108 @@ _BUFFER = 1 << 20
 class Examples(object):
     """Serialized Examples, parsed by TensorFlow."""
 
-    def __init__(self, schema, path=None, stream=None):
-        """path: TFRecord file; stream: or a `RowStream`."""
+    def __init__(self, schema, path=None, stream=None, evener=None):
+        """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path = path
         self._stream = stream
+        self._evener = evener
 
-    def dataset(self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None):
+    def dataset(
+        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
+    ):
         """See `BatchTaskConfig.dataset`."""
         import tensorflow as tf
 
+        spec = feature_spec(self._schema, defaults)
+        check_label(label, spec)
         if self._stream is not None:
             records = self._stream.dataset()
         else:
             records = tf.data.TFRecordDataset(self._path, buffer_size=_BUFFER)
+        if uneven != "keep":
+            keep, pad = self._evener.plan(uneven)
+            if keep is not None:
+                records = records.take(keep)
+            if uneven == "pad":
+                check_weight(spec)
+                spec[WEIGHT] = tf.io.FixedLenFeature([], tf.float32, default_value=1.0)
+            if pad:
+                records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
         if shuffle:
             records = records.shuffle(buffer_rows(shuffle, batch_size), seed=seed)
         if repeat != 1:
             records = records.repeat(repeat)
-        spec = feature_spec(self._schema, defaults)
-        check_label(label, spec)
 
         def parse(batch):
-            return apart(tf.io.parse_example(batch, spec), label)
+            return apart(tf.io.parse_example(batch, spec), label, uneven == "pad")
 
         # parse a whole batch at a time: one record at a time is 10 to 80 times slower
         parsed = records.batch(batch_size, drop_remainder=drop_remainder).map(parse)
         return unsharded(parsed).prefetch(2)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
         """See `BatchTaskConfig.batches`."""
-        return evaluated(self.dataset(batch_size, defaults=defaults, drop_remainder=drop_remainder))
+        return evaluated(self.dataset(batch_size, defaults=defaults, drop_remainder=drop_remainder, uneven=uneven))
+
+    def _padding_row(self):
+        """A serialized Example of zeros and empty strings that weighs nothing."""
+        import tensorflow as tf
+
+        example = tf.train.Example()
+        features = example.features.feature
+        for column in self._schema:
+            if column["shape"] is None:
+                continue
+            count = 1
+            for size in column["shape"]:
+                count *= size
+            value = features[column["name"]]
+            if column["kind"] == "bytes":
+                value.bytes_list.value.extend([b""] * count)
+            elif column["kind"] == "float":
+                value.float_list.value.extend([0.0] * count)
+            else:
+                value.int64_list.value.extend([0] * count)
+        features[WEIGHT].float_list.value.append(0.0)
+        return example.SerializeToString()
+
+
+#: the column that says how much a row weighs: 0 where it was made up to fill a share, else 1
+WEIGHT = "sample_weight"
+
+
+class Evener(object):
+    """Makes the shares of all workers equal: leaves out rows, or makes up rows that weigh nothing.
+
+    Args: rows: of this worker; shares: of every worker; told: called with `rows_dropped` or `rows_padded`.
+    """
+
+    def __init__(self, rows, shares, told):
+        self._rows = rows
+        self._shares = shares
+        self._told = told
+
+    def plan(self, uneven):
+        """(rows to keep, None for all; rows to make up), of one pass. Raises: ValueError: `uneven` is none of its words."""
+        shares = self._shares or [self._rows]
+        if uneven == "drop":
+            keep = min(shares)
+            self._told(rows_dropped=max(0, self._rows - keep))
+            return keep, 0
+        if uneven == "pad":
+            pad = max(0, max(shares) - self._rows)
+            self._told(rows_padded=pad)
+            return None, pad
+        if uneven == "keep":
+            return None, 0
+        raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
+
+
+def check_weight(names):
+    """Raises: ValueError: the column of weights would hide one of the table's."""
+    if WEIGHT in names:
+        raise ValueError("uneven='pad' gives a column %r, and the table has one: rename it with select=" % WEIGHT)
 
 
 def feature_spec(schema, defaults=None):
@@ -78,12 +149,14 @@ def check_label(label, names):
         raise ValueError("label=%r is not a column; columns: %s" % (label, ", ".join(names)))
 
 
-def apart(columns, label):
-    """(features, label), or the columns as they are."""
+def apart(columns, label, weighted=False):
+    """(features, label), or the columns as they are; with weights (features, label, weight), as Keras takes them."""
     if label is None:
         return columns
     columns = dict(columns)
     target = columns.pop(label)
+    if weighted:
+        return columns, target, columns.pop(WEIGHT)
     return columns, target
 
 

@@ -6,6 +6,7 @@
     opened ->                         <- data..., end(count)      into the spool file
     ready(rows) ->                    <- start
     entered ->  examples/columns... ->  closed(ok | failure)
+                                      <- stop: the job needs this task no longer
 """
 
 import os
@@ -25,6 +26,8 @@ class Link(object):
     Attributes:
         writer: frames to the host.
         context: what the host said this task is, once `handshake` returned.
+        stopped: set when the host has said that the job needs this task no longer.
+        on_stop: called then, by the thread that reads the pipe.
     """
 
     def __init__(self, read_fd, write_fd):
@@ -34,6 +37,8 @@ class Link(object):
         self._reader = frames.FrameReader(read_fd)
         self.writer = frames.FrameWriter(write_fd)
         self.context = {}
+        self.stopped = threading.Event()
+        self.on_stop = None
         self._spooled = threading.Event()
         self._started = threading.Event()
         self._result = self._error = None
@@ -87,7 +92,7 @@ class Link(object):
 
     def serve(self, path):
         """Start the thread that reads the pipe for as long as this process lives: first the rows, into the file `path`,
-        then the word to start, then nothing more, until the pipe's end says that the host is gone."""
+        then the word to start, then at most the word to stop, until the pipe's end says that the host is gone."""
         thread = threading.Thread(target=self._serve, args=(path,), name="akrunner-reader", daemon=True)
         thread.start()
 
@@ -103,6 +108,9 @@ class Link(object):
             rows = 0
             while True:
                 frame = self._reader.read()
+                if frame is not None and frame.kind == frames.STOP:
+                    self._stop()
+                    continue
                 if frame is None or frame.kind != frames.ROWS:
                     break
                 stream.put(frame.count, frame.payload, self._host_is_there)
@@ -112,7 +120,7 @@ class Link(object):
             if frame.kind != frames.END or frame.json()["rows"] != rows:
                 raise frames.WireError("the stream ended with %s after %d rows" % (frames.NAMES[frame.kind], rows))
             stream.end(self._host_is_there)
-            self._reader.read_header()
+            self._wait_for_stop()
         except (OSError, frames.WireError) as e:
             # half a stream must not pass for a whole one
             sys.stderr.write("akrunner: the rows from the host broke off: %s\n" % e)
@@ -144,13 +152,27 @@ class Link(object):
             self._spooled.set()
             self._expect(frames.START)
             self._started.set()
-            self._reader.read_header()
+            self._wait_for_stop()
         except BaseException as e:  # handed to the thread that waits
             self._error = e
             self._spooled.set()
             self._started.set()
             return
         host_is_gone()
+
+    def _wait_for_stop(self):
+        """Returns when the pipe has ended."""
+        while True:
+            frame = self._reader.read()
+            if frame is None:
+                return
+            if frame.kind == frames.STOP:
+                self._stop()
+
+    def _stop(self):
+        self.stopped.set()
+        if self.on_stop is not None:
+            self.on_stop()
 
     def _expect(self, kind):
         frame = self._reader.read()

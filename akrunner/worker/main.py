@@ -2,13 +2,12 @@
 
 import atexit
 import faulthandler
-import os
 import sys
 
-from akrunner.wire import STACKS_SIGNAL, frames
+from akrunner.wire import STACKS_SIGNAL
 from akrunner.worker import replay
 from akrunner.worker.link import Link
-from akrunner.worker.task import Task
+from akrunner.worker.task import Task, leave
 
 
 def main(argv):
@@ -31,15 +30,7 @@ def run(read_fd, write_fd):
     link = Link(read_fd, write_fd)
     task = Task(link, link.handshake())
     closed = task.run()
-    try:
-        link.writer.write_json(frames.CLOSED, closed)
-    except OSError:
-        pass
+    task.say(closed)
     # handlers the script registered run as at any exit; what hangs in them is ended by the host
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
-    os._exit(0 if closed["ok"] else 1)
+    leave(closed)

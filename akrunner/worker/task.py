@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import sys
+import threading
 import time
 
 from akrunner.wire import failure, frames
@@ -27,6 +28,10 @@ class Task(object):
         self.stream = None
         self.shares = []
         self.main_ns = 0
+        self.main_began = None
+        self.uneven_rows = {"rows_dropped": 0, "rows_padded": 0}
+        self.serving = False
+        self._last_word = threading.Lock()
 
     def run(self):
         """Returns the body of the CLOSED frame."""
@@ -47,6 +52,10 @@ class Task(object):
                 self.writer.close()
             except BaseException as e:
                 failed = e
+        return self.closed(failed)
+
+    def closed(self, failed=None):
+        """The body of the CLOSED frame."""
         body = {
             "ok": failed is None,
             "rows": self.writer.rows if self.writer else 0,
@@ -54,9 +63,44 @@ class Task(object):
             "main_ns": self.main_ns,
             "output_blocked_ns": self.link.writer.blocked_ns,
         }
+        body.update(self.uneven_rows)
         if failed is not None:
             body["failure"] = self.failure(failed)
         return body
+
+    def say(self, closed):
+        """The last word, said once: by the main thread, or by the one that ends a task nobody needs any longer."""
+        if not self._last_word.acquire(False):
+            threading.Event().wait()  # the other one ends the process
+        try:
+            self.link.writer.write_json(frames.CLOSED, closed)
+        except OSError:
+            pass
+
+    def stop(self):
+        """The job needs this task no longer. `serve()` returns then; a `server.join()` of TensorFlow's never does."""
+        if self.serving:
+            return
+        if self.main_began is not None:
+            self.main_ns = time.monotonic_ns() - self.main_began
+        try:
+            self.writer.close()
+        except OSError:
+            pass
+        closed = self.closed()
+        self.say(closed)
+        leave(closed)
+
+    def serve(self):
+        """Tell the host that this task does what others ask of it, and wait until nobody does."""
+        self.serving = True
+        self.link.writer.write_json(frames.SERVING, {})
+        self.link.stopped.wait()
+
+    def uneven(self, **rows):
+        """Rows of one pass that were left out or made up, so that every worker has as many."""
+        for name, count in rows.items():
+            self.uneven_rows[name] = max(self.uneven_rows[name], count)
 
     def execute(self):
         context, link = self.context, self.link
@@ -82,11 +126,14 @@ class Task(object):
         config = self.config(rows)
         self.phase = "while predicting" if context["script"]["module"] else _IN_MAIN
         link.writer.write_json(frames.ENTERED, {})
-        started = time.monotonic_ns()
+        self.main_began = time.monotonic_ns()
+        link.on_stop = self.stop
+        if link.stopped.is_set():
+            self.stop()
         try:
             entry(config)
         finally:
-            self.main_ns = time.monotonic_ns() - started
+            self.main_ns = time.monotonic_ns() - self.main_began
 
     def entry(self):
         """The script's `main`, or that of a module of ours."""
@@ -131,6 +178,9 @@ def enter(context, tf_config):
     """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported."""
     os.environ.update(context["env"])
     os.environ["TF_CONFIG"] = json.dumps(tf_config)
+    if context["cpus"] and hasattr(os, "sched_setaffinity"):
+        # threads started from here on have it too
+        os.sched_setaffinity(0, context["cpus"])
     os.chdir(context["work_dir"])
     sys.path.insert(0, context["work_dir"])
     if context["overlay"]:
@@ -152,11 +202,21 @@ def format_failure(error, context):
     return script.format_failure(error, names, ours)
 
 
+def leave(closed):
+    """End this process, whatever threads of it still do."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(0 if closed["ok"] else 1)
+
+
 def build_config(context, rows, writer, job, stream=None):
     """The task config of the context's mode.
 
     Args:
-        rows: in this task's dataset file; writer: its output writer; job: has `shares` and `report`; stream: its `RowStream`.
+        rows: in this task's dataset file; writer: its output writer; job: has `shares`, `report`, `serve` and `uneven`; stream: its `RowStream`.
     """
     current.enter(context, writer, stream)
     if context["data_format"] == "columns":
@@ -174,9 +234,15 @@ def build_config(context, rows, writer, job, stream=None):
         user_params=context["user_params"],
         schema=context["schema"],
         checkpoint_dir=context["checkpoint_dir"],
+        attempt=context["attempt"],
         output_writer=writer,
         _job=job,
-        _rows=source(context["schema"], None if stream is not None else context["dataset_file"], stream),
+        _rows=source(
+            context["schema"],
+            None if stream is not None else context["dataset_file"],
+            stream,
+            data.Evener(rows, job.shares, job.uneven),
+        ),
     )
     if stream is not None:
         return StreamTaskConfig(dataset_fn=stream.dataset, **common)

@@ -6,7 +6,7 @@ import pytest
 
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
-from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
+from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 
 SCHEMA = Schema.parse("a bigint")
 
@@ -18,7 +18,52 @@ def job(**fields: Any) -> JobSpec:
 def test_tasks() -> None:
     tasks = ClusterSpec(3, 2).tasks
     assert [t.name for t in tasks] == ["chief:0", "worker:0", "worker:1", "ps:0", "ps:1"]
-    assert [t.name for t in tasks if t.gets_rows] == ["chief:0", "worker:0", "worker:1"]
+    assert [t.name for t in ClusterSpec(3, 2).fed] == ["chief:0", "worker:0", "worker:1"]
+
+
+def test_a_coordinator_is_no_worker() -> None:
+    cluster = ClusterSpec(2, 1, evaluator=True, coordinator=True)
+    assert [t.name for t in cluster.tasks] == ["chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0"]
+    assert [t.name for t in cluster.fed] == ["worker:0", "worker:1"]
+    assert [t.name for t in cluster.awaited] == ["chief:0"]
+
+
+@pytest.mark.parametrize(
+    ("workers", "servers", "parallelism", "expected"),
+    [
+        (None, None, None, (1, 0)),
+        (3, None, None, (3, 0)),
+        (None, 2, None, (1, 2)),
+        (None, None, 1, (1, 0)),
+        (None, None, 2, (1, 1)),
+        (None, None, 4, (3, 1)),
+        (None, None, 8, (6, 2)),
+        (3, None, 4, (3, 1)),
+        (4, None, 4, (4, 0)),
+        (None, 1, 4, (3, 1)),
+        (None, 0, 4, (4, 0)),
+        (2, 1, 4, (2, 1)),
+    ],
+)
+def test_counts_that_are_not_given(workers: Any, servers: Any, parallelism: Any, expected: Any) -> None:
+    cluster = ClusterSpec.of(workers, servers, parallelism)
+    assert (cluster.num_workers, cluster.num_ps) == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((None, 4, 4), "num_ps=4 leaves no worker of parallelism=4"),
+        ((5, None, 4), "num_workers=5 is more than parallelism=4"),
+        ((3, 2, 4), "num_workers=3 and num_ps=2 are more than parallelism=4"),
+        ((None, None, 0), "parallelism=0"),
+        ((0, None, 4), "num_workers=0"),
+        ((None, "1", 4), "num_ps must be a whole number"),
+    ],
+)
+def test_counts_that_do_not_fit(counts: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ClusterSpec.of(*counts)
 
 
 @pytest.mark.parametrize(
@@ -37,15 +82,38 @@ def test_counts(counts: Any, words: str) -> None:
         ({"keras": "2"}, "keras='2'.*legacy"),
         ({"user_params": {"f": object()}}, "user_params must hold JSON"),
         ({"user_params": [1]}, "user_params must be a dict"),
-        ({"timeout": 0}, "timeout=0"),
-        ({"timeout": "5"}, "timeout='5'"),
-        ({"start_timeout": -1}, "start_timeout=-1"),
+        ({"mode": "stream", "supervision": SupervisionSpec(max_restarts=1)}, "max_restarts: a stream"),
+        ({"mode": "stream", "cluster": ClusterSpec(coordinator=True)}, "coordinator: "),
+        ({"bind_host": "0.0.0.0"}, "advertised_host="),
         ({"env": {"A": 1}}, "env: 'A'=1 must be text"),
     ],
 )
 def test_values(fields: Dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         job(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"timeout": 0}, "timeout=0"),
+        ({"timeout": "5"}, "timeout='5'"),
+        ({"start_timeout": -1}, "start_timeout=-1"),
+        ({"stall_timeout": -1}, "stall_timeout=-1"),
+        ({"stall_action": "cry"}, "stall_action='cry'.*warn, fail"),
+        ({"max_restarts": -1}, "max_restarts=-1"),
+        ({"max_restarts": 1.5}, "max_restarts must be a whole number"),
+    ],
+)
+def test_supervision(fields: Dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        SupervisionSpec(**fields)
+
+
+@pytest.mark.parametrize("fields", [{"gpus_per_worker": -1}, {"cpus_per_worker": 0}, {"intra_op_parallelism": "2"}])
+def test_resources(fields: Dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(fields))):
+        ResourceSpec(**fields)
 
 
 def test_legacy_keras_is_only_set_when_asked_for() -> None:

@@ -1,0 +1,64 @@
+"""What of the machine each task may use: a function of values to values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, Mapping, Sequence, Tuple
+
+from akrunner.errors import ConfigError
+from akrunner.spec import EVALUATOR, ClusterSpec, ResourceSpec, TaskSpec
+
+_GPUS = "CUDA_VISIBLE_DEVICES"
+#: read by TensorFlow 1 and 2 alike where the script sets nothing, and by the libraries beneath numpy
+_THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class TaskResources:
+    """Attributes: cpus: cores it may run on, empty for all; env: variables that say the rest."""
+
+    cpus: Tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def assign(
+    cluster: ClusterSpec, wanted: ResourceSpec, gpus: Sequence[str], cpus: Sequence[int], inherited: Mapping[str, str]
+) -> Dict[TaskSpec, TaskResources]:
+    """Every task's part.
+
+    Args:
+        gpus: the cards of this machine, as CUDA_VISIBLE_DEVICES names them; cpus: its cores that this process may use.
+        inherited: the environment the tasks get anyway; what it says of threads stays, unless the job asks for a number.
+    Raises: ConfigError: there is not as much as was asked for.
+    """
+    working = cluster.fed
+    _enough("gpus_per_worker", "graphics card", wanted.gpus_per_worker, len(working), len(gpus))
+    _enough("cpus_per_worker", "core", wanted.cpus_per_worker, len(working), len(cpus))
+    computing = len(working) + sum(task.role == EVALUATOR for task in cluster.tasks)
+    assigned = {}
+    for task in cluster.tasks:
+        part = working.index(task) if task in working else None
+        env, own = {}, ()
+        if wanted.gpus_per_worker is not None:
+            env[_GPUS] = ",".join(_part(gpus, part, wanted.gpus_per_worker)) if part is not None else ""
+        if wanted.cpus_per_worker is not None and part is not None:
+            own = tuple(_part(cpus, part, wanted.cpus_per_worker))
+        if wanted.intra_op_parallelism is not None:
+            env.update({name: str(wanted.intra_op_parallelism) for name in _THREADS})
+        elif own or computing > 1:
+            threads = str(len(own) or max(1, len(cpus) // computing))
+            env.update({name: threads for name in _THREADS if name not in inherited})
+        assigned[task] = TaskResources(own, env)
+    return assigned
+
+
+def _part(things: Sequence, part: int, size: int) -> Sequence:  # type: ignore[type-arg]
+    return things[part * size : (part + 1) * size]
+
+
+def _enough(parameter: str, thing: str, each: "int | None", workers: int, there: int) -> None:
+    if each is not None and each * workers > there:
+        raise ConfigError(
+            f"{parameter}={each}: {workers} workers need {each * workers} {thing}s, this machine has {there}; turn down "
+            f"{parameter}= or num_workers="
+        )

@@ -1,0 +1,161 @@
+"""Notices that nothing moves any more, and says who waits for what.
+
+::
+
+    bytes to the workers, frames from them       change -> something moves
+    processor time of the tasks' processes       a task that computes, and says nothing meanwhile, is well
+    the feeder waits for the source              not the tasks' fault: said, but never ended for it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import struct
+import termios
+import time
+from typing import Iterable, List, Mapping, Optional, Tuple
+
+import psutil
+
+from akrunner.engines.report import TaskRecord, doing
+from akrunner.launch.session import TaskSession
+from akrunner.spec import TaskSpec
+
+#: of one core, over all tasks: above it somebody computes
+_BUSY = 0.05
+_LOOK_SECONDS = 1.0
+
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)', re.MULTILINE)
+
+#: part of a file's name or a function's in a stack -> what that task waits for
+_WAITS = [
+    ("server_lib.py", "in server.join(), until the job is over"),
+    ("session_manager.py", "for the chief to initialise the variables, or for a parameter server to answer"),
+    ("collective_ops.py", "in a collective, for the other workers"),
+    ("cross_device_ops.py", "in a collective, for the other workers"),
+    ("collective_all_reduce_strategy.py", "for the other workers to join the cluster"),
+    ("cluster_coordinator.py", "for workers to do what the coordinator asked of them"),
+    ("quick_execute", "in a TensorFlow operation"),
+]
+
+
+class StallWatch:
+    """Tells when nothing has moved for a while. Args: seconds: how long that is, 0 for never."""
+
+    def __init__(self, seconds: float, sessions: Mapping[TaskSpec, TaskSession]) -> None:
+        self._seconds = seconds
+        self._sessions = sessions
+        self._seen: Optional[Tuple[int, int]] = None
+        self._since = time.monotonic()
+        self._cpu = 0.0
+
+    def stalled(self, events: int, now: float) -> bool:
+        """Whether it is so. Called often; looks closely only when the time has come. Args: events: taken so far."""
+        seen = (events, sum(session.writer.bytes for session in self._sessions.values()))
+        if seen != self._seen:
+            self._seen = seen
+            self.moved(now)
+        if not self._seconds or now - self._since < self._seconds:
+            return False
+        if self._computing(now - self._since):
+            self.moved(now)
+            return False
+        return True
+
+    def moved(self, now: float) -> None:
+        """Something did, or the stall was told: the time starts anew."""
+        self._since = now
+        self._cpu = sum(session.process.sampled_cpu for session in self._sessions.values())
+
+    def _computing(self, seconds: float) -> bool:
+        """Whether the tasks, or what they have started, have used the processor."""
+        own = sum(session.process.sampled_cpu for session in self._sessions.values()) - self._cpu
+        if own > _BUSY * seconds:
+            return True
+        before = self._trees()
+        time.sleep(_LOOK_SECONDS)
+        return self._trees() - before > _BUSY * _LOOK_SECONDS
+
+    def _trees(self) -> float:
+        used = 0.0
+        for session in self._sessions.values():
+            try:
+                root = psutil.Process(session.process.pid)
+                for process in [root, *root.children(recursive=True)]:
+                    times = process.cpu_times()
+                    used += times.user + times.system
+            except psutil.Error:
+                continue
+        return used
+
+
+def describe(
+    seconds: float,
+    sessions: Mapping[TaskSpec, TaskSession],
+    results: Mapping[TaskSpec, TaskRecord],
+    stacks: Mapping[TaskSpec, str],
+    *,
+    waiting_frames: int,
+    in_source: bool,
+) -> str:
+    """The report: each task, what it does and waits for, what lies in the queues, and the stacks.
+
+    Args: stacks: what `faulthandler` printed, of tasks that run; waiting_frames: from the tasks, that the host has not taken.
+    """
+    done = [task.name for task, result in results.items() if result.state == "finished"]
+    lines = [f"nothing has moved for {seconds:g} s: no rows, no report(), no processor time"]
+    for task, result in results.items():
+        lines.append(f"  [{task.name}] {_line(sessions[task], result, stacks.get(task, ''), done, results)}")
+    feeding = "waits for the source to give rows" if in_source else "does not wait for the source"
+    lines.append(f"  the host has {waiting_frames} frames waiting to be taken, and {feeding}")
+    for task, stack in stacks.items():
+        lines.append(f"stacks of [{task.name}]:\n{stack}")
+    return "\n".join(lines)
+
+
+def _line(session: TaskSession, result: TaskRecord, stack: str, done: List[str], results: Mapping[TaskSpec, TaskRecord]) -> str:
+    parts = [doing(result.state)]
+    if result.state == "ready":
+        late = [task.name for task, other in results.items() if not other.ready]
+        parts.append("waits for " + ", ".join(late) if late else "waits for the word to start")
+    elif result.state == "running":
+        parts.append(_waits(stack, done))
+    elif result.state == "serving":
+        parts.append("waits for the chief to be done")
+    parts.append(f"{session.rows_sent} rows sent, {_unread(session)} bytes of them in the pipe, {result.rows_out} rows back")
+    rss, cpu = session.process.sampled_rss, session.process.sampled_cpu
+    parts.append(f"{rss / 1e6:.0f} MB, {cpu:.1f} s of processor time")
+    return "; ".join(part for part in parts if part)
+
+
+def _waits(stack: str, done: Iterable[str]) -> str:
+    """What the main thread's stack says."""
+    # the thread that was there first is printed last
+    main = stack.split("(most recent call first):")[-1]
+    calls = [match.groupdict() for match in _FRAME.finditer(main)]
+    if not calls:
+        return ""
+    own = next((c for c in calls if "site-packages" not in c["file"] and "/lib/python" not in c["file"]), calls[0])
+    where = f"at {own['file']}:{own['line']} in {own['function']}"
+    for word, meaning in _WAITS:
+        if any(word in call["file"] or word == call["function"] for call in calls):
+            finished = ", ".join(done)
+            if "collective" in meaning or "TensorFlow operation" in meaning:
+                hint = (
+                    f"; {finished} is done: a worker that has run out of rows is waited for in vain (uneven=)"
+                    if finished
+                    else ""
+                )
+                return f"waits {meaning}{hint} ({where})"
+            return f"waits {meaning} ({where})"
+    return where
+
+
+def _unread(session: TaskSession) -> int:
+    """Bytes in the pipe to a worker."""
+    try:
+        (count,) = struct.unpack("i", fcntl.ioctl(session.process.input_fd, termios.FIONREAD, b"\0\0\0\0"))
+        return int(count)
+    except OSError:
+        return 0

@@ -1,0 +1,473 @@
+"""One attempt at a job on this machine: every task from spawning to the last process gone.
+
+::
+
+    feeder thread    source -> chunks -> deal -> encode -> pipe of each worker
+    reader threads   pipe of each task -> events
+    this thread      events -> states, rows -> sink; deadlines; the end
+
+The end: chief and workers are done; the evaluator gets its time; then who only serves is told to stop; then all processes go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sys
+import threading
+import time
+import uuid
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.cluster.ports import PortHold
+from akrunner.cluster.resources import TaskResources
+from akrunner.cluster.tf_config import tf_config
+from akrunner.engines import doctor, report
+from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
+from akrunner.engines.feeder import Feeder, StreamFeeder
+from akrunner.engines.tensorboard import EventFiles
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import DataError, JobCancelledError, JobError, TaskFailure
+from akrunner.launch.files import lay_out
+from akrunner.launch.guard import Guard
+from akrunner.launch.process import oom_kills, stop_all, sweep
+from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
+from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
+from akrunner.wire import STACKS_SIGNAL, frames
+
+_TICK = 0.1
+#: after the first failure, how long others may still report one that came before it
+_GATHER = 0.1
+
+
+class GangFailed(Exception):
+    """An attempt failed.
+
+    Attributes:
+        kind, root: for the failure policy. error: (directory the logs are in, warnings so far) -> what the caller gets.
+    """
+
+    def __init__(self, kind: str, root: TaskFailure, error: Callable[[str, List[str]], JobError]) -> None:
+        super().__init__(root.what)
+        self.kind = kind
+        self.root = root
+        self.error = error
+
+
+class Gang:
+    """One attempt. Args: began: when the job did; attempt: 0, or how many there were before; warnings: so far, more are added."""
+
+    def __init__(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event],
+        resources: Mapping[TaskSpec, TaskResources],
+        work: WorkDir,
+        guard: Guard,
+        began: float,
+        attempt: int,
+        warnings: List[str],
+    ) -> None:
+        self.job = job
+        self.wait = job.supervision
+        self.sink = sink
+        self.observer = observer
+        self.cancel = cancel
+        self.resources = resources
+        self.work = work
+        self.guard = guard
+        self.job_began = began
+        self.attempt = attempt
+        self.warnings = warnings
+        self.began = time.monotonic()
+        self.began_epoch = time.time()
+        self.mark = uuid.uuid4().hex
+        self.events: "queue.Queue[Event]" = queue.Queue(EVENTS)
+        self.sessions: Dict[TaskSpec, TaskSession] = {}
+        self.results: Dict[TaskSpec, report.TaskRecord] = {task: report.TaskRecord() for task in job.cluster.tasks}
+        self.failures: Dict[TaskSpec, report.Failed] = {}
+        self.fail_at: Optional[float] = None
+        self.reports: List[Dict[str, Any]] = []
+        self.entered_at: Optional[float] = None
+        self.started = False
+        self.stopping = False
+        self.events_taken = 0
+        self.last_look = 0.0
+        self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
+        self.feeder = self.streaming or Feeder(job, source, self.sessions)
+        self.oom_before = oom_kills()
+        self.stall = doctor.StallWatch(self.wait.stall_timeout, self.sessions)
+        self.board = EventFiles(job.tensorboard) if job.tensorboard is not None else None
+
+    def run(self) -> Outcome:
+        """Raises: GangFailed; whatever the source, the sink or the caller's cancelling raises."""
+        job = self.job
+        ports = PortHold(len(job.cluster.tasks), job.bind_host, job.advertised_host)
+        with contextlib.closing(ports) as self.ports:
+            try:
+                self.spawn()
+                self.supervise()
+            except _TimedOut as e:
+                stacks = e.stacks
+                raise self.failed("timeout", lambda kept: report.timeout_error(job, stacks, self.results, kept)) from None
+            except _Stalled as e:
+                told = e.told
+                raise self.failed("stalled", lambda kept: report.stall_error(told, kept)) from None
+            except _Failed:
+                pass
+            finally:
+                self.end()
+        if self.failures:
+            kind, root = report.first_failure(self.failures, self.sessions)
+            raise self.failed(kind, lambda kept: report.job_error(self.failures, self.sessions, self.results, kept), root)
+        self.work.take_model(job)
+        return self.outcome()
+
+    def failed(
+        self, kind: str, error: Callable[[str], JobError], root: TaskFailure = TaskFailure("job", "nothing moved any more")
+    ) -> GangFailed:
+        def explained(kept: str, warnings: List[str]) -> JobError:
+            made = error(kept)
+            made.warnings = tuple(warnings)
+            return made
+
+        return GangFailed(kind, root, explained)
+
+    # -- before
+
+    def spawn(self) -> None:
+        tasks, work = self.job.cluster.tasks, self.work
+        addresses = dict(zip(tasks, self.ports.addresses))
+        for task in tasks:
+            lay_out(self.job.script, work.files_dir(task))
+        for task in tasks:
+            config = tf_config(self.job.cluster, addresses, task)
+            context = work.context(self.job, task, config, self.attempt, self.resources[task].cpus)
+            work.save_context(task, context)
+            session = TaskSession(
+                task,
+                python=self.job.python,
+                bundle=work.bundle,
+                context=_constant(context),
+                cwd=work.files_dir(task),
+                # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
+                env={"TMPDIR": work.temp_dir(task), **self.resources[task].env, **self.job.task_env},
+                mark=self.mark,
+                log_path=work.log_path(task),
+                events=self.events,
+                echo=self.echo(task),
+            )
+            self.sessions[task] = session
+            self.guard.watch(session.process.pid)
+        self.feeder.start()
+
+    def echo(self, task: TaskSpec) -> Optional[Callable[[str], None]]:
+        observer = self.observer
+        if observer is None or not self.job.keep:
+            return None
+        return lambda line: observer.log(task.name, line)
+
+    # -- meanwhile
+
+    def supervise(self) -> None:
+        self.attend(self.done)
+        evaluators = [task for task in self.job.cluster.tasks if task.role == EVALUATOR]
+        if not self.attend(lambda: self.have_ended(evaluators), self.wait.evaluator_timeout):
+            self.warnings.append(
+                f"[evaluator:0] was still in main() {self.wait.evaluator_timeout:g} s after chief and workers were done, and was "
+                "ended (evaluator_timeout=)"
+            )
+        others = [task for task, result in self.results.items() if result.state != "finished"]
+        self.stopping = True
+        for task in others:
+            self.sessions[task].stop()
+        if not self.attend(lambda: self.have_ended(others), self.wait.exit_grace):
+            late = [task.name for task in others if self.results[task].state not in ("finished", "ended")]
+            self.warnings.append(f"{', '.join(late)} did not end within {self.wait.exit_grace:g} s of being told to; killed")
+        if self.observer is not None:
+            self.observer.progress(self.progress())
+
+    def attend(self, until: Callable[[], bool], seconds: Optional[float] = None) -> bool:
+        """Take events until something is so, for at most so long; whether it is."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while not until():
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            try:
+                event: Optional[Event] = self.events.get(timeout=_TICK)
+            except queue.Empty:
+                event = None
+            if event is not None:
+                self.events_taken += 1
+                getattr(self, "on_" + event.kind)(event)
+            now = time.monotonic()
+            if now - self.last_look > _TICK:
+                self.last_look = now
+                for session in self.sessions.values():
+                    session.process.sample()
+                if self.observer is not None:
+                    self.observer.progress(self.progress())
+                self.check_stall(now)
+            self.check(now)
+        return True
+
+    def done(self) -> bool:
+        """Chief and workers have said that they are done, but for those that only serve."""
+        results = [self.results[task] for task in self.job.cluster.awaited]
+        return results[0].state == "finished" and all(result.state in ("finished", "serving") for result in results)
+
+    def have_ended(self, tasks: List[TaskSpec]) -> bool:
+        return all(self.results[task].state in ("finished", "ended") for task in tasks)
+
+    def check(self, now: float) -> None:
+        """What no event says: deadlines, and the feeder's own failure."""
+        if self.fail_at is not None:
+            if now >= self.fail_at:
+                raise _Failed
+            return
+        if self.cancel is not None and self.cancel.is_set():
+            raise JobCancelledError("the job was stopped by its caller")
+        if self.feeder.error is not None:
+            raise self.feeder.error
+        if self.wait.timeout is not None and now - self.job_began > self.wait.timeout:
+            raise _TimedOut(self.stacks())
+        late = [t for t, r in self.results.items() if r.state == "starting"]
+        if late and now - self.began > self.wait.start_timeout:
+            for task in late:
+                what = f"said nothing for {self.wait.start_timeout:g} s after it was started (start_timeout=)"
+                self.fail(task, report.Failed("start", what, time.time_ns()))
+        fed = self.streaming is not None or self.feeder.finished
+        if not self.started and fed and all(r.ready for r in self.results.values()):
+            self.started = True
+            self.work.save_shares({task.name: session.rows_sent for task, session in self.sessions.items()})
+            if sys.platform != "linux":
+                self.ports.close()
+            for session in self.sessions.values():
+                with contextlib.suppress(OSError):
+                    session.start()
+            if self.streaming is not None:
+                self.streaming.started.set()
+
+    def check_stall(self, now: float) -> None:
+        """Whether anything still moves."""
+        in_source = self.feeder.in_source
+        if (self.streaming is not None and in_source) or self.stopping or self.fail_at is not None:
+            # a stream may be silent as long as it likes
+            self.stall.moved(now)
+            return
+        if not self.stall.stalled(self.events_taken, now):
+            return
+        told = doctor.describe(
+            self.wait.stall_timeout,
+            self.sessions,
+            self.results,
+            self.stacks(),
+            waiting_frames=self.events.qsize(),
+            in_source=in_source,
+        )
+        self.work.save_stall(told)
+        # a slow source is none of the tasks' doing
+        if self.wait.stall_action == "fail" and not in_source:
+            raise _Stalled(told)
+        self.warnings.append(told)
+        self.stall.moved(time.monotonic())
+
+    def fail(self, task: TaskSpec, failed: report.Failed) -> None:
+        """Note a failure; the job ends a moment later, so that an earlier one can still be told from its consequences."""
+        if self.stopping:
+            # the work was done; it only had to go
+            self.results[task].state = "ended"
+            self.warnings.append(f"[{task.name}] {failed.what}, when it was told to end")
+            return
+        self.failures.setdefault(task, failed)
+        self.results[task].state = "failed"
+        if self.fail_at is None:
+            self.fail_at = time.monotonic() + _GATHER
+
+    def on_opened(self, event: Event) -> None:
+        self.results[event.task].state = "importing"
+
+    def on_ready(self, event: Event) -> None:
+        result = self.results[event.task]
+        result.state, result.ready = "ready", True
+        result.rows_in = event.data["rows"]
+        result.input_wait_ns = event.data["waited_ns"]
+        if self.streaming is not None:
+            return
+        sent = self.sessions[event.task].rows_sent
+        if result.rows_in != sent:
+            what = f"received {result.rows_in} rows of the {sent} it was sent"
+            self.fail(event.task, report.Failed("lost", what, time.time_ns()))
+
+    def on_entered(self, event: Event) -> None:
+        self.results[event.task].state = "running"
+        if self.entered_at is None:
+            self.entered_at = time.monotonic()
+
+    def on_serving(self, event: Event) -> None:
+        self.results[event.task].state = "serving"
+
+    def on_output(self, event: Event) -> None:
+        assert event.frame is not None
+        result, frame = self.results[event.task], event.frame
+        schema = self.job.output_schema
+        if schema is None:
+            return
+        try:
+            batch = _decode(schema, frame, result.rows_out)
+        except DataError as e:
+            self.fail(event.task, report.Failed("output", f"wrote a row that the output schema refuses: {e}", time.time_ns()))
+            return
+        result.rows_out += batch.num_rows
+        result.bytes_out += len(frame.payload)
+        if self.sink is not None:
+            self.sink.write(event.task, batch)
+
+    def on_refused(self, event: Event) -> None:
+        if isinstance(self.sink, AnswerSink):
+            self.sink.refused(event.task, event.data)
+
+    def on_report(self, event: Event) -> None:
+        data = event.data
+        result = self.results[event.task]
+        result.metrics = data["metrics"]
+        if self.board is not None:
+            self.board.write(event.task.name, data["metrics"], data["step"], data["time_ns"])
+        self.reports.append({"task": event.task.name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
+
+    def on_closed(self, event: Event) -> None:
+        result, body = self.results[event.task], event.data
+        result.main_ns, result.output_blocked_ns = body["main_ns"], body["output_blocked_ns"]
+        result.rows_dropped, result.rows_padded = body["rows_dropped"], body["rows_padded"]
+        if self.streaming is not None:
+            result.rows_in = body["rows_read"]
+        if not body["ok"]:
+            self.fail(event.task, report.Failed.from_record(body["failure"]))
+        elif event.task not in self.failures:
+            if self.job.output_schema is not None and body["rows"] != result.rows_out:
+                what = f"wrote {body['rows']} rows, {result.rows_out} arrived"
+                self.fail(event.task, report.Failed("lost", what, time.time_ns()))
+            else:
+                result.state = "finished"
+
+    def on_broken(self, event: Event) -> None:
+        self.fail(event.task, report.Failed("broken", f"broke the protocol: {event.error}", time.time_ns()))
+
+    def on_ended(self, event: Event) -> None:
+        """Its pipe has ended: after its last word that is all right, before it is not."""
+        result = self.results[event.task]
+        if result.state in ("finished", "failed", "ended"):
+            return
+        process = self.sessions[event.task].process
+        kind = "start" if result.state == "starting" else "died"
+        ended = process.wait(1.0)
+        if ended is None:
+            self.fail(event.task, report.Failed(kind, "closed its pipe to the host and ran on", time.time_ns()))
+            return
+        words = ended.words(out_of_memory=oom_kills() > self.oom_before)
+        before = {
+            "starting": "before it said that it had started",
+            "importing": "while it imported the script or took its rows",
+        }
+        where = before.get(result.state, "in main(), without saying that it was done")
+        self.fail(event.task, report.Failed(kind, f"ended {where}: {words}", ended.time_ns))
+
+    # -- after
+
+    def end(self) -> None:
+        """Every process gone, every thread of ours at its end; whatever happened before."""
+        self.feeder.stop()
+        if self.board is not None:
+            self.board.close()
+        sessions = list(self.sessions.values())
+        for session in sessions:
+            session.deafen()
+        finished = [s for s in sessions if self.results[s.task].state == "finished"]
+        if len(finished) and not self.failures:
+            wait_for_exits(finished, self.wait.exit_grace)
+        stop_all([session.process for session in sessions], self.wait.exit_grace)
+        sweep(self.mark, self.began_epoch)
+        for session in sessions:
+            session.close()
+            self.guard.forget(session.process.pid)
+        self.feeder.join()
+
+    def stacks(self) -> Dict[TaskSpec, str]:
+        """Ask every task that still runs for the stacks of its threads; they are in its log a moment later."""
+        running = [s for t, s in self.sessions.items() if self.results[t].state not in ("starting", "finished", "ended")]
+        before = {session: session.log.position for session in running}
+        for session in running:
+            session.process.signal(STACKS_SIGNAL)
+        time.sleep(0.3 if running else 0)
+        return {session.task: session.log.since(before[session]) or session.log.tail(60) for session in running}
+
+    def progress(self) -> Progress:
+        sessions = self.sessions.values()
+        results = self.results
+        return Progress(
+            seconds=time.monotonic() - self.began,
+            rows_in=sum(s.rows_sent for s in sessions),
+            bytes_in=sum(s.writer.bytes for s in sessions),
+            rows_out=sum(r.rows_out for r in results.values()),
+            bytes_out=sum(r.bytes_out for r in results.values()),
+            states={task.name: result.state for task, result in results.items()},
+            reports={task.name: result.metrics for task, result in results.items() if result.metrics},
+            warnings=tuple(self.warnings),
+        )
+
+    def outcome(self) -> Outcome:
+        return report.outcome(
+            self.job,
+            self.sessions,
+            self.results,
+            self.work,
+            shares=self.feeder.dealer.shares,
+            seconds=time.monotonic() - self.job_began,
+            start_seconds=(self.entered_at or self.began) - self.began,
+            feed_seconds=self.feeder.seconds,
+            reports=self.reports,
+            rows_unread=self.rows_unread(),
+            attempt=self.attempt,
+            warnings=self.warnings,
+        )
+
+    def rows_unread(self) -> int:
+        """Of a stream whose script returned before it had ended."""
+        if self.streaming is None:
+            return 0
+        sent = sum(session.rows_sent for session in self.sessions.values())
+        return sent + self.streaming.rows_dropped - sum(result.rows_in for result in self.results.values())
+
+
+class _Failed(Exception):
+    """Some task has failed; `failures` says which."""
+
+
+class _TimedOut(Exception):
+    def __init__(self, stacks: Mapping[TaskSpec, str]) -> None:
+        super().__init__()
+        self.stacks = stacks
+
+
+class _Stalled(Exception):
+    def __init__(self, told: str) -> None:
+        super().__init__()
+        self.told = told
+
+
+def _decode(schema: Any, frame: frames.Frame, first_row: int) -> pa.RecordBatch:
+    if frame.kind == frames.COLUMNS:
+        return codec.decode_columns(schema, frame.payload, first_row)
+    lengths = np.frombuffer(frame.payload, np.uint32, frame.count).astype(np.int64)
+    return codec.decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)
+
+
+def _constant(context: Mapping[str, Any]) -> Callable[[], Mapping[str, Any]]:
+    return lambda: context

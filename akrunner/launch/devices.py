@@ -1,0 +1,31 @@
+"""Graphics cards and cores of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import List
+
+
+def gpus() -> List[str]:
+    """As CUDA_VISIBLE_DEVICES names them: what that variable says, else what the driver's tool lists."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name.strip() for name in visible.split(",") if name.strip() and name.strip() != "-1"]
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    try:
+        listed = subprocess.run([tool, "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    count = sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed.returncode == 0 else 0
+    return [str(number) for number in range(count)]
+
+
+def cpus() -> List[int]:
+    """Numbers of the cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

@@ -1,0 +1,12 @@
+"""TensorFlow's server, for tasks that do what others ask of them."""
+
+import os
+
+
+def start(cluster, role, index):
+    """The running server of one task. Args: cluster: role -> list of "host:port"."""
+    # a worker that has gone is an error at once, not something to wait for
+    os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
+    import tensorflow as tf
+
+    return tf.distribute.Server(tf.train.ClusterSpec(cluster), job_name=role, task_index=index, protocol="grpc", start=True)
