@@ -14,7 +14,7 @@ import re
 import struct
 import termios
 import time
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Callable, Iterable, List, Mapping, Optional, Tuple
 
 import psutil
 
@@ -50,16 +50,19 @@ class StallWatch:
         self._since = time.monotonic()
         self._cpu = 0.0
 
-    def stalled(self, events: int, now: float) -> bool:
-        """Whether it is so. Called often; looks closely only when the time has come. Args: events: taken so far."""
+    def stalled(self, events: int, now: float, waiting: Callable[[], int]) -> bool:
+        """Whether it is so. Called often; looks closely, for a second, only when the time has come.
+
+        Args: events: taken so far; waiting: how many are there to be taken.
+        """
         seen = (events, sum(session.writer.bytes for session in self._sessions.values()))
         if seen != self._seen:
             self._seen = seen
             self.moved(now)
         if not self._seconds or now - self._since < self._seconds:
             return False
-        if self._computing(now - self._since):
-            self.moved(now)
+        if self._computing(now - self._since) or waiting():
+            self.moved(time.monotonic())
             return False
         return True
 
@@ -110,7 +113,7 @@ def describe(
     feeding = "waits for the source to give rows" if in_source else "does not wait for the source"
     lines.append(f"  the host has {waiting_frames} frames waiting to be taken, and {feeding}")
     for task, stack in stacks.items():
-        lines.append(f"stacks of [{task.name}]:\n{stack}")
+        lines.append(f"stacks of [{task.name}]:\n{stack.rstrip()}")
     return "\n".join(lines)
 
 

@@ -262,7 +262,7 @@ class Gang:
             # a stream may be silent as long as it likes
             self.stall.moved(now)
             return
-        if not self.stall.stalled(self.events_taken, now):
+        if not self.stall.stalled(self.events_taken, now, self.events.qsize):
             return
         told = doctor.describe(
             self.wait.stall_timeout,

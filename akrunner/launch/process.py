@@ -127,7 +127,8 @@ class ChildProcess:
             process = psutil.Process(self.pid)
             self.sampled_rss = max(self.sampled_rss, process.memory_info().rss)
             times = process.cpu_times()
-            self.sampled_cpu = times.user + times.system
+            ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+            self.sampled_cpu = times.user + times.system + ended
         except psutil.Error:
             pass
 
