@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         OutputError,
         ProtocolError,
         PythonEnvError,
+        RendezvousError,
         SchemaError,
         ScriptError,
         ScriptFailedError,
@@ -54,8 +55,8 @@ _HOMES = {
 }
 _ERRORS = (
     "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobStalledError", "JobTimeoutError",
-    "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "SchemaError", "ScriptError", "ScriptFailedError", "SinkError",
-    "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError",
+    "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "RendezvousError", "SchemaError", "ScriptError", "ScriptFailedError",
+    "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError",
 )  # fmt: skip
 _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
 
@@ -74,6 +75,7 @@ __all__ = [
     "OutputError",
     "ProtocolError",
     "PythonEnvError",
+    "RendezvousError",
     "Result",
     "Schema",
     "SchemaError",

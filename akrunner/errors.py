@@ -19,6 +19,7 @@
     │   ├── TaskDiedError             a worker process ended without a word (signal, os._exit)
     │   ├── OutputError               the script wrote something the output schema does not allow
     │   ├── InputLostError            rows handed over and rows delivered differ
+    │   ├── RendezvousError           the tasks of a cluster did not find each other; names who is missing
     │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
     └── JobCancelledError             stopped by the caller
@@ -169,6 +170,10 @@ class OutputError(JobError):
 
 class InputLostError(JobError):
     """A task did not receive as many rows as were sent to it."""
+
+
+class RendezvousError(JobError):
+    """The tasks of a cluster did not find each other: some are missing, one is unknown, a token is wrong."""
 
 
 class JobStalledError(JobError):

@@ -590,6 +590,41 @@ def predict() -> List[Row]:
     ]
 
 
+def rendezvous() -> List[Row]:
+    """A thousand tasks find each other; one falls silent."""
+    from akrunner.cluster.rendezvous import RendezvousClient, RendezvousServer
+
+    tasks, limit = [f"worker:{i}" for i in range(1000)], 3.0
+    with RendezvousServer(tasks, "token", heartbeat_limit=limit) as server:
+        clients = [RendezvousClient(f"127.0.0.1:{server.port}", "token", task) for task in tasks]
+        began = time.perf_counter()
+        for outcome in [one.registering("h", i) for i, one in enumerate(clients)]:
+            assert len(outcome()) == len(tasks)
+        took = time.perf_counter() - began
+        signs = time.perf_counter()
+        for one in clients[:-1]:
+            one.beat()
+        each = (time.perf_counter() - signs) / (len(clients) - 1)
+        silent = time.perf_counter()
+        while not server.failed:
+            for one in clients[:-1]:
+                one.beat()
+        lost = time.perf_counter() - silent
+        for one in clients:
+            one.close()
+    return [
+        ("rendezvous of 1,000 tasks", f"{took:.2f} s", f"a sign of life from each: {1000 * each:.2f} s", "", "< 5 s", took < 5),
+        (
+            "one of 1,000 falls silent, until it is named",
+            f"{lost:.1f} s",
+            f"its limit: {limit:g} s",
+            f"{lost - limit:+.1f} s",
+            "<= +2 s",
+            lost <= limit + 2,
+        ),
+    ]
+
+
 MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "codec": codec,
     "spool": spool,
@@ -600,6 +635,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "soak": soak,
     "columns": columns,
     "predict": predict,
+    "rendezvous": rendezvous,
 }
 
 
