@@ -605,7 +605,8 @@ def rendezvous() -> List[Row]:
         for one in clients[:-1]:
             one.beat()
         each = (time.perf_counter() - signs) / (len(clients) - 1)
-        silent = time.perf_counter()
+        # since it registered
+        silent = began + took
         while not server.failed:
             for one in clients[:-1]:
                 one.beat()

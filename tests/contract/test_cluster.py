@@ -170,6 +170,26 @@ def test_a_parameter_server_that_fails_fails_the_job(run: Run, script: Script) -
     assert time.monotonic() - began < 20
 
 
+def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, script: Script) -> None:
+    body = """
+        import json, os, time
+
+        if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "chief":
+            raise ImportError("no module of this name")
+        time.sleep(1000)
+
+        def main(task_config):
+            pass
+        """
+    began = time.monotonic()
+    with pytest.raises(akrunner.ScriptFailedError, match=r"\[chief:0\] raised ImportError") as caught:
+        run(script(body), num_workers=2, num_ps=1, evaluator=True, output_schema=None)
+    assert time.monotonic() - began < 8
+    assert {other.what.split(" and was stopped")[0] for other in caught.value.others} == {
+        "was importing the script or taking its rows"
+    }
+
+
 # -- restarts
 
 FAILS_ONCE = """
@@ -512,12 +532,14 @@ def test_a_task_is_killed_at_some_moment(run: Run, script: Script, seeds: range,
                 path, num_workers=2, num_ps=1, evaluator=True, max_restarts=restarts, data_format="columns", timeout=30
             )
             assert sorted(result.table["id"].to_pylist()) == list(range(10)), seed
+            assert result.stats.attempt <= restarts
             outcomes.append("again" if result.stats.attempt else "well")
         except akrunner.JobTimeoutError:
             raise
         except akrunner.JobError as e:
             assert restarts == 0, f"seed {seed}: {e}"
             assert "SIGKILL" in str(e), seed
+            assert time.monotonic() - killer.killed_at < 5, seed
             outcomes.append("failed")
         finally:
             killer.join()
@@ -532,12 +554,14 @@ class _Killer(threading.Thread):
         super().__init__(daemon=True)
         self._after = after
         self._chance = chance
+        self.killed_at = 0.0
 
     def run(self) -> None:
         time.sleep(self._after)
         for _ in itertools.repeat(None, 20):
             tasks = [process for process in psutil.Process().children() if _is_task(process)]
             if tasks:
+                self.killed_at = time.monotonic()
                 os.kill(self._chance.choice(tasks).pid, signal.SIGKILL)
                 return
             time.sleep(0.05)

@@ -94,6 +94,29 @@ COLLECTIVE = """
     """
 
 
+def test_the_chief_fails_while_others_are_in_server_join(leaves_nothing: Path, script: Script) -> None:
+    body = """
+        import os, time
+        import tensorflow as tf
+
+        def main(task_config):
+            if task_config.task_type != "chief":
+                server = tf.distribute.Server(
+                    tf.train.ClusterSpec(task_config.cluster), job_name=task_config.task_type, task_index=task_config.task_index
+                )
+                open(os.path.join(task_config.checkpoint_dir, task_config.task_type), "w").close()
+                server.join()
+            while len(os.listdir(task_config.checkpoint_dir)) < 2:
+                time.sleep(0.05)
+            open(task_config.user_params["failed"], "w").close()
+            raise ValueError("no more")
+        """
+    mark = leaves_nothing.parent / "failed-at"
+    with pytest.raises(akrunner.ScriptFailedError, match=r"\[chief:0\] raised ValueError in main\(\): no more"):
+        akrunner.run(script(body), {"a": [1, 2]}, num_workers=2, num_ps=1, user_params={"failed": str(mark)})
+    assert time.time() - mark.stat().st_mtime < 5
+
+
 def test_a_worker_fails_while_another_waits_in_a_collective(leaves_nothing: Path, script: Script) -> None:
     class Watch:
         failed_at = 0.0
