@@ -137,7 +137,7 @@ def run(
         bind_host: address of this machine TensorFlow's servers get; advertised_host: the name others reach it by.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
-        debug: keep the work dir, for `akrunner replay`, and pass the tasks' log lines to the observer.
+        debug: keep the work dir, for `akrunner replay`.
         engine: "local", or an engine.
         observer: is told the progress.
     Returns: the result.

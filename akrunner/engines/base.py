@@ -75,7 +75,7 @@ class Observer(Protocol):
         ...
 
     def log(self, task: str, line: str) -> None:
-        """A line a task printed; called from a thread of its own. Only in debug mode."""
+        """A line a task printed; called from a thread of its own."""
         ...
 
 

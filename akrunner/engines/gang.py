@@ -170,7 +170,7 @@ class Gang:
 
     def echo(self, task: TaskSpec) -> Optional[Callable[[str], None]]:
         observer = self.observer
-        if observer is None or not self.job.keep:
+        if observer is None:
             return None
         return lambda line: observer.log(task.name, line)
 

@@ -142,12 +142,17 @@ def test_an_evaluator_that_fails_fails_the_job(run: Run, script: Script) -> None
 
 def test_a_parameter_server_that_does_not_go_is_killed(run: Run, script: Script) -> None:
     body = """
-        import ctypes, signal
+        import ctypes, os, signal, time
 
         def main(task_config):
+            there = os.path.join(task_config.checkpoint_dir, "there")
             if task_config.task_type == "ps":
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                open(there, "w").close()
                 ctypes.PyDLL(None).sleep(1000)      # and keeps the interpreter's lock
+            while not os.path.exists(there):
+                time.sleep(0.05)
+            time.sleep(0.3)
         """
     began = time.monotonic()
     result = run(script(body), num_ps=1, output_schema=None)

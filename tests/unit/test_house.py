@@ -57,6 +57,7 @@ MAY: Dict[str, Set[str]] = {
         "signature",
         "engines",
     },
+    "alink": {"api", "prepare", "serving", "errors", "schema", "spec", "codec", "io", "model", "engines"},
     "cli": {"api", "engines", "errors", ""},
     "": {"api", "errors", "model", "schema", "serving", "stream_job"},
     "__main__": {"cli"},

@@ -1,0 +1,123 @@
+"""Where operators run, and how much they say: `useLocalEnv`, `resetEnv`, `AlinkGlobalConfiguration`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Mapping, Optional
+
+import duckdb
+
+from akrunner.engines.base import Progress
+from akrunner.errors import ConfigError
+
+
+@dataclass
+class Environment:
+    """What all operators share.
+
+    Attributes:
+        parallelism: workers and parameter servers together, where an operator does not say; None: one worker.
+        debug: keep the work dirs of jobs. echo: print what the tasks print.
+        pending: what `BatchOperator.execute()` is to do: sinks, and lazy prints. streams: what `StreamOperator.execute()` is to run.
+    """
+
+    parallelism: Optional[int] = None
+    debug: bool = False
+    echo: bool = False
+    pending: List[Callable[[], None]] = field(default_factory=list)
+    streams: List[Any] = field(default_factory=list)
+    _connection: Optional[Any] = None
+
+    @property
+    def connection(self) -> Any:
+        """The DuckDB beneath the tables; in memory, and on disk where that does not suffice."""
+        if self._connection is None:
+            self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+            # Flink's name for it
+            self._connection.execute("CREATE MACRO RAND() AS random()")
+        return self._connection
+
+    @property
+    def observer(self) -> "Optional[Echo]":
+        return Echo() if self.echo or self.debug else None
+
+    def execute(self) -> None:
+        """Do what is pending, in its order."""
+        pending, self.pending = self.pending, []
+        for action in pending:
+            action()
+
+
+class Echo:
+    """Prints what the tasks of a job print (`akrunner.engines.base.Observer`)."""
+
+    def progress(self, progress: Progress) -> None:
+        pass
+
+    def log(self, task: str, line: str) -> None:
+        print(f"[{task}] {line}", file=sys.stderr, flush=True)
+
+
+_current = Environment()
+
+
+def current() -> Environment:
+    return _current
+
+
+def useLocalEnv(
+    parallelism: int = 1, flinkHome: Optional[str] = None, config: Optional[Mapping[str, Any]] = None, engine: str = "local"
+) -> Environment:
+    """Run jobs as processes of this machine.
+
+    Args:
+        parallelism: workers and parameter servers together, where an operator does not say (`setNumWorkers`, `setNumPSs`).
+        flinkHome: ignored; no Flink has a part in it.
+        config: `debug_mode`: True keeps the work dirs of jobs and prints what their tasks print. Other keys are ignored.
+    Raises: ConfigError: an argument is wrong.
+    """
+    _check_parallelism(parallelism)
+    if engine != "local":
+        raise ConfigError(f"useLocalEnv(engine={engine!r}): this version has 'local'")
+    resetEnv()
+    _current.parallelism = parallelism
+    _current.debug = bool((config or {}).get("debug_mode", False))
+    return _current
+
+
+def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Environment:
+    """Raises: ConfigError: always; this version runs jobs on this machine."""
+    raise ConfigError(
+        f"useRemoteEnv({host!r}, {port}): a Flink cluster needs the Flink engine, which this version does not have; useLocalEnv() runs "
+        "the same operators on this machine"
+    )
+
+
+def resetEnv() -> None:
+    """Forget everything: pending prints and sinks, intermediate tables, the parallelism."""
+    global _current
+    if _current._connection is not None:
+        _current._connection.close()
+    echo = _current.echo
+    _current = Environment(echo=echo)
+
+
+def _check_parallelism(parallelism: Any) -> None:
+    if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
+        raise ConfigError(f"parallelism={parallelism!r}: give a whole number, 1 or more")
+
+
+class AlinkGlobalConfiguration:
+    """What holds for all environments."""
+
+    @staticmethod
+    def setPrintProcessInfo(value: bool) -> None:
+        """Print what the tasks of jobs print. Args: value: whether."""
+        current().echo = bool(value)
+
+    @staticmethod
+    def isPrintProcessInfo() -> bool:
+        """Whether that is done."""
+        return current().echo

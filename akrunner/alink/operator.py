@@ -1,0 +1,326 @@
+"""Batch operators: a graph of tables, computed when somebody looks.
+
+::
+
+    source -> select -> job -> print          nothing happens before print, collect or execute
+
+A table that several operators use is computed once (it is kept in DuckDB then); what a job wrote is always kept.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any, List, Optional, Tuple, TypeVar
+
+import pyarrow as pa
+
+from akrunner.alink.environment import _check_parallelism, current
+from akrunner.alink.params import WithParams, schema_text, type_text
+from akrunner.alink.tables import Fields, arrow_schema, arrow_table, fields_of, kept, names_of, queried, renamed, shown, sql
+from akrunner.errors import ConfigError
+
+Op = TypeVar("Op", bound="AlgoOperator")
+Other = TypeVar("Other", bound="AlgoOperator")
+
+
+class AlgoOperator(WithParams):
+    """A table, or what makes one of other tables."""
+
+    #: how many tables it is linked from: (least, most); None: any number
+    INPUTS: Tuple[int, Optional[int]] = (1, 1)
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._inputs: List[Any] = []
+
+    def linkFrom(self: Op, *operators: Any) -> Op:
+        """Take these tables as its input. Returns: this operator."""
+        least, most = self.INPUTS
+        if len(operators) < least or (most is not None and len(operators) > most):
+            raise ConfigError(f"{type(self).__name__} is linked from {_amount(least, most)}, not {len(operators)}")
+        for operator in operators:
+            if not isinstance(operator, self._kind()):
+                raise ConfigError(
+                    f"{type(self).__name__} is linked from {self._kind().__name__}s, not {type(operator).__name__}"
+                )
+        self._inputs = list(operators)
+        self._linked()
+        return self
+
+    def link(self, operator: Other) -> Other:
+        """Give this table to another operator. Returns: that one."""
+        return operator.linkFrom(self)
+
+    def getColNames(self) -> List[str]:
+        """Names of the columns. Runs nothing."""
+        return list(self._schema().names)
+
+    def getColTypes(self) -> List[str]:
+        """Types of the columns, as Alink calls them. Runs nothing."""
+        return [type_text(field.type) for field in self._schema()]
+
+    def getSchemaStr(self) -> str:
+        """ "id BIGINT, p DOUBLE". Runs nothing."""
+        return schema_text(self._schema())
+
+    def _kind(self) -> type:
+        raise NotImplementedError
+
+    def _linked(self) -> None:
+        """Called when inputs were given."""
+
+    def _check_linked(self) -> None:
+        if len(self._inputs) < self.INPUTS[0]:
+            raise ConfigError(f"{type(self).__name__} has no input: link it from {_amount(*self.INPUTS)}")
+
+    def _schema(self) -> pa.Schema:
+        return arrow_schema(self._nothing())
+
+    def _nothing(self) -> Any:
+        """A DuckDB relation of its columns, without rows."""
+        self._check_linked()
+        return self._compute([operator._nothing() for operator in self._inputs], True)
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        """Relations in, relation out. Args: dry: only the columns are wanted: run no job, read no rows."""
+        raise NotImplementedError
+
+
+class BatchOperator(AlgoOperator):
+    """A table with an end."""
+
+    #: computed once, whoever looks
+    _KEEP = False
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._users = 0
+        self._table: Optional[Any] = None
+
+    def _kind(self) -> type:
+        return BatchOperator
+
+    def _linked(self) -> None:
+        for operator in self._inputs:
+            operator._users += 1
+
+    def _relation(self) -> Any:
+        """Its rows, as a DuckDB relation. Runs what must be run."""
+        if self._table is None:
+            self._check_linked()
+            self._check_required()
+            relation = self._compute([operator._relation() for operator in self._inputs], False)
+            if not self._KEEP and self._users < 2:
+                return relation
+            self._table = relation if self._KEEP else kept(self, relation)
+        return self._table
+
+    # -- look
+
+    def print(self, n: int = 0, title: Optional[str] = None) -> "BatchOperator":
+        """Print it now. Args: n: so many rows, 0 for all; title: a line above. Returns: this operator."""
+        self.lazyPrint(n, title)
+        current().execute()
+        return self
+
+    def lazyPrint(self, n: int = 0, title: Optional[str] = None) -> "BatchOperator":
+        """Print it when something is executed. Args and returns: as `print`."""
+        self._users += 1
+
+        def show() -> None:
+            if title is not None:
+                print(title)
+            relation = self._relation()
+            print(shown(relation.limit(n) if n else relation))
+
+        current().pending.append(show)
+        return self
+
+    def collectToTable(self) -> pa.Table:
+        """All rows as a pyarrow Table."""
+        self._users += 1
+        current().execute()
+        return arrow_table(self._relation())
+
+    def collectToDataframe(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        return self.collectToTable().to_pandas()
+
+    def collect(self) -> List[Tuple[Any, ...]]:
+        """All rows, as tuples."""
+        table = self.collectToTable()
+        return list(zip(*(column.to_pylist() for column in table.columns))) if table.num_columns else []
+
+    @staticmethod
+    def execute() -> None:
+        """Do everything that waits for it: sinks, and lazy prints."""
+        current().execute()
+
+    @staticmethod
+    def setParallelism(parallelism: int) -> None:
+        """Workers and parameter servers together, where an operator does not say."""
+        _check_parallelism(parallelism)
+        current().parallelism = parallelism
+
+    # -- make another
+
+    def select(self, fields: Fields) -> "BatchOperator":
+        """Columns and expressions, SQL: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns."""
+        return SqlOp(f"SELECT {fields_of(fields)} FROM input").linkFrom(self)
+
+    def where(self, predicate: str) -> "BatchOperator":
+        """Rows for which an SQL expression is true."""
+        return SqlOp(f"SELECT * FROM input WHERE {sql(predicate)}").linkFrom(self)
+
+    def filter(self, predicate: str) -> "BatchOperator":
+        """As `where`."""
+        return self.where(predicate)
+
+    def as_(self, names: Fields) -> "BatchOperator":
+        """The same columns under other names. Args: names: as many, as text or a list."""
+        return AliasOp(names_of(names)).linkFrom(self)
+
+    def alias(self, names: Fields) -> "BatchOperator":
+        """As `as_`."""
+        return self.as_(names)
+
+    def distinct(self) -> "BatchOperator":
+        """Every different row once."""
+        return SqlOp("SELECT DISTINCT * FROM input").linkFrom(self)
+
+    def orderBy(
+        self,
+        fieldName: str,
+        limit: Optional[int] = None,
+        fetch: Optional[int] = None,
+        offset: Optional[int] = None,
+        order: str = "asc",
+        isAscending: Optional[bool] = None,
+    ) -> "BatchOperator":
+        """Rows in order. Args: limit (or fetch): the first so many; offset: leave out so many before; order: asc or desc."""
+        if order.lower() not in ("asc", "desc"):
+            raise ConfigError(f"orderBy: order={order!r}: give asc or desc")
+        down = order.lower() == "desc" if isAscending is None else not isAscending
+        most = limit if limit is not None else fetch
+        query = f"SELECT * FROM input ORDER BY {sql(fieldName)}" + (" DESC" if down else "")
+        query += f" LIMIT {int(most)}" if most is not None else ""
+        return SqlOp(query + (f" OFFSET {int(offset)}" if offset is not None else "")).linkFrom(self)
+
+    def groupBy(self, groupByPredicate: Fields, selectClause: str) -> "BatchOperator":
+        """A row a group: `groupBy("species", "species, AVG(p) AS p")`."""
+        return SqlOp(f"SELECT {sql(selectClause)} FROM input GROUP BY {fields_of(groupByPredicate)}").linkFrom(self)
+
+    def join(self, right: "BatchOperator", joinPredicate: str, selectClause: str = "*", type: str = "JOIN") -> "BatchOperator":
+        """Two tables side by side; in SQL this one is `a`, the other `b`.
+
+        Args: joinPredicate: "a.id = b.id"; selectClause: "a.id, b.p"; type: JOIN, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS.
+        """
+        known = ("JOIN", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "CROSS")
+        if type.upper() not in known:
+            raise ConfigError(f"join: type={type!r}: give one of {', '.join(known)}")
+        how = "JOIN" if type.upper() == "JOIN" else f"{type.upper()} JOIN"
+        on = "" if type.upper() == "CROSS" else f" ON {sql(joinPredicate)}"
+        return JoinOp(f"SELECT {sql(selectClause)} FROM a {how} b{on}").linkFrom(self, right)
+
+    def unionAll(self, *others: "BatchOperator") -> "BatchOperator":
+        """The rows of all, columns by their place."""
+        return UnionAllOp().linkFrom(self, *others)
+
+    def sample(self, ratio: float, withReplacement: bool = False) -> "BatchOperator":
+        """Each row with this probability; the same ones every time. Args: ratio: 0 to 1."""
+        if withReplacement:
+            raise ConfigError("sample: withReplacement=True is not offered")
+        if not 0 <= ratio <= 1:
+            raise ConfigError(f"sample: ratio={ratio}: give 0 to 1")
+        return SqlOp(f"SELECT * FROM input USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
+
+    def firstN(self, size: int) -> "BatchOperator":
+        """The first so many rows."""
+        return SqlOp(f"SELECT * FROM input LIMIT {int(size)}").linkFrom(self)
+
+    # -- of something else
+
+    @staticmethod
+    def fromTable(table: Any) -> "BatchOperator":
+        """A table in memory: pyarrow, polars, a dict of columns, anything `akrunner.run` takes as its source."""
+        from akrunner.alink.sources import TableSourceBatchOp
+
+        return TableSourceBatchOp(table)
+
+    @staticmethod
+    def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "BatchOperator":
+        """A pandas DataFrame. Args: schemaStr: names and types of its columns, in their order; None: its own."""
+        from akrunner.alink.sources import TableSourceBatchOp
+
+        return TableSourceBatchOp(frame, schemaStr)
+
+    # -- in a notebook
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(repr(v))}</td></tr>" for k, v in self._given.items())
+        try:
+            columns = html.escape(self.getSchemaStr())
+        except Exception as e:
+            columns = f"<i>{html.escape(str(e))}</i>"
+        body = f"<b>{type(self).__name__}</b><table>{rows}</table><p>{columns}</p>"
+        if self._table is not None:
+            body += arrow_table(self._table.limit(10)).to_pandas().to_html(index=False)
+        return body
+
+
+class SqlOp(BatchOperator):
+    """The result of a query over `input`."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__()
+        self._query = query
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return queried(self._query, input=inputs[0])
+
+
+class JoinOp(BatchOperator):
+    """The result of a query over `a` and `b`."""
+
+    INPUTS = (2, 2)
+
+    def __init__(self, query: str) -> None:
+        super().__init__()
+        self._query = query
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return queried(self._query, a=inputs[0], b=inputs[1])
+
+
+class AliasOp(BatchOperator):
+    """Other names."""
+
+    def __init__(self, names: List[str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return renamed(inputs[0], self._names)
+
+
+class UnionAllOp(BatchOperator):
+    """The rows of all inputs."""
+
+    INPUTS = (1, None)
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        for other in inputs[1:]:
+            if len(other.columns) != len(inputs[0].columns):
+                raise ConfigError(f"unionAll: {len(inputs[0].columns)} columns and {len(other.columns)} columns")
+        result = inputs[0]
+        for other in inputs[1:]:
+            result = result.union(other)
+        return result
+
+
+def _amount(least: int, most: Optional[int]) -> str:
+    if most is None:
+        return f"{least} or more tables"
+    if least == most:
+        return "one table" if least == 1 else f"{least} tables"
+    return f"{least} to {most} tables"

@@ -1,0 +1,225 @@
+"""What operators take: one declaration makes setters, getters, keyword arguments and the documentation.
+
+::
+
+    TensorFlowBatchOp().setNumWorkers(2)      TensorFlowBatchOp(numWorkers=2)      .getNumWorkers()
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import ConfigError
+from akrunner.schema import Schema
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter.
+
+    Attributes:
+        name: as Alink writes it, "numWorkers"; kind: key of `_KINDS`; doc: one sentence.
+        default: None: none; required: whether it must be given; aliases: other names of it.
+    """
+
+    name: str
+    kind: str
+    doc: str
+    default: Any = None
+    required: bool = False
+    aliases: Tuple[str, ...] = ()
+
+    @property
+    def takes(self) -> str:
+        """What may be given, in words."""
+        return _KINDS[self.kind][0]
+
+    def check(self, value: Any) -> Any:
+        """The value as it is kept. Raises: ConfigError: it is not of the kind."""
+        if value is None:
+            return None
+        kept = _KINDS[self.kind][1](value)
+        if kept is None:
+            raise ConfigError(f"{self.name} takes {self.takes}, not {value!r}")
+        return kept
+
+    def must(self) -> "Param":
+        """The same, required."""
+        return Param(self.name, self.kind, self.doc, self.default, True, self.aliases)
+
+
+def _text(value: Any) -> Optional[str]:
+    return os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+
+
+def _whole(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: Any) -> Optional[float]:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _flag(value: Any) -> Optional[bool]:
+    return value if isinstance(value, bool) else None
+
+
+def _texts(value: Any) -> Optional[List[str]]:
+    """A list, the JSON text of one, or one text."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if isinstance(value, (str, os.PathLike)):
+        value = [value]
+    if not isinstance(value, (list, tuple)):
+        return None
+    texts = [_text(one) for one in value]
+    return None if any(text is None for text in texts) else [text for text in texts if text is not None]
+
+
+def _object(value: Any) -> Optional[Dict[str, Any]]:
+    """A dict, or the JSON text of one."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as e:
+            raise ConfigError(f"{value!r} is not JSON: {e}") from None
+    return dict(value) if isinstance(value, Mapping) else None
+
+
+def _schema(value: Any) -> Optional[str]:
+    if isinstance(value, str):
+        Schema.parse(value, "outputSchemaStr")
+        return value
+    return None
+
+
+_KINDS: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
+    "text": ("text", _text),
+    "whole": ("a whole number", _whole),
+    "number": ("a number", _number),
+    "flag": ("True or False", _flag),
+    "texts": ("a list of texts, or the JSON text of one", _texts),
+    "object": ("a dict, or the JSON text of one", _object),
+    "schema": ('text like "id bigint, p double"', _schema),
+    "any": ("anything", lambda value: value),
+}
+
+
+class WithParams:
+    """Has the parameters its class declares in `TAKES`: setters, getters and keyword arguments."""
+
+    TAKES: ClassVar[Tuple[Param, ...]] = ()
+    #: every name a parameter may be called by -> it
+    _named: ClassVar[Dict[str, Param]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._named = {name: param for param in cls.TAKES for name in (param.name, *param.aliases)}
+        for name, param in cls._named.items():
+            for made in (_setter(name, param), _getter(name, param)):
+                # a method of its own wins: getSchemaStr() is the table's, whatever schemaStr is short for
+                if not hasattr(cls, made.__name__) or hasattr(getattr(cls, made.__name__), "_made"):
+                    setattr(cls, made.__name__, made)
+
+    def __init__(self, **given: Any) -> None:
+        """Args: given: parameters by name. Raises: ConfigError: unknown, or of a wrong type."""
+        self._given: Dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in self._named:
+                raise ConfigError(f"{type(self).__name__} has no parameter {name}{self._nearest(name, self._named)}")
+            self._put(self._named[name], value)
+
+    def _put(self, param: Param, value: Any) -> None:
+        try:
+            self._given[param.name] = param.check(value)
+        except ConfigError as e:
+            raise ConfigError(f"{type(self).__name__}.{param.name}: {e}") from None
+
+    def _get(self, name: str) -> Any:
+        """The value of a parameter, or its default. Raises: ConfigError: it is required, and was not given."""
+        param = self._named[name]
+        value = self._given.get(param.name, param.default)
+        if value is None and param.required:
+            title = param.name[0].upper() + param.name[1:]
+            raise ConfigError(f"{type(self).__name__} needs {param.name}: call set{title}({param.takes})")
+        return value
+
+    def _check_required(self) -> None:
+        for param in self.TAKES:
+            self._get(param.name)
+
+    def __getattr__(self, name: str) -> Any:
+        # only for what is not there
+        raise AttributeError(f"{type(self).__name__} has no {name}{self._nearest(name, dir(type(self)))}")
+
+    @staticmethod
+    def _nearest(name: str, known: Any) -> str:
+        close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], n=1)
+        return f"; did you mean {close[0]}?" if close else ""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._given.items())
+        return f"{type(self).__name__}({shown})"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _setter(name: str, param: Param) -> Callable[[WithParams, Any], WithParams]:
+    def put(self: WithParams, value: Any) -> WithParams:
+        self._put(param, value)
+        return self
+
+    put._made = True  # type: ignore[attr-defined]
+    put.__name__ = "set" + name[0].upper() + name[1:]
+    put.__doc__ = f"{param.doc}\n\nArgs: value: {param.takes}.{_default(param)}\nReturns: this operator."
+    return put
+
+
+def _getter(name: str, param: Param) -> Callable[[WithParams], Any]:
+    def get(self: WithParams) -> Any:
+        return self._given.get(param.name, param.default)
+
+    get._made = True  # type: ignore[attr-defined]
+    get.__name__ = "get" + name[0].upper() + name[1:]
+    get.__doc__ = f"{param.doc}\n\nReturns: what was set, or the default."
+    return get
+
+
+def _default(param: Param) -> str:
+    return " Required." if param.required else f" Default: {param.default!r}."
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """ "id BIGINT, p DOUBLE", of an Arrow schema."""
+    return ", ".join(f"{field.name} {type_text(field.type)}" for field in schema)
+
+
+def type_text(data_type: pa.DataType) -> str:
+    """Alink's name of a type."""
+    names: Sequence[Tuple[Callable[[pa.DataType], bool], str]] = (
+        (pa.types.is_boolean, "BOOLEAN"), (pa.types.is_int8, "TINYINT"), (pa.types.is_int16, "SMALLINT"), (pa.types.is_int32, "INT"),
+        (pa.types.is_integer, "BIGINT"), (pa.types.is_float32, "FLOAT"), (pa.types.is_floating, "DOUBLE"),
+        (pa.types.is_string, "VARCHAR"), (pa.types.is_large_string, "VARCHAR"), (pa.types.is_binary, "VARBINARY"),
+        (pa.types.is_timestamp, "TIMESTAMP"), (pa.types.is_date, "DATE"),
+    )  # fmt: skip
+    for fits, name in names:
+        if fits(data_type):
+            return name
+    if pa.types.is_list(data_type) or pa.types.is_fixed_size_list(data_type):
+        return f"ARRAY<{type_text(data_type.value_type)}>"
+    return str(data_type).upper()
+
+
+__all__ = ["Param", "WithParams", "schema_text", "type_text"]

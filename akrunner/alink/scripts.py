@@ -1,0 +1,240 @@
+"""Operators that run a script: over a table (`TensorFlowBatchOp`), or to train a model (`TFTableModelTrainBatchOp`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner import api
+from akrunner.alink.environment import current
+from akrunner.alink.operator import BatchOperator
+from akrunner.alink.params import Param
+from akrunner.alink.tables import arrow_schema, arrow_table, queried
+from akrunner.errors import ConfigError
+from akrunner.model import MODEL_SCHEMA
+from akrunner.schema import Field, Schema
+
+SELECTED = Param("selectedCols", "texts", "Columns the script gets; all of them without it.")
+PYTHON_ENV = Param(
+    "pythonEnv",
+    "text",
+    "What has TensorFlow: an interpreter, a venv or conda directory, a packed one (local or a URL), or a name.",
+)
+INTRA_OP = Param("intraOpParallelism", "whole", "Threads TensorFlow uses inside one operation.", 4)
+USER_FILES = Param(
+    "userFiles", "texts", "Files, directories and archives to lay beside the script; paths or URLs.", None, False,
+    ("userFile", "scriptFiles"),
+)  # fmt: skip
+MAIN = Param(
+    "mainScriptFile",
+    "text",
+    "The file that defines main(task_config): a path or URL, or inside one of userFiles.",
+    required=True,
+)
+USER_PARAMS = Param("userParams", "object", "Handed to the script, every value as text.", "{}")
+WORKERS = Param("numWorkers", "whole", "Processes that share the rows; without it what the parallelism leaves.")
+SERVERS = Param("numPSs", "whole", "Parameter servers; without it what the parallelism leaves.")
+OUTPUT_SCHEMA = Param(
+    "outputSchemaStr", "schema", "Columns the script writes.", required=True, aliases=("schemaStr", "schema", "tableSchema")
+)
+CHECKPOINTS = Param("checkpointFilePath", "text", "Directory for checkpoints; one that goes with the job without it.")
+REMOVE_CHECKPOINTS = Param(
+    "removeCheckpointBeforeTraining", "flag", "Empty that directory of earlier checkpoints first.", False
+)
+
+SCRIPT = (SELECTED, PYTHON_ENV, INTRA_OP, USER_FILES, MAIN, USER_PARAMS, WORKERS, SERVERS)
+TRAIN = (*SCRIPT, CHECKPOINTS, REMOVE_CHECKPOINTS)
+
+#: Alink's names of the element types of tensors
+_ELEMENTS = {
+    "float": "float", "double": "double", "int32": "int", "int64": "long", "string": "string", "bool": "boolean", "int8": "byte",
+    "uint8": "ubyte", "halffloat": "float", "int16": "int",
+}  # fmt: skip
+
+
+class ScriptJob:
+    """What a script operator's parameters say, as arguments of `akrunner.run` and its like.
+
+    Args: operator: whose parameters; schema: of the rows the script gets; sides: side inputs, a table each.
+    """
+
+    def __init__(self, operator: Any, schema: pa.Schema, sides: Sequence[pa.Table] = ()) -> None:
+        self._operator = operator
+        self._folder = tempfile.mkdtemp(prefix="akrunner-alink-")
+        try:
+            self._params = text_params(operator._get("userParams"))
+            self._files: List[str] = list(operator._get("userFiles") or [])
+            self._tensors(schema)
+            self._sides(sides)
+        except BaseException:
+            self.close()
+            raise
+
+    def arguments(self) -> Dict[str, Any]:
+        """Keyword arguments; the files among them are there until `close`."""
+        operator, environment = self._operator, current()
+        return dict(
+            user_params=self._params,
+            user_files=self._files,
+            num_workers=operator._get("numWorkers"),
+            num_ps=operator._get("numPSs"),
+            parallelism=_parallelism(operator, environment.parallelism),
+            python_env=operator._get("pythonEnv") or operator._ENV,
+            intra_op_parallelism=operator._get("intraOpParallelism"),
+            debug=environment.debug,
+            observer=environment.observer,
+        )
+
+    def put(self, name: str, value: str) -> None:
+        """One more user param."""
+        self._params[name] = value
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _tensors(self, schema: pa.Schema) -> None:
+        """`tensor_shapes.txt` and `tensor_types.txt`, for columns of tensors."""
+        shapes, types = {}, {}
+        for one in schema:
+            field = Field(one.name, one.type)
+            if field.is_list:
+                types[field.name] = _ELEMENTS.get(str(field.value_type), str(field.value_type))
+                if field.shape is not None:
+                    shapes[field.name] = list(field.shape)
+        if types:
+            self._write("tensor_shapes.txt", json.dumps(shapes))
+            self._write("tensor_types.txt", json.dumps(types))
+
+    def _sides(self, sides: Sequence[pa.Table]) -> None:
+        """Alink's broadcast inputs: a text file each, a row a line, values joined by a space."""
+        for number, table in enumerate(sides, 1):
+            name = f"bc_{number}"
+            columns = [["" if v is None else str(v) for v in column.to_pylist()] for column in table.columns]
+            self._write(name, "".join(" ".join(row) + "\n" for row in zip(*columns)))
+            # beside the script, which is where it is run
+            self._params[f"ALINK:{name}"] = name
+
+    def _write(self, name: str, text: str) -> None:
+        path = os.path.join(self._folder, name)
+        with open(path, "w") as f:
+            f.write(text)
+        self._files.append(path)
+
+
+def text_params(given: Any) -> Dict[str, str]:
+    """User params as Alink hands them over: every value as text."""
+    given = json.loads(given) if isinstance(given, str) else given
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+
+
+def _parallelism(operator: Any, parallelism: Optional[int]) -> Optional[int]:
+    """To be divided between workers and parameter servers, where one of the counts is not given; None: nothing to divide."""
+    counts = [operator._get("numWorkers"), operator._get("numPSs")]
+    if parallelism is None or None not in counts:
+        return None
+    # who asks for more than there is gets it, and nothing of the other kind
+    return int(max(parallelism, *(count for count in counts if count is not None), 1))
+
+
+def chosen(relation: Any, columns: Optional[Sequence[str]]) -> Any:
+    """These columns of a relation, all of them for None."""
+    if columns is None:
+        return relation
+    missing = [name for name in columns if name not in relation.columns]
+    if missing:
+        raise ConfigError(f"selectedCols: there is no column {missing[0]!r}; the table has {', '.join(relation.columns)}")
+    return queried(
+        "SELECT " + ", ".join('"' + name.replace('"', '""') + '"' for name in columns) + " FROM input", input=relation
+    )
+
+
+class ScriptBatchOp(BatchOperator):
+    """Runs a script over its first input; further ones are side inputs, files named in `user_params["ALINK:bc_1"]`, ..."""
+
+    INPUTS = (1, None)
+    TAKES: ClassVar[Tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
+    _KEEP = True
+    _ENV = "tf2"
+
+    def _linked(self) -> None:
+        super()._linked()
+        self._check_required()
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        connection = current().connection
+        if dry:
+            return connection.from_arrow(self._result_schema().empty_table())
+        relation = chosen(inputs[0], self._get("selectedCols"))
+        job = ScriptJob(self, arrow_schema(relation), [arrow_table(side) for side in inputs[1:]])
+        try:
+            return connection.from_arrow(self._run(relation, job))
+        finally:
+            job.close()
+
+    def _result_schema(self) -> pa.Schema:
+        return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
+
+    def _run(self, relation: Any, job: ScriptJob) -> pa.Table:
+        result = api.run(self._get("mainScriptFile"), relation, output_schema=self._get("outputSchemaStr"), **job.arguments())
+        assert result.table is not None
+        return result.table
+
+
+class TensorFlowBatchOp(ScriptBatchOp):
+    """Runs a script of TensorFlow 1 over a table and gives what it writes."""
+
+    TAKES = ScriptBatchOp.TAKES
+    _ENV = "tf1.15"
+
+
+class TensorFlow2BatchOp(ScriptBatchOp):
+    """Runs a script of TensorFlow 2 over a table and gives what it writes."""
+
+    TAKES = ScriptBatchOp.TAKES
+
+
+class TrainBatchOp(ScriptBatchOp):
+    """Runs a script that trains a model on a table, and gives the model as a table."""
+
+    TAKES = TRAIN
+
+    def _result_schema(self) -> pa.Schema:
+        return MODEL_SCHEMA
+
+    def _run(self, relation: Any, job: ScriptJob) -> pa.Table:
+        result = trained(self, relation, job)
+        assert result.model is not None
+        return result.model.to_table()
+
+
+def trained(operator: Any, source: Any, job: ScriptJob) -> api.Result:
+    """Run a training script with an operator's parameters."""
+    checkpoints, remove = operator._get("checkpointFilePath"), operator._get("removeCheckpointBeforeTraining")
+    if checkpoints is not None:
+        job.put("ALINK:model_dir", os.path.abspath(os.path.expanduser(checkpoints)))
+    job.put("ALINK:remove_checkpoint_before_training", json.dumps(bool(remove)))
+    return api.train(
+        operator._get("mainScriptFile"),
+        source,
+        checkpoint_dir=checkpoints,
+        remove_checkpoint_before_training=bool(remove) and checkpoints is not None,
+        **job.arguments(),
+    )
+
+
+class TFTableModelTrainBatchOp(TrainBatchOp):
+    """Trains a model with a script of TensorFlow 1; the model is a table."""
+
+    TAKES = TRAIN
+    _ENV = "tf1.15"
+
+
+class TF2TableModelTrainBatchOp(TrainBatchOp):
+    """Trains a model with a script of TensorFlow 2; the model is a table."""
+
+    TAKES = TRAIN

@@ -1,0 +1,287 @@
+"""Where batch tables come from and go to: random numbers, memory, CSV, Parquet, text and TFRecord files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.alink.environment import current
+from akrunner.alink.operator import BatchOperator
+from akrunner.alink.params import Param
+from akrunner.alink.tables import arrow_schema, kept, rows_of
+from akrunner.errors import ConfigError
+from akrunner.io import paths
+from akrunner.io.sinks import FileSink
+from akrunner.io.sources import open_source
+from akrunner.io.table import TableSource
+from akrunner.prepare import schema_of
+from akrunner.spec import CHIEF, TaskSpec
+
+FILE_PATH = Param("filePath", "text", "The file: a path, a glob, a directory or a URL.", required=True)
+SCHEMA = Param("schemaStr", "schema", "Names and types of the columns.", aliases=("schema", "tableSchema"))
+DELIMITER = Param("fieldDelimiter", "text", "What stands between two values.", ",")
+FIRST_LINE = Param("ignoreFirstLine", "flag", "Whether the first line is names, not values.", False)
+QUOTE = Param("quoteChar", "text", "What values that hold a delimiter stand between.", '"')
+OVERWRITE = Param("overwriteSink", "flag", "Replace a file that is there.", False)
+NUM_ROWS = Param("numRows", "whole", "How many rows.", required=True)
+NUM_COLS = Param("numCols", "whole", "How many columns.", required=True)
+ID_COL = Param("idCol", "text", "Name of a column that numbers the rows from 0; none without it.")
+OUTPUT_COLS = Param("outputCols", "texts", "Names of the columns; col0, col1, ... without it.")
+SEED = Param("seed", "whole", "Of the random numbers: the same seed, the same table.", 0)
+TEXT_COL = Param("textCol", "text", "Name of the column of lines.", "text")
+
+
+class SourceOp(BatchOperator):
+    """A table that is made of nothing; read once, whoever looks."""
+
+    INPUTS = (0, 0)
+    _KEEP = True
+
+    def _open(self) -> TableSource:
+        raise NotImplementedError
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        self._check_required()
+        source = self._open()
+        if dry:
+            return current().connection.from_arrow(source.schema.empty_table())
+        # a reader can be scanned once: its rows go into a table of DuckDB's, which is on disk where memory does not suffice
+        reader = pa.RecordBatchReader.from_batches(source.schema, source.batches())
+        return kept(self, current().connection.from_arrow(reader))
+
+
+class RandomTableSourceBatchOp(SourceOp):
+    """A table of random numbers between 0 and 1."""
+
+    TAKES = (NUM_ROWS, NUM_COLS, ID_COL, OUTPUT_COLS, SEED)
+
+    def _open(self) -> TableSource:
+        return random_table(
+            self._get("numRows"), self._get("numCols"), self._get("outputCols"), self._get("idCol"), self._get("seed")
+        )
+
+
+def random_table(
+    rows: int, columns: int, names: Optional[Sequence[str]], id_column: Optional[str], seed: int, batch_rows: int = 65536
+) -> TableSource:
+    """Uniform random numbers; the same for the same seed."""
+    names = list(names) if names is not None else [f"col{i}" for i in range(columns)]
+    if len(names) != columns:
+        raise ConfigError(f"numCols={columns}, but outputCols names {len(names)}")
+    numbered = [(id_column, pa.int64())] if id_column is not None else []
+    schema = pa.schema(numbered + [(name, pa.float64()) for name in names])
+
+    def batches() -> Any:
+        random = np.random.default_rng(seed)
+        for first in range(0, rows, batch_rows):
+            count = min(batch_rows, rows - first)
+            arrays: List[Any] = [pa.array(range(first, first + count), pa.int64())] if numbered else []
+            arrays += [pa.array(random.random(count)) for _ in names]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return TableSource(schema, batches, "random numbers", True)
+
+
+class TableSourceBatchOp(SourceOp):
+    """A table in memory: pyarrow, pandas, polars, DuckDB, a dict of columns, anything `akrunner.run` takes."""
+
+    def __init__(self, table: Any, schemaStr: Optional[str] = None) -> None:
+        super().__init__()
+        self._source = open_source(table, read_examples=codec.read_examples)
+        self._wanted = schema_of(schemaStr, "schemaStr")
+
+    def _open(self) -> TableSource:
+        if self._wanted is None:
+            return self._source
+        found, wanted = self._source.schema, self._wanted.arrow
+        if len(found) != len(wanted):
+            raise ConfigError(f"schemaStr: {len(wanted)} columns, and the table has {len(found)} ({', '.join(found.names)})")
+
+        def batches() -> Any:
+            for batch in self._source.batches():
+                try:
+                    yield pa.RecordBatch.from_arrays([c.cast(t) for c, t in zip(batch.columns, wanted.types)], schema=wanted)
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+                    raise ConfigError(f"schemaStr: {e}") from None
+
+        return TableSource(wanted, batches, self._source.name, self._source.replayable)
+
+
+class MemSourceBatchOp(SourceOp):
+    """Rows given as a list of tuples, with the schema, or the names, of their columns."""
+
+    def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
+        super().__init__()
+        self._source = memory_source(rows, schemaStr)
+
+    def _open(self) -> TableSource:
+        return self._source
+
+
+def memory_source(rows: Sequence[Any], schema: Any) -> TableSource:
+    """Args: schema: text, or a list of names."""
+    rows = [row if isinstance(row, (list, tuple)) else (row,) for row in rows]
+    names = list(schema) if isinstance(schema, (list, tuple)) else [schema] if _is_name(schema) else None
+    if names is not None:
+        return open_source([dict(zip(names, row)) for row in rows], read_examples=codec.read_examples)
+    parsed = schema_of(schema, "schemaStr")
+    table = open_source(rows, read_examples=codec.read_examples, input_schema=parsed)
+    return TableSource(table.schema, lambda it=list(table.batches()): iter(it), "the rows", True)  # type: ignore[misc]
+
+
+def _is_name(schema: Any) -> bool:
+    return isinstance(schema, str) and schema.strip().isidentifier()
+
+
+class CsvSourceBatchOp(SourceOp):
+    """A CSV file. Without `ignoreFirstLine` its first line is values; the columns are those of `schemaStr`."""
+
+    TAKES = (FILE_PATH, SCHEMA.must(), DELIMITER, FIRST_LINE, QUOTE)
+
+    def _open(self) -> TableSource:
+        return csv_source(self)
+
+
+def csv_source(operator: Any) -> TableSource:
+    """What the parameters of a CSV source say."""
+    import pyarrow.csv as pa_csv
+
+    wanted = schema_of(operator._get("schemaStr"), "schemaStr")
+    assert wanted is not None
+    files = paths.expand(operator._get("filePath"), "csv")
+    skip = 1 if operator._get("ignoreFirstLine") else 0
+
+    def batches() -> Any:
+        for path in files.paths:
+            with files.filesystem.open(path, "rb", compression="infer") as stream:
+                reader = pa_csv.open_csv(
+                    stream,
+                    read_options=pa_csv.ReadOptions(column_names=wanted.arrow.names, skip_rows=skip),
+                    parse_options=pa_csv.ParseOptions(
+                        delimiter=operator._get("fieldDelimiter"), quote_char=operator._get("quoteChar") or False
+                    ),
+                    convert_options=pa_csv.ConvertOptions(column_types=wanted.arrow),
+                )
+                yield from reader
+
+    return TableSource(wanted.arrow, batches, os.fspath(operator._get("filePath")), True)
+
+
+class ParquetSourceBatchOp(SourceOp):
+    """A Parquet file, or several."""
+
+    TAKES = (FILE_PATH,)
+
+    def _open(self) -> TableSource:
+        return open_source(self._get("filePath"), read_examples=codec.read_examples, input_format="parquet")
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        path = self._get("filePath")
+        if dry or "://" in path:
+            return super()._compute(inputs, dry)
+        # DuckDB reads what a query needs of it, and no more
+        return current().connection.read_parquet(paths.expand(path, "parquet").paths)
+
+
+class TFRecordSourceBatchOp(SourceOp):
+    """A TFRecord file of Examples, or several."""
+
+    TAKES = (FILE_PATH, SCHEMA.must())
+
+    def _open(self) -> TableSource:
+        schema = schema_of(self._get("schemaStr"), "schemaStr")
+        return open_source(
+            self._get("filePath"), read_examples=codec.read_examples, input_format="tfrecord", input_schema=schema
+        )
+
+
+class TextSourceBatchOp(SourceOp):
+    """The lines of a text file."""
+
+    TAKES = (FILE_PATH, TEXT_COL)
+
+    def _open(self) -> TableSource:
+        files = paths.expand(self._get("filePath"), "csv")
+        schema = pa.schema([(self._get("textCol"), pa.string())])
+
+        def batches() -> Any:
+            for path in files.paths:
+                with files.filesystem.open(path, "rt", compression="infer") as stream:
+                    while True:
+                        lines = [line.rstrip("\r\n") for line in stream.readlines(1 << 22)]
+                        if not lines:
+                            break
+                        yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], schema=schema)
+
+        return TableSource(schema, batches, files.paths[0], True)
+
+
+class SinkOp(BatchOperator):
+    """Writes its input to a file when something is executed; the file is there only when it is whole."""
+
+    _FORMAT = ""
+
+    def _linked(self) -> None:
+        super()._linked()
+        self._check_required()
+        current().pending.append(self._write)
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return inputs[0]
+
+    def _write(self) -> None:
+        relation = self._inputs[0]._relation()
+        write_file(self._get("filePath"), self._FORMAT, relation, self._get("overwriteSink"))
+
+
+def write_file(path: str, form: str, relation: Any, overwrite: bool) -> None:
+    """All rows of a relation, in a file of a format."""
+    sink = FileSink(path, arrow_schema(relation), codec.write_examples, form, overwrite)
+    try:
+        for batch in rows_of(relation):
+            sink.write(TaskSpec(CHIEF, 0), batch)
+        sink.commit()
+    except BaseException:
+        sink.abort()
+        raise
+
+
+class CsvSinkBatchOp(SinkOp):
+    """Writes a CSV file without a line of names, as `CsvSourceBatchOp` reads it."""
+
+    TAKES = (FILE_PATH, DELIMITER, OVERWRITE)
+
+    def _write(self) -> None:
+        relation = self._inputs[0]._relation()
+        write_csv(self._get("filePath"), relation, self._get("fieldDelimiter"), self._get("overwriteSink"))
+
+
+def write_csv(path: str, relation: Any, delimiter: str, overwrite: bool) -> None:
+    """Values only, a row a line; the file is there only when it is whole."""
+    partial = f"{path}.partial"
+    if os.path.exists(path) and not overwrite:
+        raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
+    try:
+        relation.write_csv(partial, header=False, sep=delimiter)
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+
+
+class ParquetSinkBatchOp(SinkOp):
+    """Writes a Parquet file."""
+
+    TAKES = (FILE_PATH, OVERWRITE)
+    _FORMAT = "parquet"
+
+
+class TFRecordSinkBatchOp(SinkOp):
+    """Writes a TFRecord file of Examples."""
+
+    TAKES = (FILE_PATH, OVERWRITE)
+    _FORMAT = "tfrecord"

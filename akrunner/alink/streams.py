@@ -1,0 +1,301 @@
+"""Stream sources, sinks, and jobs over streams."""
+
+from __future__ import annotations
+
+import csv
+import os
+import queue
+import time
+from typing import IO, Any, Callable, ClassVar, Iterator, List, Optional, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner import api
+from akrunner.alink.environment import current
+from akrunner.alink.flow import Flow, Stopped, StreamOperator
+from akrunner.alink.params import Param
+from akrunner.alink.predictions import COMMON, MODEL_PATH, predict_arguments, predicted_schema
+from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, ScriptJob, chosen
+from akrunner.alink.sources import (
+    DELIMITER,
+    FILE_PATH,
+    FIRST_LINE,
+    ID_COL,
+    NUM_COLS,
+    OUTPUT_COLS,
+    OVERWRITE,
+    QUOTE,
+    SCHEMA,
+    SEED,
+    csv_source,
+    memory_source,
+    random_table,
+)
+from akrunner.alink.tables import arrow_schema
+from akrunner.errors import ConfigError
+from akrunner.io.table import TableSource
+from akrunner.model import Model
+from akrunner.schema import Schema
+from akrunner.serving.job import predict_stream
+
+MAX_ROWS = Param("maxRows", "whole", "How many rows.", required=True, aliases=("numRows",))
+PAUSE = Param("timePerSample", "number", "Seconds between two rows; 0: as fast as they are taken.", 0.0)
+
+_TICK = 0.1
+_END = object()
+
+
+class SourceStreamOp(StreamOperator):
+    """Rows from somewhere."""
+
+    INPUTS = (0, 0)
+
+    def _source(self) -> TableSource:
+        raise NotImplementedError
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        self._check_required()
+        return current().connection.from_arrow(self._source().schema.empty_table())
+
+    def _start(self, flow: Flow) -> None:
+        def run() -> None:
+            for batch in self._source().batches():
+                flow.give(self, batch)
+            flow.end(self)
+
+        flow.thread(type(self).__name__, run)
+
+
+class RandomTableSourceStreamOp(SourceStreamOp):
+    """Random numbers between 0 and 1, a row at a time or as fast as they are taken."""
+
+    TAKES = (MAX_ROWS, NUM_COLS, ID_COL, OUTPUT_COLS, SEED, PAUSE)
+
+    def _source(self) -> TableSource:
+        pause = self._get("timePerSample")
+        rows = random_table(
+            self._get("maxRows"), self._get("numCols"), self._get("outputCols"), self._get("idCol"), self._get("seed"), 1024
+        )
+        if not pause:
+            return rows
+
+        def slowly() -> Iterator[pa.RecordBatch]:
+            for batch in rows.batches():
+                for i in range(batch.num_rows):
+                    yield batch.slice(i, 1)
+                    time.sleep(pause)
+
+        return TableSource(rows.schema, slowly, rows.name)
+
+
+class CsvSourceStreamOp(SourceStreamOp):
+    """The rows of a CSV file."""
+
+    TAKES = (FILE_PATH, SCHEMA.must(), DELIMITER, FIRST_LINE, QUOTE)
+
+    def _source(self) -> TableSource:
+        return csv_source(self)
+
+
+class MemSourceStreamOp(SourceStreamOp):
+    """Rows given as a list of tuples, with the schema, or the names, of their columns."""
+
+    def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
+        super().__init__()
+        self._rows = memory_source(rows, schemaStr)
+
+    def _source(self) -> TableSource:
+        return self._rows
+
+
+# -- sinks
+
+
+class SinkStreamOp(StreamOperator):
+    """Where rows end."""
+
+    def _linked(self) -> None:
+        self._check_required()
+        current().streams.append(self)
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return inputs[0]
+
+
+class CsvSinkStreamOp(SinkStreamOp):
+    """Writes a CSV file without a line of names, each batch at once."""
+
+    TAKES = (FILE_PATH, DELIMITER, OVERWRITE)
+    _file: Optional[IO[str]] = None
+
+    def _start(self, flow: Flow) -> None:
+        path = self._get("filePath")
+        if os.path.exists(path) and not self._get("overwriteSink"):
+            raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
+        self._file = file = open(path, "w", newline="")
+        self._writer = csv.writer(file, delimiter=self._get("fieldDelimiter"), lineterminator="\n")
+        self._flush = file.flush
+
+    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
+        self._writer.writerows(zip(*(column.to_pylist() for column in batch.columns)))
+        self._flush()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+# -- jobs
+
+
+class JobStreamOp(StreamOperator):
+    """Rows go into a running job, and come out of it."""
+
+    WAITS = True
+
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+        """(the running job, what is called when it has ended)."""
+        raise NotImplementedError
+
+    def _prepare(self) -> None:
+        """What is needed before rows flow, and uses DuckDB."""
+
+    def _start(self, flow: Flow) -> None:
+        self._queue: "queue.Queue[Any]" = queue.Queue(4)
+        schema = self._input_schema()
+        self._prepare()
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            while not flow.stopped.is_set():
+                try:
+                    batch = self._queue.get(timeout=_TICK)
+                except queue.Empty:
+                    continue
+                if batch is _END:
+                    return
+                yield batch
+
+        def run() -> None:
+            job, closed = self._open_job(schema, rows())
+            try:
+                with job:
+                    for out in job:
+                        flow.give(self, out)
+            finally:
+                closed()
+            flow.end(self)
+
+        flow.thread(type(self).__name__, run)
+
+    def _input_schema(self) -> pa.Schema:
+        return self._inputs[-1]._schema()
+
+    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
+        self._queue_up(flow, batch)
+
+    def _end(self, flow: Flow) -> None:
+        self._queue_up(flow, _END)
+
+    def _queue_up(self, flow: Flow, item: Any) -> None:
+        while True:
+            if flow.stopped.is_set():
+                raise Stopped
+            try:
+                self._queue.put(item, timeout=_TICK)
+                return
+            except queue.Full:
+                continue
+
+
+class ScriptStreamOp(JobStreamOp):
+    """Runs a script over rows as they come."""
+
+    TAKES: ClassVar[Tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
+    _ENV = "tf2"
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return current().connection.from_arrow(self._result_schema().empty_table())
+
+    def _result_schema(self) -> pa.Schema:
+        return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
+
+    def _input_schema(self) -> pa.Schema:
+        return arrow_schema(chosen(self._inputs[0]._nothing(), self._get("selectedCols")))
+
+    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
+        columns = self._get("selectedCols")
+        self._queue_up(flow, batch if columns is None else batch.select(columns))
+
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+        files = ScriptJob(self, schema)
+        try:
+            job = api.stream(
+                self._get("mainScriptFile"),
+                rows,
+                input_schema=schema,
+                output_schema=self._get("outputSchemaStr"),
+                **files.arguments(),
+            )
+        except BaseException:
+            files.close()
+            raise
+        return job, files.close
+
+
+class TensorFlowStreamOp(ScriptStreamOp):
+    """Runs a script of TensorFlow 1 over a stream and gives what it writes."""
+
+    TAKES = ScriptStreamOp.TAKES
+    _ENV = "tf1.15"
+
+
+class TensorFlow2StreamOp(ScriptStreamOp):
+    """Runs a script of TensorFlow 2 over a stream and gives what it writes."""
+
+    TAKES = ScriptStreamOp.TAKES
+
+
+class PredictStreamOp(JobStreamOp):
+    """Runs a SavedModel over rows as they come."""
+
+    TAKES: ClassVar[Tuple[Param, ...]] = COMMON
+
+    def _model(self) -> Any:
+        raise NotImplementedError
+
+    def _prepare(self) -> None:
+        self._opened = self._model()
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return current().connection.from_arrow(predicted_schema(self, inputs[-1]).empty_table())
+
+    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
+        job = predict_stream(
+            self._opened, rows, input_schema=schema, num_workers=current().parallelism or 1, **predict_arguments(self)
+        )
+        return job, lambda: None
+
+
+class TFTableModelPredictStreamOp(PredictStreamOp):
+    """Runs a model that a training operator gave over a stream: `TFTableModelPredictStreamOp(model).linkFrom(stream)`."""
+
+    TAKES = COMMON
+
+    def __init__(self, model: Any = None, **given: Any) -> None:
+        """Args: model: the batch operator that gives the model; given: parameters."""
+        super().__init__(**given)
+        if model is None:
+            raise ConfigError("TFTableModelPredictStreamOp(model): give it the batch operator that has the model")
+        self._model_operator = model
+
+    def _model(self) -> Any:
+        return Model.from_table(self._model_operator.collectToTable())
+
+
+class TFSavedModelPredictStreamOp(PredictStreamOp):
+    """Runs a SavedModel of a directory over a stream."""
+
+    TAKES = (MODEL_PATH, *COMMON)
+
+    def _model(self) -> Any:
+        return self._get("modelPath")

@@ -1,0 +1,20 @@
+"""TensorFlowStreamOp: a script of TensorFlow 1 over rows as they come."""
+
+import pathlib
+
+from akrunner.alink import CsvSinkStreamOp, MemSourceStreamOp, StreamOperator, TensorFlowStreamOp
+
+SCRIPT = str(pathlib.Path(__file__).parent / "scripts" / "norm.py")
+
+
+def main(output="norms.csv"):
+    rows = MemSourceStreamOp([(0, 3.0, 4.0), (1, 6.0, 8.0), (2, 0.0, 0.0)], "id bigint, x double, y double")
+    norm = TensorFlowStreamOp().setMainScriptFile(SCRIPT).setOutputSchemaStr("id bigint, norm double")
+    far = rows.link(norm).where("norm > 1")
+    far.print()
+    far.link(CsvSinkStreamOp().setFilePath(output).setOverwriteSink(True))
+    StreamOperator.execute()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""Every example of Alink's operators, with real TensorFlow, for what it computed; and Alink's own program as it stands."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import importlib
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+import akrunner
+from akrunner import alink
+from tests.conftest import Script
+from tests.worker.conftest import not_run, prepared
+
+pytestmark = pytest.mark.tensorflow
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "alink"
+
+#: from Alink's documentation; only the import line is another
+PROGRAM = """
+from akrunner.alink import *
+import json
+source = RandomTableSourceBatchOp() \\
+    .setNumRows(100) \\
+    .setNumCols(10)
+colNames = source.getColNames()
+label = "label"
+userParams = {
+    'featureCols': json.dumps(colNames), 'labelCol': label,
+    'batch_size': 16, 'num_epochs': 1
+}
+tensorFlowBatchOp = TensorFlowBatchOp() \\
+    .setUserFiles(["https://.../tf_dnn_batch.py"]) \\
+    .setMainScriptFile("https://.../tf_dnn_batch.py") \\
+    .setUserParams(json.dumps(userParams)) \\
+    .setOutputSchemaStr("model_id long, model_info string") \\
+    .setNumWorkers(1) \\
+    .setNumPSs(0)
+source = source.select("*, case when RAND() > 0.5 then 1. else 0. end as label") \\
+    .link(tensorFlowBatchOp) \\
+    .print()
+"""
+
+
+@pytest.fixture(autouse=True)
+def environment(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    alink.resetEnv()
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield
+    alink.resetEnv()
+
+
+@pytest.fixture
+def tf1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow 1.15, where operators of TensorFlow 1 look for it."""
+    found = prepared("tf1.15")
+    if found is None:
+        not_run("TensorFlow tf1.15", "run scripts/test --matrix to prepare it")
+    monkeypatch.setenv("TF115_PYTHON_ENV_PATH", str(Path(found.path).parents[1]))
+
+
+def example(name: str) -> Any:
+    """A fresh import of an example."""
+    sys.modules.pop(name, None)
+    return importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """The files of a directory, by HTTP."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(directory)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_alinks_own_program(tf1: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with served(EXAMPLES / "scripts") as url:
+        names: "dict[str, Any]" = {}
+        exec(PROGRAM.replace("https://...", url), names)
+    printed = capsys.readouterr().out
+    assert "model_id" in printed and "model_info" in printed and ".zip" in printed
+    model = akrunner.Model.from_table(names["source"].collectToTable())
+    assert (Path(model.path) / "saved_model.pb").exists()
+
+
+def test_tensorflow_batch(tf1: None) -> None:
+    model = akrunner.Model.from_table(example("tensorflow_batch").main().collectToTable())
+    assert (Path(model.path) / "saved_model.pb").exists()
+
+
+def test_tensorflow2_batch() -> None:
+    assert example("tensorflow2_batch").main().collect() == [(0, 5.0), (1, 10.0), (2, 0.0)]
+
+
+def test_tensorflow_stream(tf1: None, tmp_path: Path) -> None:
+    example("tensorflow_stream").main(str(tmp_path / "out.csv"))
+    assert (tmp_path / "out.csv").read_text() == "0,5.0\n1,10.0\n"
+
+
+def test_tensorflow2_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example("tensorflow2_stream").main(str(tmp_path / "out.csv"))
+    assert (tmp_path / "out.csv").read_text() == "0,5.0\n1,10.0\n"
+    assert capsys.readouterr().out == "id|norm\n0|5.0\n1|10.0\n"
+
+
+def test_table_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example("table_model").main(tmp_path / "model")
+    table, directory = (float(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines())
+    assert table == directory >= 0.9
+    rows = (tmp_path / "model" / "table.csv").read_text().splitlines()
+    assert len(rows) == 150 and rows == (tmp_path / "model" / "directory.csv").read_text().splitlines()
+    species = ["setosa", "versicolor", "virginica"]
+    right = sum(species[int(row.split(",")[2])] == row.split(",")[1] for row in rows)
+    assert right / 150 == pytest.approx(table)
+
+
+def test_table_model_of_tensorflow_1(tf1: None) -> None:
+    assert example("table_model_tf1").main() >= 0.9
+
+
+def test_pipeline(tmp_path: Path) -> None:
+    accuracy, row = example("pipeline").main(str(tmp_path / "pipeline"))
+    assert accuracy >= 0.9
+    assert row[:2] == (7, "setosa") and row[3] == 0 and sum(row[2]) == pytest.approx(1.0)
+    assert {path.name for path in (tmp_path / "pipeline").iterdir()} == {"pipeline.json", "stage-0.zip"}
+    with pytest.raises(akrunner.ModelError, match="holds a pipeline already"):
+        alink.PipelineModel.load(str(tmp_path / "pipeline")).save(str(tmp_path / "pipeline"))
+    with pytest.raises(akrunner.ModelError, match="is not a saved pipeline"):
+        alink.PipelineModel.load(str(tmp_path))
+
+
+def test_pipeline_of_tensorflow_1(tf1: None) -> None:
+    assert example("pipeline_tf1").main() >= 0.9
+
+
+def test_side_inputs() -> None:
+    assert example("side_inputs").main().collect() == [("the quick brown fox", 2), ("a lazy dog", 1), ("", 0)]
+
+
+def test_tables(tmp_path: Path) -> None:
+    means, joined, lines = example("tables").main(tmp_path / "tables")
+    assert [(row[0], row[1], round(row[2], 3)) for row in means] == [
+        ("virginica", 50, 5.552), ("versicolor", 50, 4.26), ("setosa", 50, 1.462),
+    ]  # fmt: skip
+    assert joined.num_rows == len(lines) == 42
+
+
+def test_streams(tmp_path: Path) -> None:
+    example("streams").main(str(tmp_path / "out.csv"))
+    assert len((tmp_path / "out.csv").read_text().splitlines()) > 80
+
+
+# -- what examples do not show; no TensorFlow is needed
+
+
+def test_a_job_runs_once_for_two_sinks(script: Script, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.write_text("")
+    body = """
+        def main(task_config):
+            with open(task_config.user_params["runs"], "a") as f:
+                f.write("x")
+            for batch in task_config.batches(10):
+                task_config.output_writer.write_batch({"a": batch["a"] + 1})
+        """
+    job = alink.TensorFlow2BatchOp(mainScriptFile=script(body), userParams={"runs": str(runs)}, outputSchemaStr="a bigint")
+    result = alink.MemSourceBatchOp([(1,), (2,)], "a bigint").link(job)
+    result.link(alink.CsvSinkBatchOp(filePath=str(tmp_path / "one.csv")))
+    result.select("a * 2 AS b").link(alink.CsvSinkBatchOp(filePath=str(tmp_path / "two.csv")))
+    assert runs.read_text() == "" and result.getSchemaStr() == "a BIGINT"
+    alink.BatchOperator.execute()
+    assert (tmp_path / "one.csv").read_text() == "2\n3\n" and (tmp_path / "two.csv").read_text() == "4\n6\n"
+    assert result.collect() == [(2,), (3,)]
+    assert runs.read_text() == "x"
+    assert "<td>2</td>" in result._repr_html_()
+
+
+def test_what_a_script_is_told(script: Script, capsys: pytest.CaptureFixture[str]) -> None:
+    body = """
+        import json, os
+
+        def main(task_config):
+            print("hello from", task_config.task_type)
+            told = dict(task_config.user_params, workers=task_config.num_workers, roles=sorted(task_config.cluster),
+                        shapes=json.load(open("tensor_shapes.txt")), types=json.load(open("tensor_types.txt")),
+                        columns=[c["name"] for c in task_config.schema], threads=os.environ["TF_NUM_INTRAOP_THREADS"])
+            if task_config.task_type == "chief":
+                task_config.output_writer.write_batch({"told": [json.dumps(told)]})
+            if task_config.task_type == "ps":
+                import threading
+                threading.Event().wait()
+        """
+    alink.useLocalEnv(4)
+    alink.AlinkGlobalConfiguration.setPrintProcessInfo(True)
+    try:
+        table = alink.MemSourceBatchOp([(1, 2.0)], "a bigint, b double").select("*, [b, b]::FLOAT[2] AS v, [a] AS l")
+        job = alink.TensorFlow2BatchOp(
+            mainScriptFile=script(body), outputSchemaStr="told string", selectedCols=["a", "v", "l"],
+            userParams='{"n": 1, "x": 0.5, "t": "text", "b": true, "l": [1, "a"]}', intraOpParallelism=3,
+        )  # fmt: skip
+        ((told,),) = table.link(job).collect()
+    finally:
+        alink.AlinkGlobalConfiguration.setPrintProcessInfo(False)
+    assert json.loads(told) == {
+        "n": "1", "x": "0.5", "t": "text", "b": "true", "l": '[1, "a"]', "workers": 3, "roles": ["chief", "ps", "worker"],
+        "shapes": {"v": [2]}, "types": {"v": "float", "l": "long"}, "columns": ["a", "v", "l"], "threads": "3",
+    }  # fmt: skip
+    assert "[chief:0] hello from chief" in capsys.readouterr().err
+
+
+def test_a_failing_script(script: Script) -> None:
+    job = alink.TensorFlow2BatchOp(
+        mainScriptFile=script("def main(c):\n    raise ValueError('no')\n"), outputSchemaStr="a bigint"
+    )
+    with pytest.raises(akrunner.ScriptFailedError, match="raised ValueError in main"):
+        alink.MemSourceBatchOp([(1,)], "a bigint").link(job).collect()
+
+
+def test_a_failing_script_ends_the_stream(script: Script, tmp_path: Path) -> None:
+    job = alink.TensorFlow2StreamOp(
+        mainScriptFile=script("def main(c):\n    next(iter(c.batches(1)))\n    raise ValueError('no')\n"),
+        outputSchemaStr="a bigint",
+    )
+    rows = alink.RandomTableSourceStreamOp(maxRows=100_000, numCols=1)
+    rows.link(job).link(alink.CsvSinkStreamOp(filePath=str(tmp_path / "out.csv")))
+    with pytest.raises(akrunner.ScriptFailedError, match="raised ValueError in main"):
+        alink.StreamOperator.execute()

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner import alink
+from akrunner.errors import ConfigError, SchemaError
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_setters_getters_and_keywords() -> None:
+    one = alink.TensorFlowBatchOp().setNumWorkers(2).setUserFiles(["a.py"]).setMainScriptFile("m.py")
+    two = alink.TensorFlowBatchOp(numWorkers=2, userFiles=["a.py"], mainScriptFile="m.py")
+    for op in (one, two):
+        assert (op.getNumWorkers(), op.getUserFiles(), op.getMainScriptFile()) == (2, ["a.py"], "m.py")
+        assert (op.getNumPSs(), op.getIntraOpParallelism(), op.getUserParams()) == (None, 4, "{}")
+    assert repr(one) == "TensorFlowBatchOp(numWorkers=2, userFiles=['a.py'], mainScriptFile='m.py')"
+
+
+@pytest.mark.parametrize("setter", ["setOutputSchemaStr", "setSchemaStr", "setSchema", "setTableSchema"])
+def test_aliases(setter: str) -> None:
+    op = getattr(alink.TensorFlow2BatchOp(), setter)("id bigint")
+    assert op.getOutputSchemaStr() == "id bigint"
+
+
+def test_lists_may_be_json_or_one_text() -> None:
+    assert alink.TensorFlowBatchOp().setUserFile("a.py").getUserFiles() == ["a.py"]
+    assert alink.TensorFlowBatchOp().setScriptFiles('["a.py", "b.zip"]').getUserFiles() == ["a.py", "b.zip"]
+    assert alink.TensorFlowBatchOp().setUserParams(json.dumps({"a": 1})).getUserParams() == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("setter", "value", "words"),
+    [
+        ("setNumWorkers", "two", "numWorkers takes a whole number, not 'two'"),
+        ("setNumWorkers", True, "numWorkers takes a whole number"),
+        ("setUserFiles", [1], "userFiles takes a list of texts"),
+        ("setUserFiles", "[1", "userFiles takes a list of texts"),
+        ("setUserParams", "{bad", "is not JSON"),
+        ("setUserParams", "[1]", "userParams takes a dict"),
+        ("setMainScriptFile", 3, "mainScriptFile takes text"),
+        ("setSelectedCols", 3, "selectedCols takes a list of texts"),
+    ],
+)
+def test_wrong_types_fail_at_once(setter: str, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"TensorFlowBatchOp.*{words}"):
+        getattr(alink.TensorFlowBatchOp(), setter)(value)
+
+
+def test_a_schema_is_read_at_once() -> None:
+    with pytest.raises((SchemaError, ConfigError), match="bigin"):
+        alink.TensorFlowBatchOp().setOutputSchemaStr("id bigin")
+
+
+def test_unknown_setters_name_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="TensorFlowBatchOp has no setNumWorker; did you mean setNumWorkers?"):
+        alink.TensorFlowBatchOp().setNumWorker(2)
+    with pytest.raises(ConfigError, match="TensorFlowBatchOp has no parameter numWorker; did you mean numWorkers?"):
+        alink.TensorFlowBatchOp(numWorker=2)
+    with pytest.raises(AttributeError, match="has no setModelPath"):
+        alink.TensorFlowBatchOp().setModelPath("m")
+
+
+def test_what_is_required_is_asked_for_when_linked() -> None:
+    table = alink.MemSourceBatchOp([(1,)], "a bigint")
+    with pytest.raises(ConfigError, match="TensorFlowBatchOp needs mainScriptFile: call setMainScriptFile"):
+        table.link(alink.TensorFlowBatchOp())
+    with pytest.raises(ConfigError, match="needs outputSchemaStr"):
+        table.link(alink.TensorFlowBatchOp(mainScriptFile="a.py"))
+
+
+def test_setters_say_what_they_take() -> None:
+    said = alink.TensorFlowBatchOp.setNumPSs.__doc__ or ""
+    assert "Parameter servers" in said and "a whole number" in said and "Returns: this operator" in said
+    assert "setNumPSs" in dir(alink.TensorFlowBatchOp())
+
+
+def test_defaults_are_alinks() -> None:
+    predict = alink.TFSavedModelPredictBatchOp()
+    assert predict.getGraphDefTag() == "serve" and predict.getSignatureDefKey() == "serving_default"
+    assert alink.TFTableModelTrainBatchOp().getRemoveCheckpointBeforeTraining() is False
+
+
+def test_the_pages_are_those_of_the_declarations() -> None:
+    sys.path.insert(0, str(ROOT / "docs" / "operators"))
+    try:
+        import generate
+    finally:
+        sys.path.pop(0)
+    there = {path.name: path.read_text() for path in (ROOT / "docs" / "operators").glob("*.md")}
+    assert generate.pages() == there, "run scripts/gen-docs"
