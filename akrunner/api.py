@@ -138,7 +138,7 @@ def run(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", or an engine.
+        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns: the result.
     Raises:
@@ -342,4 +342,8 @@ def engine_of(engine: Union[str, Engine]) -> Engine:
         from akrunner.engines.local import LocalEngine
 
         return LocalEngine()
-    raise ConfigError(f"engine={engine!r}: this version has 'local'")
+    if engine == "flink":
+        from akrunner.engines.flink import FlinkEngine
+
+        return FlinkEngine()
+    raise ConfigError(f"engine={engine!r}: this version has 'local' and 'flink'")

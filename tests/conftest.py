@@ -6,7 +6,7 @@ import os
 import tempfile
 import textwrap
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Collection, Iterator, List
 
 import psutil
 import pytest
@@ -43,16 +43,22 @@ def leaves_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
         # one for all tests, so that an interpreter is asked once
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", None)
+    # what several tests share: Flink's cluster, and what it starts
+    before = {process.pid for process in psutil.Process().children()}
     yield directory
     monkeypatch.setattr(tempfile, "tempdir", None)
-    left = still_running(str(directory))
+    left = still_running(str(directory), before)
     assert not left, f"still running: {left}"
     assert not os.listdir(directory), f"left in the temp directory: {os.listdir(directory)}"
 
 
-def still_running(tmpdir: str) -> List[Any]:
-    """Children of this process, and processes of jobs that were given this temp directory, whoever their parent is now."""
-    found = {p.pid: p for p in psutil.Process().children(recursive=True)}
+def still_running(tmpdir: str, before: Collection[int] = ()) -> List[Any]:
+    """Children of this process that were not there before, and processes of jobs that were given this temp directory, whoever
+    their parent is now."""
+    found = {}
+    for child in psutil.Process().children():
+        if child.pid not in before:
+            found.update({p.pid: p for p in [child, *_descendants(child)]})
     for process in psutil.process_iter():
         try:
             environ = process.environ()
@@ -61,6 +67,13 @@ def still_running(tmpdir: str) -> List[Any]:
         if "AKRUNNER_JOB" in environ and environ.get("TMPDIR", "").startswith(tmpdir):
             found[process.pid] = process
     return [(p.pid, _command(p)) for p in found.values() if _alive(p)]
+
+
+def _descendants(process: psutil.Process) -> List[Any]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
 
 
 def _alive(process: psutil.Process) -> bool:

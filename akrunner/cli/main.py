@@ -11,6 +11,7 @@ import typer
 
 import akrunner
 from akrunner.cli import env as env_commands
+from akrunner.cli import flink as flink_commands
 from akrunner.cli import predicting, show, streaming
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, guarded, pairs
 
@@ -96,6 +97,15 @@ def run(
         help="The chief only coordinates (ClusterCoordinator): one more task, without rows.",
         rich_help_panel=_CLUSTER,
     ),
+    engine: str = typer.Option("local", help="local, or flink: a task slot for each task.", rich_help_panel=_CLUSTER),
+    flink_master: str = typer.Option(
+        "local",
+        help="Flink's REST address, HOST:PORT; local: a cluster that comes and goes with the job.",
+        rich_help_panel=_CLUSTER,
+    ),
+    flink_python: Optional[str] = typer.Option(
+        None, help="Interpreter with PyFlink. Default: this one.", rich_help_panel=_CLUSTER
+    ),
     bind_host: str = typer.Option("127.0.0.1", help="Address TensorFlow's servers get.", rich_help_panel=_CLUSTER),
     advertised_host: Optional[str] = typer.Option(None, help="Name others reach it by.", rich_help_panel=_CLUSTER),
     gpus_per_worker: Optional[int] = typer.Option(
@@ -180,6 +190,7 @@ def run(
                 checkpoint_dir=checkpoint_dir,
                 debug=debug,
                 observer=screen,
+                engine=_engine(engine, flink_master, flink_python),
             )
             source = input if len(input) > 1 else input[0]
             if mode == "stream":
@@ -212,6 +223,7 @@ def run(
 
 
 app.add_typer(env_commands.app, name="env")
+app.add_typer(flink_commands.app, name="flink")
 app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)
 
 
@@ -253,6 +265,16 @@ def replay(
     sys.stdout.flush()
     # the same process from here on: a debugger has the terminal to itself
     os.execv(command[0], command)
+
+
+def _engine(name: str, master: str, python: Optional[str]) -> Any:
+    if name == "flink":
+        from akrunner.engines.flink import FlinkEngine
+
+        return FlinkEngine(master, python=python)
+    if master != "local" or python is not None:
+        raise akrunner.ConfigError("--flink-master and --flink-python need --engine flink")
+    return name
 
 
 def _params(given: List[str], path: Optional[str]) -> Dict[str, Any]:

@@ -9,14 +9,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
-import struct
-import termios
 import time
 from typing import Callable, Iterable, List, Mapping, Optional, Tuple
-
-import psutil
 
 from akrunner.engines.report import TaskRecord, doing
 from akrunner.launch.session import TaskSession
@@ -81,16 +76,7 @@ class StallWatch:
         return self._trees() - before > _BUSY * _LOOK_SECONDS
 
     def _trees(self) -> float:
-        used = 0.0
-        for session in self._sessions.values():
-            try:
-                root = psutil.Process(session.process.pid)
-                for process in [root, *root.children(recursive=True)]:
-                    times = process.cpu_times()
-                    used += times.user + times.system
-            except psutil.Error:
-                continue
-        return used
+        return sum(session.process.tree_cpu() for session in self._sessions.values())
 
 
 def describe(
@@ -126,7 +112,9 @@ def _line(session: TaskSession, result: TaskRecord, stack: str, done: List[str],
         parts.append(_waits(stack, done))
     elif result.state == "serving":
         parts.append("waits for the chief to be done")
-    parts.append(f"{session.rows_sent} rows sent, {_unread(session)} bytes of them in the pipe, {result.rows_out} rows back")
+    parts.append(
+        f"{session.rows_sent} rows sent, {session.process.unread()} bytes of them in the pipe, {result.rows_out} rows back"
+    )
     rss, cpu = session.process.sampled_rss, session.process.sampled_cpu
     parts.append(f"{rss / 1e6:.0f} MB, {cpu:.1f} s of processor time")
     return "; ".join(part for part in parts if part)
@@ -153,12 +141,3 @@ def _waits(stack: str, done: Iterable[str]) -> str:
                 return f"waits {meaning}{hint} ({where})"
             return f"waits {meaning} ({where})"
     return where
-
-
-def _unread(session: TaskSession) -> int:
-    """Bytes in the pipe to a worker."""
-    try:
-        (count,) = struct.unpack("i", fcntl.ioctl(session.process.input_fd, termios.FIONREAD, b"\0\0\0\0"))
-        return int(count)
-    except OSError:
-        return 0

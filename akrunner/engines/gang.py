@@ -1,4 +1,4 @@
-"""One attempt at a job on this machine: every task from spawning to the last process gone.
+"""One attempt at a job: every task from spawning to the last process gone.
 
 ::
 
@@ -13,18 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import sys
 import threading
 import time
-import uuid
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.cluster.ports import PortHold
-from akrunner.cluster.resources import TaskResources
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import doctor, report
 from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
@@ -32,9 +28,8 @@ from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import DataError, JobCancelledError, JobError, TaskFailure
-from akrunner.launch.files import lay_out
-from akrunner.launch.guard import Guard
-from akrunner.launch.process import oom_kills, stop_all, sweep
+from akrunner.launch.logs import LogPump
+from akrunner.launch.process import LoggedProcess, oom_kills, stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
 from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
@@ -42,6 +37,38 @@ from akrunner.wire import STACKS_SIGNAL, frames
 _TICK = 0.1
 #: after the first failure, how long others may still report one that came before it
 _GATHER = 0.1
+
+
+class Launcher(Protocol):
+    """Where the tasks' processes are started: this machine, or others. A context manager: what it holds, it holds while the gang is there."""
+
+    def addresses(self) -> Mapping[TaskSpec, str]:
+        """ "host:port" TensorFlow may use, of every task. May wait until all places are known."""
+        ...
+
+    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+        """What the task is told (`JobSpec.context`)."""
+        ...
+
+    def start(self, task: TaskSpec) -> LoggedProcess:
+        """Start its process, its files beside it. Raises: OSError: it cannot be started."""
+        ...
+
+    def ready(self) -> None:
+        """Every task is about to enter `main`."""
+
+    def check(self) -> None:
+        """Called now and then. Raises: JobError: the place itself has failed."""
+
+    def ended(self) -> None:
+        """Every process has been told to go: nothing of the job may stay."""
+
+    def take_model(self) -> None:
+        """Of a train job that succeeded: the chief's model goes where the job wants it."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> None: ...
 
 
 class GangFailed(Exception):
@@ -68,9 +95,8 @@ class Gang:
         sink: Optional[RowSink],
         observer: Optional[Observer],
         cancel: Optional[threading.Event],
-        resources: Mapping[TaskSpec, TaskResources],
+        launcher: Launcher,
         work: WorkDir,
-        guard: Guard,
         began: float,
         attempt: int,
         warnings: List[str],
@@ -80,15 +106,12 @@ class Gang:
         self.sink = sink
         self.observer = observer
         self.cancel = cancel
-        self.resources = resources
+        self.launcher = launcher
         self.work = work
-        self.guard = guard
         self.job_began = began
         self.attempt = attempt
         self.warnings = warnings
         self.began = time.monotonic()
-        self.began_epoch = time.time()
-        self.mark = uuid.uuid4().hex
         self.events: "queue.Queue[Event]" = queue.Queue(EVENTS)
         self.sessions: Dict[TaskSpec, TaskSession] = {}
         self.results: Dict[TaskSpec, report.TaskRecord] = {task: report.TaskRecord() for task in job.cluster.tasks}
@@ -109,8 +132,7 @@ class Gang:
     def run(self) -> Outcome:
         """Raises: GangFailed; whatever the source, the sink or the caller's cancelling raises."""
         job = self.job
-        ports = PortHold(len(job.cluster.tasks), job.bind_host, job.advertised_host)
-        with contextlib.closing(ports) as self.ports:
+        with self.launcher:
             try:
                 self.spawn()
                 self.supervise()
@@ -124,10 +146,11 @@ class Gang:
                 pass
             finally:
                 self.end()
+            if not self.failures:
+                self.launcher.take_model()
         if self.failures:
             kind, root = report.first_failure(self.failures, self.sessions)
             raise self.failed(kind, lambda kept: report.job_error(self.failures, self.sessions, self.results, kept), root)
-        self.work.take_model(job)
         return self.outcome()
 
     def failed(
@@ -143,29 +166,15 @@ class Gang:
     # -- before
 
     def spawn(self) -> None:
-        tasks, work = self.job.cluster.tasks, self.work
-        addresses = dict(zip(tasks, self.ports.addresses))
-        for task in tasks:
-            lay_out(self.job.script, work.files_dir(task))
+        tasks = self.job.cluster.tasks
+        addresses = self.launcher.addresses()
         for task in tasks:
             config = tf_config(self.job.cluster, addresses, task)
-            context = work.context(self.job, task, config, self.attempt, self.resources[task].cpus)
-            work.save_context(task, context)
-            session = TaskSession(
-                task,
-                python=self.job.python,
-                bundle=work.bundle,
-                context=_constant(context),
-                cwd=work.files_dir(task),
-                # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
-                env={"TMPDIR": work.temp_dir(task), **self.resources[task].env, **self.job.task_env},
-                mark=self.mark,
-                log_path=work.log_path(task),
-                events=self.events,
-                echo=self.echo(task),
-            )
-            self.sessions[task] = session
-            self.guard.watch(session.process.pid)
+            context = self.launcher.context(task, config, self.attempt)
+            self.work.save_context(task, context)
+            process = self.launcher.start(task)
+            log = LogPump(process.log_fd, self.work.log_path(task), self.echo(task))
+            self.sessions[task] = TaskSession(task, process, log, context, self.events)
         self.feeder.start()
 
     def echo(self, task: TaskSpec) -> Optional[Callable[[str], None]]:
@@ -236,6 +245,7 @@ class Gang:
             raise JobCancelledError("the job was stopped by its caller")
         if self.feeder.error is not None:
             raise self.feeder.error
+        self.launcher.check()
         if self.wait.timeout is not None and now - self.job_began > self.wait.timeout:
             raise _TimedOut(self.stacks())
         late = [t for t, r in self.results.items() if r.state == "starting"]
@@ -247,8 +257,7 @@ class Gang:
         if not self.started and fed and all(r.ready for r in self.results.values()):
             self.started = True
             self.work.save_shares({task.name: session.rows_sent for task, session in self.sessions.items()})
-            if sys.platform != "linux":
-                self.ports.close()
+            self.launcher.ready()
             for session in self.sessions.values():
                 with contextlib.suppress(OSError):
                     session.start()
@@ -393,10 +402,9 @@ class Gang:
         if len(finished) and not self.failures:
             wait_for_exits(finished, self.wait.exit_grace)
         stop_all([session.process for session in sessions], self.wait.exit_grace)
-        sweep(self.mark, self.began_epoch)
+        self.launcher.ended()
         for session in sessions:
             session.close()
-            self.guard.forget(session.process.pid)
         self.feeder.join()
 
     def stacks(self) -> Dict[TaskSpec, str]:
@@ -467,7 +475,3 @@ def _decode(schema: Any, frame: frames.Frame, first_row: int) -> pa.RecordBatch:
         return codec.decode_columns(schema, frame.payload, first_row)
     lengths = np.frombuffer(frame.payload, np.uint32, frame.count).astype(np.int64)
     return codec.decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)
-
-
-def _constant(context: Mapping[str, Any]) -> Callable[[], Mapping[str, Any]]:
-    return lambda: context

@@ -9,19 +9,22 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
-from typing import List, Optional
+import uuid
+from typing import Any, Dict, Mapping, Optional
 
-from akrunner.cluster.failure import FailurePolicy
-from akrunner.cluster.resources import assign
-from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSource
-from akrunner.engines.gang import Gang, GangFailed
+from akrunner.cluster.ports import PortHold
+from akrunner.cluster.resources import TaskResources, assign
+from akrunner.engines.attempts import run_attempts
+from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError
 from akrunner.launch import devices
+from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
-from akrunner.spec import JobSpec
+from akrunner.launch.process import ChildProcess, sweep, worker_process
+from akrunner.spec import JobSpec, TaskSpec
 
 
 class LocalEngine:
@@ -38,44 +41,62 @@ class LocalEngine:
         cancel: Optional[threading.Event] = None,
     ) -> Outcome:
         """As `Engine.run`."""
-        can_replay = job.mode != "stream" and source.replayable
-        if job.supervision.max_restarts and not can_replay:
-            raise ConfigError(
-                "max_restarts: the source's rows can be had only once, so the job cannot be started again; give a file, or a "
-                "table in memory"
-            )
-        policy = FailurePolicy(job.supervision.max_restarts, can_replay)
         resources = assign(job.cluster, job.resources, devices.gpus(), devices.cpus(), os.environ)
-        began = time.monotonic()
-        warnings: List[str] = []
-        restarts = port_restarts = 0
-        work = WorkDir.create(job)
-        try:
-            with Guard() as guard:
-                if not work.keep:
-                    guard.remove(work.path)
-                while True:
-                    attempt = restarts + port_restarts
-                    gang = Gang(job, source, sink, observer, cancel, resources, work, guard, began, attempt, warnings)
-                    try:
-                        outcome = gang.run()
-                        break
-                    except GangFailed as e:
-                        decision = policy.decide(e.kind, e.root, restarts, port_restarts)
-                        if not decision.restart:
-                            raise
-                        warnings.append(decision.why)
-                        if decision.new_ports:
-                            port_restarts += 1
-                        else:
-                            restarts += 1
-                    work.restart(job, attempt)
-                    if isinstance(sink, RestartSink):
-                        sink.restart()
-        except GangFailed as e:
-            raise e.error(work.close_failed(), warnings) from None
-        except BaseException:
-            work.close_failed()
-            raise
-        work.close()
-        return outcome
+
+        def launcher(work: WorkDir, guard: Guard) -> LocalLauncher:
+            return LocalLauncher(job, work, guard, resources)
+
+        return run_attempts(job, source, sink, observer, cancel, launcher)
+
+
+class LocalLauncher:
+    """Starts tasks as children of this process; see `akrunner.engines.gang.Launcher`."""
+
+    def __init__(self, job: JobSpec, work: WorkDir, guard: Guard, resources: Mapping[TaskSpec, TaskResources]) -> None:
+        self._job = job
+        self._work = work
+        self._guard = guard
+        self._resources = resources
+        self._mark = uuid.uuid4().hex
+        self._began = time.time()
+        self._processes: Dict[TaskSpec, ChildProcess] = {}
+
+    def __enter__(self) -> "LocalLauncher":
+        job = self._job
+        self._ports = PortHold(len(job.cluster.tasks), job.bind_host, job.advertised_host)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._ports.close()
+
+    def addresses(self) -> Mapping[TaskSpec, str]:
+        return dict(zip(self._job.cluster.tasks, self._ports.addresses))
+
+    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+        return self._work.context(self._job, task, tf_config, attempt, self._resources[task].cpus)
+
+    def start(self, task: TaskSpec) -> ChildProcess:
+        work = self._work
+        lay_out(self._job.script, work.files_dir(task))
+        # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
+        env = {"TMPDIR": work.temp_dir(task), **self._resources[task].env, **self._job.task_env}
+        process = worker_process(self._job.python, work.bundle, env, self._mark, work.files_dir(task))
+        self._processes[task] = process
+        self._guard.watch(process.pid)
+        return process
+
+    def ready(self) -> None:
+        if sys.platform != "linux":
+            # there a port that is held cannot be bound beside
+            self._ports.close()
+
+    def check(self) -> None:
+        pass
+
+    def ended(self) -> None:
+        sweep(self._mark, self._began)
+        for process in self._processes.values():
+            self._guard.forget(process.pid)
+
+    def take_model(self) -> None:
+        self._work.take_model(self._job)

@@ -37,7 +37,7 @@ class EventFiles:
         if task not in self._files:
             folder = os.path.join(self._directory, task.replace(":", "-"))
             os.makedirs(folder, exist_ok=True)
-            name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.akrunner"
+            name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}.akrunner"
             self._files[task] = open(os.path.join(folder, name), "wb")
             self._put(task, _double(1, time_ns / 1e9) + _bytes(3, _VERSION))
         at = step if step is not None else self._steps.get(task, -1) + 1

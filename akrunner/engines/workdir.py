@@ -121,6 +121,14 @@ class WorkDir:
         if self.keep:
             self._write(os.path.join("tasks", task.key, "context.json"), context)
 
+    def moved_here(self, task: TaskSpec, folder: str) -> None:
+        """A task's files were brought here from another machine: its context, for a replay, says so. Args: folder: there."""
+        path = os.path.join(self.task_dir(task), "context.json")
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:
+            f.write(text.replace(folder, self.task_dir(task)))
+
     def save_shares(self, rows: Mapping[str, int]) -> None:
         """For a replay: rows of each task, by its name."""
         if self.keep:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import struct
 import subprocess
+import termios
 import threading
 import time
 from dataclasses import dataclass
-from typing import Iterable, List, Mapping, Optional, Sequence
+from typing import Iterable, List, Mapping, Optional, Protocol, Sequence
 
-import psutil
+try:
+    import psutil
+except ImportError:  # beside a Flink subtask, whose Python has what Flink brings
+    psutil = None
+
+from akrunner.launch import procfs
 
 #: in the environment of every process of a job: finds what left the process group
 MARK = "AKRUNNER_JOB"
 _KILL_WAIT = 5.0
+#: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
+_NOT_INHERITED = ("TF2_BEHAVIOR",)
+#: which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
+_UNLESS_SET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,7 @@ class Exit:
         peak_rss: bytes.
         cpu_seconds: user and system.
         time_ns: when it was noticed, since the epoch.
+        lost: in words, when nobody knows how it ended.
     """
 
     code: Optional[int]
@@ -34,9 +47,12 @@ class Exit:
     peak_rss: int
     cpu_seconds: float
     time_ns: int
+    lost: str = ""
 
     def words(self, out_of_memory: bool = False) -> str:
         """ "exit code 3", "killed by SIGSEGV (segmentation fault)", ..."""
+        if self.lost:
+            return self.lost
         if self.signal is None:
             return f"exit code {self.code}"
         if self.signal == signal.SIGKILL:
@@ -52,6 +68,60 @@ class Exit:
             "SIGFPE": "arithmetic error", "SIGTERM": "asked to end",
         }.get(name)  # fmt: skip
         return f"{name} (exit code {128 + self.signal})" + (f": {meaning}" if meaning else "")
+
+
+class TaskProcess(Protocol):
+    """A worker process, on whichever machine.
+
+    Attributes:
+        pid: there. input_fd: what it reads is written here; output_fd: what it writes is read here.
+        exit: set once it has ended.
+        sampled_rss, sampled_cpu: largest memory in bytes, and processor seconds, when last looked at.
+    """
+
+    pid: int
+    input_fd: int
+    output_fd: int
+    exit: Optional[Exit]
+    sampled_rss: int
+    sampled_cpu: float
+
+    def sample(self) -> None:
+        """Look how much memory and processor time it has used; called now and then by whoever watches it."""
+
+    def tree_cpu(self) -> float:
+        """Processor seconds of it and all it has started."""
+        ...
+
+    def unread(self) -> int:
+        """Bytes written to it that it has not read, as far as is known."""
+        ...
+
+    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+        """Its exit, None when it has not ended within that time."""
+        ...
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process alone; nothing when it has ended."""
+
+    def terminate(self) -> None:
+        """SIGTERM to the whole group."""
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group."""
+
+
+class LoggedProcess(TaskProcess, Protocol):
+    """One whose log is still to be read. Attributes: log_fd: read end of what it prints."""
+
+    log_fd: int
+
+
+def worker_process(python: str, bundle: str, env: Mapping[str, str], mark: str, cwd: str) -> "ChildProcess":
+    """Start a task's process. Args: env: beside what this process has; mark: of the job. Raises: OSError: it cannot be started."""
+    command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+    return ChildProcess(command, {**_UNLESS_SET, **inherited, **env, MARK: mark}, cwd)
 
 
 class ChildProcess:
@@ -96,7 +166,7 @@ class ChildProcess:
             os.close(fd)
         self.pid = self._process.pid
         # a child's peak starts at what its parent had when it was forked, so a peak below that says nothing
-        self._parent_rss = psutil.Process().memory_info().rss
+        self._parent_rss = psutil.Process().memory_info().rss if psutil is not None else 0
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self.exit: Optional[Exit] = None
@@ -123,6 +193,10 @@ class ChildProcess:
 
     def sample(self) -> None:
         """Look how much memory and processor time it has used; called now and then by whoever watches it."""
+        if psutil is None:
+            rss, cpu = procfs.usage(self.pid)
+            self.sampled_rss, self.sampled_cpu = max(self.sampled_rss, rss), max(self.sampled_cpu, cpu)
+            return
         try:
             process = psutil.Process(self.pid)
             self.sampled_rss = max(self.sampled_rss, process.memory_info().rss)
@@ -131,6 +205,28 @@ class ChildProcess:
             self.sampled_cpu = times.user + times.system + ended
         except psutil.Error:
             pass
+
+    def tree_cpu(self) -> float:
+        """Processor seconds of it and all it has started."""
+        if psutil is None:
+            return procfs.group_cpu(self.pid)
+        used = 0.0
+        try:
+            root = psutil.Process(self.pid)
+            for process in [root, *root.children(recursive=True)]:
+                times = process.cpu_times()
+                used += times.user + times.system
+        except psutil.Error:
+            pass
+        return used
+
+    def unread(self) -> int:
+        """Bytes in the pipe to it."""
+        try:
+            (count,) = struct.unpack("i", fcntl.ioctl(self.input_fd, termios.FIONREAD, b"\0\0\0\0"))
+            return int(count)
+        except OSError:
+            return 0
 
     def wait(self, seconds: Optional[float]) -> Optional[Exit]:
         """Its exit, None when it has not ended within that time."""
@@ -162,7 +258,7 @@ class ChildProcess:
             pass
 
 
-def stop_all(processes: Iterable[ChildProcess], grace: float) -> None:
+def stop_all(processes: Iterable[TaskProcess], grace: float) -> None:
     """End processes: SIGTERM to each group, up to `grace` seconds for all of them together, then SIGKILL.
 
     Blocks for at most `grace` + 5 s; even after SIGKILL a process in an uninterruptible system call may stay.
@@ -188,6 +284,8 @@ def sweep(mark: str, since: float) -> List[int]:
         since: epoch seconds; older processes are not looked at.
     Returns: the pids killed.
     """
+    if psutil is None:
+        return _sweep_by_proc(mark)
     found: List[psutil.Process] = []
     for process in psutil.process_iter():
         try:
@@ -203,6 +301,20 @@ def sweep(mark: str, since: float) -> List[int]:
     while any(_runs(process) for process in found) and time.monotonic() < deadline:
         time.sleep(0.005)
     return [process.pid for process in found]
+
+
+def _sweep_by_proc(mark: str) -> List[int]:
+    swept: List[int] = []
+    deadline = time.monotonic() + _KILL_WAIT
+    while (left := procfs.marked(MARK, mark)) and time.monotonic() < deadline:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                swept.append(pid)
+            except (ProcessLookupError, PermissionError):
+                pass
+        time.sleep(0.005)
+    return swept
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -8,29 +8,20 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from akrunner.errors import ProtocolError
 from akrunner.launch.logs import LogPump
-from akrunner.launch.process import MARK, ChildProcess
+from akrunner.launch.process import TaskProcess
 from akrunner.spec import TaskSpec
 from akrunner.wire import PROTOCOL_VERSION, frames
 
 #: frames waiting for the host, of all tasks together; past it the pipes fill and the scripts wait
 EVENTS = 64
-
-
-#: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
-_NOT_INHERITED = ("TF2_BEHAVIOR",)
-
-
-#: which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
-_UNLESS_SET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +57,7 @@ class TaskSession:
     """One task's process and what is said with it.
 
     Attributes:
-        task, process, log: what it drives.
+        task, process, log: what it drives; the process may be another machine's.
         writer: frames to the worker; rows_sent: so far.
         hello: what the worker said first.
     """
@@ -74,29 +65,20 @@ class TaskSession:
     def __init__(
         self,
         task: TaskSpec,
-        *,
-        python: str,
-        bundle: str,
-        context: Callable[[], Mapping[str, Any]],
-        cwd: str,
-        env: Mapping[str, str],
-        mark: str,
-        log_path: str,
+        process: TaskProcess,
+        log: LogPump,
+        context: Mapping[str, Any],
         events: "queue.Queue[Event]",
-        echo: Optional[Callable[[str], None]] = None,
     ) -> None:
-        """Start the process. Raises: OSError: it cannot be started."""
         self.task = task
+        self.process = process
+        self.log = log
         self.hello: Dict[str, Any] = {}
         self.rows_sent = 0
         self._context = context
         self._events = events
         self._deaf = threading.Event()
         self._greeted = threading.Event()
-        command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
-        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-        self.process = ChildProcess(command, {**_UNLESS_SET, **inherited, **env, MARK: mark}, cwd)
-        self.log = LogPump(self.process.log_fd, log_path, echo)
         self.writer = frames.FrameWriter(self.process.input_fd)
         self._reader = frames.FrameReader(self.process.output_fd)
         self._thread = threading.Thread(target=self._read, name=f"akrunner-read-{task.key}", daemon=True)
@@ -185,7 +167,7 @@ class TaskSession:
                 f"the worker speaks version {self.hello.get('version')} of the protocol, this host {PROTOCOL_VERSION}"
             )
         try:
-            self.writer.write_json(frames.CONTEXT, self._context())
+            self.writer.write_json(frames.CONTEXT, self._context)
             self._greeted.set()
         except BrokenPipeError:
             pass  # it ended; the reader finds out how

@@ -1,0 +1,72 @@
+"""A job, attempt after attempt: what every engine does around its gangs.
+
+::
+
+    Gang (akrunner.engines.gang)     one attempt: every task from spawning to the last process gone
+      failed -> FailurePolicy -> the whole gang once more, its input from the start; or the error
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Callable, List, Optional
+
+from akrunner.cluster.failure import FailurePolicy
+from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSource
+from akrunner.engines.gang import Gang, GangFailed, Launcher
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import ConfigError
+from akrunner.launch.guard import Guard
+from akrunner.spec import JobSpec
+
+
+def run_attempts(
+    job: JobSpec,
+    source: RowSource,
+    sink: Optional[RowSink],
+    observer: Optional[Observer],
+    cancel: Optional[threading.Event],
+    launcher: Callable[[WorkDir, Guard], Launcher],
+) -> Outcome:
+    """As `Engine.run`. Args: launcher: called for each attempt."""
+    can_replay = job.mode != "stream" and source.replayable
+    if job.supervision.max_restarts and not can_replay:
+        raise ConfigError(
+            "max_restarts: the source's rows can be had only once, so the job cannot be started again; give a file, or a "
+            "table in memory"
+        )
+    policy = FailurePolicy(job.supervision.max_restarts, can_replay)
+    began = time.monotonic()
+    warnings: List[str] = []
+    restarts = port_restarts = 0
+    work = WorkDir.create(job)
+    try:
+        with Guard() as guard:
+            if not work.keep:
+                guard.remove(work.path)
+            while True:
+                attempt = restarts + port_restarts
+                gang = Gang(job, source, sink, observer, cancel, launcher(work, guard), work, began, attempt, warnings)
+                try:
+                    outcome = gang.run()
+                    break
+                except GangFailed as e:
+                    decision = policy.decide(e.kind, e.root, restarts, port_restarts)
+                    if not decision.restart:
+                        raise
+                    warnings.append(decision.why)
+                    if decision.new_ports:
+                        port_restarts += 1
+                    else:
+                        restarts += 1
+                work.restart(job, attempt)
+                if isinstance(sink, RestartSink):
+                    sink.restart()
+    except GangFailed as e:
+        raise e.error(work.close_failed(), warnings) from None
+    except BaseException:
+        work.close_failed()
+        raise
+    work.close()
+    return outcome

@@ -1,0 +1,27 @@
+"""The Flink engine: each task beside a subtask of an Apache Flink job, on this machine's mini-cluster or a cluster's machines.
+
+::
+
+    submitter (this process)                                   Flink
+    Gang (akrunner.engines.gang), feeder, sink                 one job, one subtask a task, all at once
+    Hub  <--- control, data, log: TCP, with the job's token -->  agent in each subtask: the worker process, its pipes
+    submit (a process with PyFlink and Java) --- job graph --->  JobManager
+
+Rows go from the submitter to the worker's pipe as they are: no row passes through the JVM, nor through Flink's own Python calls.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from akrunner.engines.flink.engine import FlinkEngine
+
+__all__ = ["FlinkEngine"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: an agent's Python has nothing of the engine's own libraries."""
+    if name != "FlinkEngine":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from akrunner.engines.flink.engine import FlinkEngine
+
+    return FlinkEngine

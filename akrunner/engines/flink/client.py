@@ -1,0 +1,144 @@
+"""The process that has PyFlink and Java (`akrunner.engines.flink.submit`), and what it says of its jobs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import zipfile
+from typing import IO, Any, Dict, List, Mapping
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Submission:
+    """A job as far as is known. Attributes: state: Flink's word for it; failed: why, None while nothing has; ended: set then."""
+
+    def __init__(self) -> None:
+        self.state = "being submitted"
+        self.failed: "str | None" = None
+        self.ended = threading.Event()
+
+
+class Client:
+    """One such process; close it. Args: python: has PyFlink; java: JAVA_HOME. Attributes: package: akrunner as a zip; folder: its temp
+    directory."""
+
+    def __init__(self, python: str, java: str) -> None:
+        self.folder = tempfile.mkdtemp(prefix="akrunner-flink-")
+        self.package = os.path.join(self.folder, "akrunner.zip")
+        write_package(self.package)
+        self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
+        environ = {
+            **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
+            # what PyFlink and Java leave in the temp directory goes with the folder
+            "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder} {os.environ.get('JAVA_TOOL_OPTIONS', '')}",
+        }  # fmt: skip
+        self._numbers = itertools.count()
+        self._jobs: Dict[int, Submission] = {}
+        self._process: "subprocess.Popen[bytes]" = subprocess.Popen(
+            [python, "-m", "akrunner.engines.flink.submit"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+            cwd=self.folder,
+            env=environ,
+        )
+        assert self._process.stdout is not None
+        self._listening = threading.Thread(
+            target=self._listen, args=(self._process.stdout,), name="akrunner-flink", daemon=True
+        )
+        self._listening.start()
+
+    @property
+    def pid(self) -> int:
+        """Also of its group, Java's."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        """Args: order: what `submit.submitted` takes."""
+        number, job = next(self._numbers), Submission()
+        self._jobs[number] = job
+        self._write({"submit": number, "package": self.package, **order})
+        return job
+
+    def cancel(self, job: Submission) -> None:
+        """Nothing when it has ended."""
+        for number, known in self._jobs.items():
+            if known is job and not job.ended.is_set():
+                self._write({"cancel": number})
+
+    def close(self, seconds: float = 15.0) -> None:
+        """End it, its jobs, Java, and on the local cluster Flink's Python workers."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass
+        if all(job.ended.is_set() for job in self._jobs.values()):
+            seconds = 0.0  # nothing to cancel
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._process.wait(10.0)
+        self._listening.join(5.0)
+        self._process.stdout.close()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _write(self, word: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(word).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # it has ended; the listener tells
+
+    def _listen(self, said: "IO[bytes]") -> None:
+        for line in said:
+            try:
+                word = json.loads(line)
+                job = self._jobs[word["of"]]
+            except (ValueError, KeyError, TypeError):
+                continue  # a library's own words
+            job.failed = word.get("failed", job.failed)
+            job.state = str(word.get("state", job.state))
+            if job.failed is not None or job.state in ("FINISHED", "FAILED", "CANCELED"):
+                job.ended.set()
+        for job in self._jobs.values():
+            if not job.ended.is_set():
+                job.failed = f"the process that submits it ended{self._last_words()}"
+                job.ended.set()
+
+    def _last_words(self) -> str:
+        try:
+            with open(self._log.name, errors="replace") as f:
+                lines: List[str] = [line for line in f.read().splitlines() if line.strip() and not line.startswith("WARNING")]
+        except OSError:
+            return ""
+        return ": " + lines[-1] if lines else ""
+
+
+def write_package(path: str) -> None:
+    """akrunner itself, as a zip TaskManagers can import from."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for folder, _, names in os.walk(_PACKAGE):
+            for name in names:
+                if name.endswith(".py"):
+                    full = os.path.join(folder, name)
+                    archive.write(full, os.path.join("akrunner", os.path.relpath(full, _PACKAGE)))

@@ -1,0 +1,244 @@
+"""A session cluster from the pip package, for trying things out: a JobManager and TaskManagers on this machine.
+
+::
+
+    FOLDER/conf     config.yaml, log4j of the package
+    FOLDER/lib      jars
+    FOLDER/log      what each process prints
+    FOLDER/tmp      their temp directory, and that of jobs' tasks
+    FOLDER/cluster.json    their pids, the REST address
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+import psutil
+
+from akrunner.engines.flink.java import java_home
+from akrunner.errors import ConfigError
+
+_STATE = "cluster.json"
+_TEMP = "tmp"
+_START_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster. Attributes: folder; address: "host:port" of its REST service; processes: pid -> when it was started."""
+
+    folder: str
+    address: str
+    processes: Dict[int, float]
+    #: those that are this process's own children, to be waited for
+    children: "Tuple[subprocess.Popen[bytes], ...]" = ()
+
+    @property
+    def alive(self) -> bool:
+        """Whether each of its processes is there."""
+        return all(_process(pid, started) is not None for pid, started in self.processes.items())
+
+    def overview(self) -> Dict[str, int]:
+        """Flink's own numbers: `slots-total`, `slots-available`, `taskmanagers`. Raises: OSError: it does not answer."""
+        with urllib.request.urlopen(f"http://{self.address}/overview", timeout=5) as answer:
+            found: Dict[str, int] = json.load(answer)
+            return found
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """End every process of it, and what they have started."""
+        groups = [pid for pid, started in self.processes.items() if _process(pid, started) is not None]
+        children = [child for pid in groups for child in _process_tree(pid)]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid in groups:
+                try:
+                    os.killpg(pid, number)
+                except (ProcessLookupError, PermissionError):
+                    pass
+            _, alive = psutil.wait_procs(children, timeout=seconds)
+            if not alive:
+                break
+        for child in children:
+            try:
+                child.kill()
+            except psutil.Error:
+                pass
+        for own in self.children:
+            own.wait(seconds)
+        shutil.rmtree(os.path.join(self.folder, _TEMP), ignore_errors=True)
+        try:
+            os.unlink(os.path.join(self.folder, _STATE))
+        except OSError:
+            pass
+
+
+def start(folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port: int = 8081) -> Cluster:
+    """Bring one up, and wait until all slots are there.
+
+    Args: folder: for its configuration and logs; python: interpreter with PyFlink; port: of its web address, 0: any.
+    Raises: ConfigError: there is one in that folder already, no PyFlink, no Java, the port is taken, or it did not come up.
+    """
+    there = running(folder)
+    if there is not None:
+        raise ConfigError(f"a cluster of this folder is running: http://{there.address} (akrunner flink stop ends it)")
+    home = flink_home(python)
+    java = java_home(python)
+    rest = _free(port)
+    conf, logs, lib, temp = (os.path.join(folder, name) for name in ("conf", "log", "lib", _TEMP))
+    for made in (conf, logs, lib, temp):
+        shutil.rmtree(made, ignore_errors=True)
+        os.makedirs(made, mode=0o700)
+    for name in os.listdir(os.path.join(home, "conf")):
+        shutil.copy(os.path.join(home, "conf", name), conf)
+    # Flink's Python in the cluster itself: loaded for each job anew it is never let go of, and some fifty jobs fill the metaspace
+    for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
+        os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
+    _configure(os.path.join(conf, "config.yaml"), rest, _free(0), slots, python, temp)
+    environ = {
+        **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "FLINK_PID_DIR": folder, "JAVA_HOME": java,
+        "FLINK_LIB_DIR": lib, "FLINK_OPT_DIR": os.path.join(home, "opt"),
+        "FLINK_PLUGINS_DIR": os.path.join(home, "plugins"), "FLINK_BIN_DIR": os.path.join(home, "bin"),
+        "TMPDIR": temp,
+    }  # fmt: skip
+    processes: Dict[int, float] = {}
+    children = []
+    for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
+        for number in range(count):
+            process = _spawn(home, name, os.path.join(logs, f"{name}-{number}.txt"), environ)
+            children.append(process)
+            processes[process.pid] = psutil.Process(process.pid).create_time()
+    cluster = Cluster(folder, f"127.0.0.1:{rest}", processes, tuple(children))
+    with open(os.path.join(folder, _STATE), "w") as f:
+        json.dump({"address": cluster.address, "processes": processes}, f)
+    try:
+        _wait_for_slots(cluster, taskmanagers * slots)
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def running(folder: str) -> Optional[Cluster]:
+    """The cluster of a folder, None when there is none or it has died."""
+    try:
+        with open(os.path.join(folder, _STATE)) as f:
+            state = json.load(f)
+    except (OSError, ValueError):
+        return None
+    cluster = Cluster(folder, state["address"], {int(pid): started for pid, started in state["processes"].items()})
+    return cluster if any(_process(pid, started) for pid, started in cluster.processes.items()) else None
+
+
+def flink_home(python: str) -> str:
+    """Where an interpreter's PyFlink is. Raises: ConfigError: it has none."""
+    code = "import os, pyflink; print(os.path.dirname(pyflink.__file__))"
+    try:
+        done = subprocess.run([python, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ConfigError(f"{python}: {e}") from None
+    if done.returncode:
+        raise ConfigError(f"{python} has no PyFlink: pip install 'akrunner[flink]'")
+    return done.stdout.strip()
+
+
+def _spawn(home: str, name: str, log: str, environ: Dict[str, str]) -> "subprocess.Popen[bytes]":
+    with open(log, "wb") as out:
+        return subprocess.Popen(
+            [os.path.join(home, "bin", f"{name}.sh"), "start-foreground"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            env=environ,
+            cwd=os.path.dirname(log),
+        )
+
+
+def _configure(path: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
+    """Flink's config.yaml: the package's own, with what is ours put over it."""
+    ours = {
+        "jobmanager.rpc.address": "127.0.0.1",
+        "jobmanager.rpc.port": rpc,
+        "jobmanager.bind-host": "127.0.0.1",
+        "jobmanager.memory.process.size": "1024m",
+        "rest.address": "127.0.0.1",
+        "rest.bind-address": "127.0.0.1",
+        "rest.port": rest,
+        "taskmanager.host": "127.0.0.1",
+        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.memory.process.size": "1600m",
+        "taskmanager.numberOfTaskSlots": slots,
+        "taskmanager.memory.jvm-metaspace.size": "384m",
+        "classloader.resolve-order": "parent-first",
+        "slot.request.timeout": "30 s",
+        "python.executable": python,
+        "io.tmp.dirs": temp,
+    }
+    with open(path) as f:
+        java = next((line.split("all:", 1)[1].strip() for line in f if line.strip().startswith("all:")), "")
+    with open(path, "w") as f:
+        f.write(
+            "".join(f"{key}: {value}\n" for key, value in ours.items()) + f"env.java.opts.all: -Djava.io.tmpdir={temp} {java}\n"
+        )
+
+
+def _wait_for_slots(cluster: Cluster, slots: int) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            if cluster.overview()["slots-total"] >= slots:
+                return
+        except (OSError, ValueError, KeyError):
+            pass
+        if not cluster.alive or time.monotonic() > deadline:
+            raise ConfigError(
+                f"the cluster did not come up; its logs are in {os.path.join(cluster.folder, 'log')}{_last_words(cluster)}"
+            )
+        time.sleep(0.2)
+
+
+def _last_words(cluster: Cluster) -> str:
+    logs = os.path.join(cluster.folder, "log")
+    said: List[str] = []
+    for name in sorted(os.listdir(logs)):
+        with open(os.path.join(logs, name), errors="replace") as f:
+            said += [f"  {name}: {line.strip()}" for line in f.read().splitlines()[-3:]]
+    return "\n" + "\n".join(said) if said else ""
+
+
+def _free(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as e:
+            raise ConfigError(f"port {port}: {e.strerror}; --port names another one") from None
+        return int(probe.getsockname()[1])
+
+
+def _process(pid: int, started: float) -> Optional[psutil.Process]:
+    """The process itself, not another one that has its number now."""
+    try:
+        process = psutil.Process(pid)
+        if abs(process.create_time() - started) < 1 and process.status() != psutil.STATUS_ZOMBIE:
+            return process
+    except psutil.Error:
+        pass
+    return None
+
+
+def _process_tree(pid: int) -> List[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []

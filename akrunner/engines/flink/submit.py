@@ -1,0 +1,176 @@
+"""Submits gangs to Flink, in a process of its own: Java lives and ends with it.
+
+::
+
+    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; its end: cancel everything, and go
+    stdout   lines of JSON: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import select
+import sys
+import time
+from typing import Any, Dict, Optional
+
+_POLL_SECONDS = 0.2
+_CANCEL_SECONDS = 10.0
+_ENDED = ("FINISHED", "FAILED", "CANCELED")
+
+
+class Running:
+    """One job."""
+
+    def __init__(self, number: int, client: Any) -> None:
+        self.number = number
+        self.client = client
+        self.result = client.get_job_execution_result()
+        self.state = ""
+        say(of=number, job=str(client.get_job_id()))
+
+    def look(self) -> bool:
+        """Tell what has become of it. Returns: whether it has ended."""
+        state = str(self.client.get_job_status().result()).rsplit(".", 1)[-1]
+        if state == "FAILED":
+            try:
+                self.result.result()
+            except BaseException as e:
+                say(of=self.number, failed=words(e))
+        if state != self.state:
+            self.state = state
+            say(of=self.number, state=state)
+        return state in _ENDED
+
+    def cancel(self) -> None:
+        if self.state not in _ENDED:
+            self.client.cancel().result()
+
+
+def main() -> int:
+    jobs: Dict[int, Running] = {}
+    rest = b""
+    while True:
+        readable, _, _ = select.select([0], [], [], _POLL_SECONDS)
+        if readable:
+            data = os.read(0, 1 << 16)
+            if not data:
+                break
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                heed(json.loads(line), jobs)
+        for number, job in list(jobs.items()):
+            try:
+                if job.look():
+                    del jobs[number]
+            except BaseException as e:
+                # the cluster does not answer any more
+                del jobs[number]
+                say(of=number, failed=words(e))
+    end(jobs)
+    return 0
+
+
+def heed(word: Dict[str, Any], jobs: Dict[int, Running]) -> None:
+    """One line of the submitter's."""
+    if "submit" in word:
+        try:
+            jobs[word["submit"]] = Running(word["submit"], submitted(word))
+        except BaseException as e:
+            say(of=word["submit"], failed=words(e))
+    elif word.get("cancel") in jobs:
+        try:
+            jobs[word["cancel"]].cancel()
+        except BaseException as e:
+            say(of=word["cancel"], failed=words(e))
+
+
+def end(jobs: Dict[int, Running]) -> None:
+    """Nothing runs on when the submitter has gone."""
+    deadline = time.monotonic() + _CANCEL_SECONDS
+    for job in jobs.values():
+        try:
+            job.cancel()
+        except BaseException:
+            pass
+    while jobs and time.monotonic() < deadline:
+        for number, job in list(jobs.items()):
+            try:
+                if job.look():
+                    del jobs[number]
+            except BaseException:
+                del jobs[number]
+        time.sleep(0.1)
+
+
+def submitted(order: Dict[str, Any]) -> Any:
+    """The client of the running job."""
+    from pyflink.common import Configuration, Types
+
+    from akrunner.engines.flink.function import Subtask
+
+    count = order["subtasks"]
+    configuration = Configuration()
+    defaults = {
+        "python.executable": order["python"],
+        "python.client.executable": sys.executable,
+        "parallelism.default": str(count),
+        "pipeline.object-reuse": "true",
+        "execution.runtime-mode": "STREAMING",
+        "restart-strategy.type": "none",
+        # a blocked element and a barrier do not go together
+        "execution.checkpointing.interval": None,
+        "taskmanager.numberOfTaskSlots": str(count) if order["master"] == "local" else None,
+        "pipeline.name": order["name"],
+    }
+    for key, value in {**defaults, **order["options"]}.items():
+        if value is not None:
+            configuration.set_string(key, str(value))
+    environment = environment_of(configuration, order["master"])
+    environment.add_python_file(order["package"])
+    places = environment.from_collection(list(range(count)), type_info=Types.INT()).set_parallelism(1)
+    # from one sender, so many elements over so many receivers: one each
+    running = places.rebalance().process(Subtask(tuple(order["address"]), order["token"]), output_type=Types.INT())
+    running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
+    return environment.execute_async(order["name"])
+
+
+def environment_of(configuration: Any, master: str) -> Any:
+    """Flink's environment: a cluster inside this process, or one at "host:port" (its REST address)."""
+    from pyflink.datastream import StreamExecutionEnvironment
+
+    if master == "local":
+        return StreamExecutionEnvironment.get_execution_environment(configuration)
+    import pyflink
+    from pyflink.java_gateway import get_gateway
+
+    host, _, port = master.rpartition(":")
+    (jar,) = glob.glob(os.path.join(os.path.dirname(pyflink.__file__), "opt", "flink-python-*.jar"))
+    remote = {"execution.target": "remote", "rest.address": host, "rest.port": port, "pipeline.jars": "file://" + jar}
+    for key, value in remote.items():
+        configuration.set_string(key, value)
+    # PyFlink's own way in does not heed execution.target
+    java = get_gateway().jvm.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
+    return StreamExecutionEnvironment(java(configuration._j_configuration))
+
+
+def words(error: BaseException) -> str:
+    """What Java's exceptions say, the cause last."""
+    text = str(error)
+    causes = [found.strip() for found in re.findall(r"Caused by: (.*)", text)]
+    first: Optional[str] = next((line.strip() for line in text.splitlines() if line.strip()), None)
+    return causes[-1] if causes else first or type(error).__name__
+
+
+def say(**body: Any) -> None:
+    try:
+        print(json.dumps(body), flush=True)
+    except OSError:
+        pass  # nobody listens any more
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+"""Flink's own troubles, on a real cluster of two TaskManagers: the user is told, and no process of a job survives anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+import psutil
+import pytest
+
+import akrunner
+from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink.hub import Hub
+from tests.conftest import Script
+from tests.contract.conftest import FLINK, left_on_the_cluster
+from tests.worker.conftest import not_run
+
+WAITS = """
+    import os, time
+
+    def main(task_config):
+        open(os.path.join(task_config.user_params["notes"], task_config.task_type + str(os.getpid())), "w").close()
+        time.sleep(120)
+    """
+
+
+class There:
+    """A running cluster, and where its tasks' directories are."""
+
+    def __init__(self, running: cluster.Cluster, temp: Path) -> None:
+        self.cluster = running
+        self.temp = temp
+
+    def engine(self) -> FlinkEngine:
+        return FlinkEngine(self.cluster.address, python=str(FLINK))
+
+    def nothing_is_left(self) -> None:
+        deadline = time.monotonic() + 15
+        while (left := left_on_the_cluster(self.temp)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not left
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+    if not FLINK.exists():
+        not_run("Flink", "scripts/flink could not prepare it")
+    started = cluster.start(str(tmp_path_factory.mktemp("faults")), str(FLINK), taskmanagers=2, slots=2, port=0)
+    yield There(started, Path(started.folder) / "tmp")
+    started.stop()
+    assert not [process for process in psutil.Process().children(recursive=True) if "java" in process.name()]
+
+
+@pytest.fixture
+def running(there: There, script: Script, tmp_path: Path) -> Iterator[Callable[..., List[int]]]:
+    """Starts a job of two tasks that wait, in a process of its own; gives the pids of the tasks when both are in main."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    path = script(WAITS)
+    program = (
+        "import sys, akrunner\nfrom akrunner.engines.flink import FlinkEngine\n"
+        f"akrunner.run({path!r}, {{'a': [1, 2]}}, num_workers=2, user_params={{'notes': {str(notes)!r}}}, python_env=sys.executable,"
+        f" engine=FlinkEngine({there.cluster.address!r}, python={str(FLINK)!r}))"
+    )
+    host = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def wait() -> List[int]:
+        deadline = time.monotonic() + 60
+        while len(list(notes.iterdir())) < 2:
+            assert time.monotonic() < deadline and host.poll() is None, host.stderr.read() if host.stderr else ""
+            time.sleep(0.1)
+        return [int("".join(filter(str.isdigit, note.name))) for note in notes.iterdir()]
+
+    wait.host = host  # type: ignore[attr-defined]
+    yield wait
+    if host.poll() is None:
+        os.killpg(host.pid, signal.SIGKILL)
+    host.communicate(timeout=20)
+
+
+def error_of(running: Any) -> str:
+    _, said = running.host.communicate(timeout=60)
+    assert running.host.returncode == 1
+    return str(said)
+
+
+def python_worker_of(pid: int) -> psutil.Process:
+    """The process of Flink's Python that a task was started by."""
+    return psutil.Process(pid).parent()
+
+
+def test_too_few_slots(there: There, leaves_nothing: Path, script: Script) -> None:
+    with pytest.raises(akrunner.ConfigError, match="the job needs 5 task slots, 4 free"):
+        akrunner.run(script(WAITS), {"a": [1]}, num_workers=5, engine=there.engine())
+
+
+def test_what_flink_cannot_do_is_said_before_anything_starts(leaves_nothing: Path, script: Script) -> None:
+    path = script("def main(c):\n    pass\n")
+    with pytest.raises(akrunner.ConfigError, match="no Flink cluster answers at http://127.0.0.1:1/overview"):
+        akrunner.run(path, {"a": [1]}, engine=FlinkEngine("127.0.0.1:1", python=str(FLINK)))
+    with pytest.raises(akrunner.ConfigError, match="master='nowhere'"):
+        FlinkEngine("nowhere")
+    with pytest.raises(akrunner.ConfigError, match="has no PyFlink"):
+        akrunner.run(path, {"a": [1]}, engine=FlinkEngine(python=sys.executable))
+    with pytest.raises(akrunner.ConfigError, match="runs batch and train jobs there"):
+        list(akrunner.stream(path, {"a": [1]}, engine=FlinkEngine(python=str(FLINK))))
+
+
+def test_nobody_comes_in_without_the_token() -> None:
+    hub = Hub("127.0.0.1")
+    try:
+        for said in (b'{"token": "guessed", "place": "x", "channel": "control"}\n', b"GET / HTTP/1.1\r\n\r\n", b"[]\n"):
+            with socket.create_connection(("127.0.0.1", hub.port)) as stranger:
+                stranger.sendall(said)
+                stranger.settimeout(5)
+                with contextlib.suppress(ConnectionResetError):
+                    assert stranger.recv(1) == b""
+        assert hub.arrived.empty()
+    finally:
+        hub.close()
+
+
+def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    body = """
+        def main(task_config):
+            for batch in task_config.batches(2):
+                task_config.output_writer.write_batch({"a": batch["a"] * 2})
+        """
+    table = tmp_path / "t.csv"
+    table.write_text("a\n1\n2\n3\n")
+    command = [
+        sys.executable, "-m", "akrunner", "run", script(body), "-i", str(table), "--output-schema", "a bigint", "--num-workers", "2",
+        "--output", str(tmp_path / "out.csv"), "--engine", "flink", "--flink-python", str(FLINK), "--data-format", "columns",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert sorted((tmp_path / "out.csv").read_text().split()) == ['"a"', "2", "4", "6"]
+
+
+def test_a_python_worker_is_killed(there: There, running: Any) -> None:
+    pids = running()
+    python_worker_of(pids[0]).kill()
+    said = error_of(running)
+    assert "TaskDiedError" in said and "or its Python worker, has gone" in said
+    there.nothing_is_left()
+
+
+def test_the_submitter_is_killed(there: There, running: Any) -> None:
+    running()
+    os.killpg(running.host.pid, signal.SIGKILL)
+    there.nothing_is_left()
+    deadline = time.monotonic() + 30
+    while there.cluster.overview()["jobs-running"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not there.cluster.overview()["jobs-running"]
+
+
+def test_a_script_that_dies_is_told_first(there: There, leaves_nothing: Path, script: Script) -> None:
+    body = """
+        import os, time
+
+        def main(task_config):
+            if task_config.task_type == "worker":
+                raise ValueError("bad luck")
+            time.sleep(100)
+        """
+    with pytest.raises(akrunner.ScriptFailedError, match=r"\[worker:0\] raised ValueError in main\(\): bad luck"):
+        akrunner.run(script(body), {"a": [1, 2]}, num_workers=2, engine=there.engine())
+    there.nothing_is_left()
+
+
+def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, script: Script) -> None:
+    body = """
+        import os
+
+        def main(task_config):
+            if task_config.attempt == 0:
+                os._exit(7)
+            ids = [int(i) for batch in task_config.batches(2) for i in batch["a"]]
+            task_config.output_writer.write_batch({"a": ids})
+        """
+    result = akrunner.run(
+        script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
+        engine=there.engine(),
+    )  # fmt: skip
+    assert sorted(result.table["a"].to_pylist()) == [1, 2, 3] and result.stats.attempt == 1
+    there.nothing_is_left()
+
+
+def test_a_taskmanager_is_killed(there: There, running: Any) -> None:
+    """The last one: the cluster is not whole afterwards."""
+    pids = running()
+    java = python_worker_of(pids[0])
+    while "java" not in java.name():
+        java = java.parent()
+    java.kill()
+    said = error_of(running)
+    assert "TaskDiedError" in said and "the TaskManager on" in said
+    there.nothing_is_left()
+
+
+def test_start_and_stop_from_the_command_line(tmp_path: Path) -> None:
+    if not FLINK.exists():
+        not_run("Flink", "scripts/flink could not prepare it")
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "akrunner", "flink"]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    start = [*command, "start", "--taskmanagers", "1", "--slots", "1", "--port", port, "--python", str(FLINK)]
+    done = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert f"http://127.0.0.1:{port}   1 TaskManagers, 1 slots" in done.stdout
+    again = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=60)
+    assert again.returncode == 2 and "is running" in again.stderr
+    stopped = subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60)
+    assert stopped.stdout == "stopped\n"
+    assert (
+        subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60).stdout
+        == "no cluster is running\n"
+    )
