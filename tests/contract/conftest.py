@@ -73,7 +73,7 @@ def left_on_the_cluster(temp: Path) -> List[str]:
 #: of the crash table, the rows that run on Flink too: each costs a job there
 CRASHES_ON_FLINK = re.compile(
     r"test_fatal\[flink-(raises|SIGKILL|os._exit\(0\))-(importing|main)\]|test_after_main\[flink-SIGKILL\]|test_wrong_row\[flink-a|"
-    r"test_one_of_two_fails\[flink-time|test_harmless\[flink-|test_source_that_raises\[flink-OSE|test_value_that_cannot_cross"
+    r"test_one_of_two_fails\[flink-time|test_harmless\[flink-leaves a daemon-main|test_source_that_raises\[flink-OSE|test_value_that_cannot_cross"
 )
 #: modules that run on Flink
 ON_FLINK = ("test_batch", "test_train")

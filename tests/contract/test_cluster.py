@@ -22,7 +22,7 @@ from tests.contract.conftest import Run
 
 #: what each task was, told by itself
 ROLES = """
-    import json, os
+    import json, os, time
 
     def main(task_config):
         config = json.loads(os.environ["TF_CONFIG"])
@@ -31,6 +31,11 @@ ROLES = """
         if task_config.task_type == "ps":
             import threading
             threading.Event().wait()      # as server.join() does
+        if task_config.task_type == "chief":
+            # who is done ends the others: not before they have written
+            while len(os.listdir(task_config.user_params["notes"])) < 5:
+                time.sleep(0.02)
+            time.sleep(0.1)
     """
 
 
