@@ -40,7 +40,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkEngine]:
     finally:
         engine.__exit__()
         started.stop()
-    assert not [process for process in psutil.Process().children(recursive=True) if "java" in process.name()]
+    assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
 
 
 @pytest.fixture(params=ENGINES)

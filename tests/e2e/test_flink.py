@@ -55,7 +55,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
     started = cluster.start(str(tmp_path_factory.mktemp("faults")), str(FLINK), taskmanagers=2, slots=2, port=0)
     yield There(started, Path(started.folder) / "tmp")
     started.stop()
-    assert not [process for process in psutil.Process().children(recursive=True) if "java" in process.name()]
+    assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
 
 
 @pytest.fixture
