@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import json
 import os
@@ -51,7 +52,7 @@ class Param:
 
     def must(self) -> "Param":
         """The same, required."""
-        return Param(self.name, self.kind, self.doc, self.default, True, self.aliases)
+        return dataclasses.replace(self, required=True)
 
 
 def _text(value: Any) -> Optional[str]:
@@ -114,6 +115,10 @@ _KINDS: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+#: what a table says of itself, whatever the parameter `schemaStr` is
+_TAKEN = ("getSchemaStr",)
+
+
 class WithParams:
     """Has the parameters its class declares in `TAKES`: setters, getters and keyword arguments."""
 
@@ -126,8 +131,7 @@ class WithParams:
         cls._named = {name: param for param in cls.TAKES for name in (param.name, *param.aliases)}
         for name, param in cls._named.items():
             for made in (_setter(name, param), _getter(name, param)):
-                # a method of its own wins: getSchemaStr() is the table's, whatever schemaStr is short for
-                if not hasattr(cls, made.__name__) or hasattr(getattr(cls, made.__name__), "_made"):
+                if made.__name__ not in _TAKEN:
                     setattr(cls, made.__name__, made)
 
     def __init__(self, **given: Any) -> None:
@@ -181,7 +185,6 @@ def _setter(name: str, param: Param) -> Callable[[WithParams, Any], WithParams]:
         self._put(param, value)
         return self
 
-    put._made = True  # type: ignore[attr-defined]
     put.__name__ = "set" + name[0].upper() + name[1:]
     put.__doc__ = f"{param.doc}\n\nArgs: value: {param.takes}.{_default(param)}\nReturns: this operator."
     return put
@@ -191,7 +194,6 @@ def _getter(name: str, param: Param) -> Callable[[WithParams], Any]:
     def get(self: WithParams) -> Any:
         return self._given.get(param.name, param.default)
 
-    get._made = True  # type: ignore[attr-defined]
     get.__name__ = "get" + name[0].upper() + name[1:]
     get.__doc__ = f"{param.doc}\n\nReturns: what was set, or the default."
     return get

@@ -130,7 +130,7 @@ def memory_source(rows: Sequence[Any], schema: Any) -> TableSource:
         return open_source([dict(zip(names, row)) for row in rows], read_examples=codec.read_examples)
     parsed = schema_of(schema, "schemaStr")
     table = open_source(rows, read_examples=codec.read_examples, input_schema=parsed)
-    return TableSource(table.schema, lambda it=list(table.batches()): iter(it), "the rows", True)  # type: ignore[misc]
+    return open_source(pa.Table.from_batches(list(table.batches()), table.schema), read_examples=codec.read_examples)
 
 
 def _is_name(schema: Any) -> bool:

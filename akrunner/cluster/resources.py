@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Sequence, Tuple
+from typing import Dict, Mapping, Sequence, Tuple, TypeVar
 
 from akrunner.errors import ConfigError
 from akrunner.spec import EVALUATOR, ClusterSpec, ResourceSpec, TaskSpec
+
+Thing = TypeVar("Thing")
 
 _GPUS = "CUDA_VISIBLE_DEVICES"
 #: read by TensorFlow 1 and 2 alike where the script sets nothing, and by the libraries beneath numpy
@@ -38,7 +40,8 @@ def assign(
     assigned = {}
     for task in cluster.tasks:
         part = working.index(task) if task in working else None
-        env, own = {}, ()
+        env: Dict[str, str] = {}
+        own: Tuple[int, ...] = ()
         if wanted.gpus_per_worker is not None:
             env[_GPUS] = ",".join(_part(gpus, part, wanted.gpus_per_worker)) if part is not None else ""
         if wanted.cpus_per_worker is not None and part is not None:
@@ -52,7 +55,7 @@ def assign(
     return assigned
 
 
-def _part(things: Sequence, part: int, size: int) -> Sequence:  # type: ignore[type-arg]
+def _part(things: Sequence[Thing], part: int, size: int) -> Sequence[Thing]:
     return things[part * size : (part + 1) * size]
 
 

@@ -14,7 +14,8 @@ from typing import Callable, List, Optional
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSource
-from akrunner.engines.gang import Gang, GangFailed, Launcher
+from akrunner.engines.gang import Gang, GangFailed
+from akrunner.engines.launcher import Launcher
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ConfigError
 from akrunner.launch.guard import Guard

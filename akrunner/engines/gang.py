@@ -15,7 +15,7 @@ import contextlib
 import queue
 import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,12 @@ from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import doctor, report
 from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
 from akrunner.engines.feeder import Feeder, StreamFeeder
+from akrunner.engines.launcher import Launcher
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import DataError, JobCancelledError, JobError, TaskFailure
 from akrunner.launch.logs import LogPump
-from akrunner.launch.process import LoggedProcess, oom_kills, stop_all
+from akrunner.launch.process import oom_kills, stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
 from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
@@ -37,38 +38,6 @@ from akrunner.wire import STACKS_SIGNAL, frames
 _TICK = 0.1
 #: after the first failure, how long others may still report one that came before it
 _GATHER = 0.1
-
-
-class Launcher(Protocol):
-    """Where the tasks' processes are started: this machine, or others. A context manager: what it holds, it holds while the gang is there."""
-
-    def addresses(self) -> Mapping[TaskSpec, str]:
-        """ "host:port" TensorFlow may use, of every task. May wait until all places are known."""
-        ...
-
-    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
-        """What the task is told (`JobSpec.context`)."""
-        ...
-
-    def start(self, task: TaskSpec) -> LoggedProcess:
-        """Start its process, its files beside it. Raises: OSError: it cannot be started."""
-        ...
-
-    def ready(self) -> None:
-        """Every task is about to enter `main`."""
-
-    def check(self) -> None:
-        """Called now and then. Raises: JobError: the place itself has failed."""
-
-    def ended(self) -> None:
-        """Every process has been told to go: nothing of the job may stay."""
-
-    def take_model(self) -> None:
-        """Of a train job that succeeded: the chief's model goes where the job wants it."""
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *error: Any) -> None: ...
 
 
 class GangFailed(Exception):

@@ -2,8 +2,7 @@
 
 ::
 
-    Gang (akrunner.engines.gang)     one attempt: every task from spawning to the last process gone
-      failed -> FailurePolicy -> the whole gang once more, its input from the start; or the error
+    run_attempts (akrunner.engines.attempts) -> Gang (akrunner.engines.gang) -> LocalLauncher: a child process for each task
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class LocalEngine:
 
 
 class LocalLauncher:
-    """Starts tasks as children of this process; see `akrunner.engines.gang.Launcher`."""
+    """Starts tasks as children of this process; see `akrunner.engines.launcher.Launcher`."""
 
     def __init__(self, job: JobSpec, work: WorkDir, guard: Guard, resources: Mapping[TaskSpec, TaskResources]) -> None:
         self._job = job

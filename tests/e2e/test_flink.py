@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Iterator, List
 
 import psutil
 import pytest
@@ -58,9 +58,30 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
     assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
 
 
+class Running:
+    """A job of two tasks that wait, in a process of its own."""
+
+    def __init__(self, host: "subprocess.Popen[str]", notes: Path) -> None:
+        self.host = host
+        self._notes = notes
+
+    def pids(self) -> List[int]:
+        """Of its tasks, once both are in main."""
+        deadline = time.monotonic() + 60
+        while len(list(self._notes.iterdir())) < 2:
+            assert time.monotonic() < deadline and self.host.poll() is None, self.host.stderr and self.host.stderr.read()
+            time.sleep(0.1)
+        return [int("".join(filter(str.isdigit, note.name))) for note in self._notes.iterdir()]
+
+    def error(self) -> str:
+        """What it said when it failed."""
+        _, said = self.host.communicate(timeout=60)
+        assert self.host.returncode == 1
+        return said
+
+
 @pytest.fixture
-def running(there: There, script: Script, tmp_path: Path) -> Iterator[Callable[..., List[int]]]:
-    """Starts a job of two tasks that wait, in a process of its own; gives the pids of the tasks when both are in main."""
+def running(there: There, script: Script, tmp_path: Path) -> Iterator[Running]:
     notes = tmp_path / "notes"
     notes.mkdir()
     path = script(WAITS)
@@ -71,24 +92,10 @@ def running(there: There, script: Script, tmp_path: Path) -> Iterator[Callable[.
     )
     host = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
 
-    def wait() -> List[int]:
-        deadline = time.monotonic() + 60
-        while len(list(notes.iterdir())) < 2:
-            assert time.monotonic() < deadline and host.poll() is None, host.stderr.read() if host.stderr else ""
-            time.sleep(0.1)
-        return [int("".join(filter(str.isdigit, note.name))) for note in notes.iterdir()]
-
-    wait.host = host  # type: ignore[attr-defined]
-    yield wait
+    yield Running(host, notes)
     if host.poll() is None:
         os.killpg(host.pid, signal.SIGKILL)
     host.communicate(timeout=20)
-
-
-def error_of(running: Any) -> str:
-    _, said = running.host.communicate(timeout=60)
-    assert running.host.returncode == 1
-    return str(said)
 
 
 def python_worker_of(pid: int) -> psutil.Process:
@@ -144,16 +151,16 @@ def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Scr
     assert sorted((tmp_path / "out.csv").read_text().split()) == ['"a"', "2", "4", "6"]
 
 
-def test_a_python_worker_is_killed(there: There, running: Any) -> None:
-    pids = running()
+def test_a_python_worker_is_killed(there: There, running: Running) -> None:
+    pids = running.pids()
     python_worker_of(pids[0]).kill()
-    said = error_of(running)
+    said = running.error()
     assert "TaskDiedError" in said and "or its Python worker, has gone" in said
     there.nothing_is_left()
 
 
-def test_the_submitter_is_killed(there: There, running: Any) -> None:
-    running()
+def test_the_submitter_is_killed(there: There, running: Running) -> None:
+    running.pids()
     os.killpg(running.host.pid, signal.SIGKILL)
     there.nothing_is_left()
     deadline = time.monotonic() + 30
@@ -194,14 +201,14 @@ def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, scrip
     there.nothing_is_left()
 
 
-def test_a_taskmanager_is_killed(there: There, running: Any) -> None:
+def test_a_taskmanager_is_killed(there: There, running: Running) -> None:
     """The last one: the cluster is not whole afterwards."""
-    pids = running()
+    pids = running.pids()
     java = python_worker_of(pids[0])
     while "java" not in java.name():
         java = java.parent()
     java.kill()
-    said = error_of(running)
+    said = running.error()
     assert "TaskDiedError" in said and "the TaskManager on" in said
     there.nothing_is_left()
 

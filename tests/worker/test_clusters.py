@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Optional
 
 import pytest
@@ -15,10 +17,7 @@ from tests.conftest import Script
 
 pytestmark = pytest.mark.tensorflow
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "cluster"))
-import run as examples  # noqa: E402
-
-sys.path.pop(0)
+examples: Any = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cluster" / "run.py")))
 
 
 def check_shared(result: akrunner.Result) -> None:

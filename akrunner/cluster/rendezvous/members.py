@@ -36,7 +36,8 @@ class Members:
     @property
     def missing(self) -> List[str]:
         """Those that have not come yet, in their order."""
-        return [task for task in self.tasks if task not in self.addresses]
+        there = self.addresses
+        return [task for task in self.tasks if task not in there]
 
     @property
     def complete(self) -> bool:

@@ -183,9 +183,10 @@ class _Service:
         if failed.is_set():
             first = members.failed
             raise RendezvousError(f"[{first[0][0]}] {first[0][1]}" if first else self._over or "the job is over")
-        there = len(members.tasks) - len(members.missing)
+        missing = members.missing
+        there = len(members.tasks) - len(missing)
         raise RendezvousError(
-            f"{there} of {len(members.tasks)} tasks are there after {member.timeout or _PATIENCE:g} s; missing: {named(members.missing)}"
+            f"{there} of {len(members.tasks)} tasks are there after {member.timeout or _PATIENCE:g} s; missing: {named(missing)}"
         )
 
     async def _heartbeat(self, sign: Any, context: Any) -> Any:

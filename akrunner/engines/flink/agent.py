@@ -53,6 +53,7 @@ class _Agent:
         self._lock = threading.Lock()
         self._process: Optional[ChildProcess] = None
         self._pumps: "list[threading.Thread]" = []
+        self._open: "list[socket.socket]" = []
 
     def run(self) -> None:
         began = time.time()
@@ -67,10 +68,10 @@ class _Agent:
                 told = self._hear()
                 hold = PortHold(1, told["bind_host"])
                 here = told["advertised_host"] or self._control.getsockname()[0]
-                self._say(place=here, address=f"{here}:{hold.ports[0]}", folder=folder, pid=os.getpid())
+                self._say(address=f"{here}:{hold.ports[0]}", folder=folder)
                 order = self._hear()
                 self._start(order, folder, mark, guard)
-                self._attend(order, folder)
+                self._attend(folder)
             finally:
                 if self._process is not None:
                     stop_all([self._process], 0.0 if self._process.exit is None else 1.0)
@@ -79,7 +80,8 @@ class _Agent:
                 if hold is not None:
                     hold.close()
                 shutil.rmtree(folder, ignore_errors=True)
-                self._control.close()
+                for connection in (*self._open, self._control):
+                    connection.close()
 
     # -- the connections
 
@@ -135,7 +137,8 @@ class _Agent:
             pump = threading.Thread(target=_pump, args=(source, target), name=f"akrunner-{name}", daemon=True)
             pump.start()
             self._pumps.append(pump)
-        self._sockets = {"in": data, "out": data, "log": log}
+        # the pumps have their numbers only
+        self._open += [data, log]
         threading.Thread(target=self._close_out, args=(data, log), name="akrunner-close", daemon=True).start()
         threading.Thread(target=self._close_in, name="akrunner-close-in", daemon=True).start()
 
@@ -152,7 +155,7 @@ class _Agent:
         assert self._process is not None
         os.close(self._process.input_fd)
 
-    def _attend(self, order: Dict[str, Any], folder: str) -> None:
+    def _attend(self, folder: str) -> None:
         """Do as the submitter says, and tell how the process is, until the submitter says that it is over."""
         process = self._process
         assert process is not None

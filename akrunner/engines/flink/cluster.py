@@ -14,6 +14,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ import subprocess
 import time
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
 import psutil
@@ -92,7 +94,18 @@ def start(folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port:
         raise ConfigError(f"a cluster of this folder is running: http://{there.address} (akrunner flink stop ends it)")
     home = flink_home(python)
     java = java_home(python)
-    rest = _free(port)
+    for again in (True, True, False):
+        rest = _checked(port) if port else _any_port()
+        try:
+            return _bring_up(folder, home, java, python, taskmanagers, slots, rest)
+        except ConfigError:
+            # between choosing a port and Java's binding it somebody may have taken it
+            if port or not again or not _address_in_use(folder):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int, slots: int, rest: int) -> Cluster:
     conf, logs, lib, temp = (os.path.join(folder, name) for name in ("conf", "log", "lib", _TEMP))
     for made in (conf, logs, lib, temp):
         shutil.rmtree(made, ignore_errors=True)
@@ -102,7 +115,7 @@ def start(folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port:
     # Flink's Python in the cluster itself: loaded for each job anew it is never let go of, and some fifty jobs fill the metaspace
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
-    _configure(os.path.join(conf, "config.yaml"), rest, _free(0), slots, python, temp)
+    _configure(os.path.join(conf, "config.yaml"), rest, _any_port(), slots, python, temp)
     environ = {
         **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "FLINK_PID_DIR": folder, "JAVA_HOME": java,
         "FLINK_LIB_DIR": lib, "FLINK_OPT_DIR": os.path.join(home, "opt"),
@@ -215,14 +228,32 @@ def _last_words(cluster: Cluster) -> str:
     return "\n" + "\n".join(said) if said else ""
 
 
-def _free(port: int) -> int:
+def _address_in_use(folder: str) -> bool:
+    logs = glob.glob(os.path.join(folder, "log", "*"))
+    return any("BindException" in Path(log).read_text(errors="replace") for log in logs)
+
+
+def _checked(port: int) -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as e:
             raise ConfigError(f"port {port}: {e.strerror}; --port names another one") from None
-        return int(probe.getsockname()[1])
+    return port
+
+
+def _any_port() -> int:
+    """A free one the system gives to nobody by itself: Java binds it seconds later, and it cannot be held for it."""
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError):
+        first = 32768
+    while True:
+        try:
+            return _checked(random.randrange(10000, max(first, 12000)))
+        except ConfigError:
+            continue
 
 
 def _process(pid: int, started: float) -> Optional[psutil.Process]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -31,6 +32,7 @@ from akrunner.spec import JobSpec, TaskSpec
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _LOOPBACK = "127.0.0.1"
 _TICK = 0.1
+_HELLO_SECONDS = 30.0
 
 
 class FlinkEngine:
@@ -69,6 +71,7 @@ class FlinkEngine:
         self.options = dict(options or {})
         self._keeps = False
         self._client: Optional[Client] = None
+        self._java: Optional[str] = None
         self._lock = threading.Lock()
 
     def run(
@@ -80,6 +83,7 @@ class FlinkEngine:
         cancel: Optional[threading.Event] = None,
     ) -> Outcome:
         """As `Engine.run`. Raises: ConfigError: no PyFlink, no Java, no cluster there, or too few free slots."""
+        # cores and cards are of machines this one does not know: only a number of threads that was asked for is set
         resources = assign(job.cluster, job.resources, [], [], {"TF_NUM_INTRAOP_THREADS": "", "OMP_NUM_THREADS": ""})
         home = self._checked(job)
 
@@ -139,14 +143,17 @@ class FlinkEngine:
             raise ConfigError(
                 "gpus_per_worker, cpus_per_worker: on Flink a slot's share is the cluster's to say; leave them out"
             )
-        if _has(self.python, "pyflink") is False:
+        if self.master != "local":
+            self._check_slots(len(job.cluster.tasks))
+        if self._java is not None:
+            return self._java
+        if not _has(self.python, "pyflink"):
             raise ConfigError(
                 f"engine 'flink': {self.python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
                 "FlinkEngine(python=...)"
             )
-        if self.master != "local":
-            self._check_slots(len(job.cluster.tasks))
-        return java_home(self.python)
+        self._java = java_home(self.python)
+        return self._java
 
     def _check_slots(self, needed: int) -> None:
         url = f"http://{self.master}/overview"
@@ -163,7 +170,7 @@ class FlinkEngine:
 
 
 class FlinkLauncher:
-    """One attempt's Flink job, and the places it gives; see `akrunner.engines.gang.Launcher`."""
+    """One attempt's Flink job, and the places it gives; see `akrunner.engines.launcher.Launcher`."""
 
     def __init__(
         self,
@@ -212,7 +219,7 @@ class FlinkLauncher:
                 self._check_starting(len(came), deadline)
                 continue
             place.say(bind_host=self._job.bind_host, advertised_host=self._job.advertised_host)
-            told = place.hear()
+            told = place.hear(_HELLO_SECONDS)
             if told is None:
                 continue
             place.address, place.folder = told["address"], told["folder"]
@@ -240,7 +247,6 @@ class FlinkLauncher:
         return self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
 
     def start(self, task: TaskSpec) -> RemoteProcess:
-        lay_out(self._job.script, self._work.files_dir(task))
         job = self._job
         order = {
             "python": job.python,
@@ -248,13 +254,17 @@ class FlinkLauncher:
             "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
             + (["latest_ckpt"] if job.save_latest_checkpoint else []),
         }
-        return RemoteProcess(self._places[task], self._package(task), order, job.supervision.start_timeout)
+        return RemoteProcess(self._places[task], self._package, order, job.supervision.start_timeout)
 
-    def _package(self, task: TaskSpec) -> bytes:
+    @functools.cached_property
+    def _package(self) -> bytes:
+        """The bundle, the script and its files, as a tar: the same for every task."""
+        files = self._work.files_dir(self._job.cluster.tasks[0])
+        lay_out(self._job.script, files)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(self._work.bundle, "bundle.zip")
-            archive.add(self._work.files_dir(task), "work")
+            archive.add(files, "work")
         return packed.getvalue()
 
     def ready(self) -> None:

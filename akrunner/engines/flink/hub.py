@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from akrunner.launch.process import Exit
 
@@ -32,7 +32,6 @@ class Place:
         self.folder = ""
         self.gone = threading.Event()
         self.process: Optional[RemoteProcess] = None
-        self.failed: Optional[str] = None
 
     def say(self, **body: Any) -> None:
         """Nothing when it has gone."""
@@ -42,9 +41,10 @@ class Place:
         except OSError:
             self.gone.set()
 
-    def hear(self) -> Optional[Dict[str, Any]]:
-        """The next word, None when it has gone."""
+    def hear(self, seconds: Optional[float] = None) -> Optional[Dict[str, Any]]:
+        """The next word, None when it has gone, or has said nothing for so long."""
         try:
+            self._control.settimeout(seconds)
             line = self._lines.readline()
             value: Optional[Dict[str, Any]] = json.loads(line) if line else None
             return value
@@ -74,7 +74,6 @@ class Hub:
         self.token = secrets.token_hex(16)
         self.arrived: "queue.Queue[Place]" = queue.Queue()
         self._places: Dict[str, Place] = {}
-        self._threads: List[threading.Thread] = []
         self._closed = False
         self._listener = socket.create_server((host, 0), backlog=256)
         self.port = int(self._listener.getsockname()[1])
@@ -90,7 +89,7 @@ class Hub:
             pass
         self._listener.close()
         self._accepting.join(5.0)
-        for place in self._places.values():
+        for place in list(self._places.values()):
             place.close()
 
     def _accept(self) -> None:
@@ -149,7 +148,7 @@ class RemoteProcess:
         try:
             data = place.channel("data").get(timeout=seconds)
             data.sendall(_LENGTH.pack(len(package)) + package)
-            self._until_started(place)
+            self._until_started(place, seconds)
             log = place.channel("log").get(timeout=seconds)
         except queue.Empty:
             raise OSError(f"the subtask at {place.address} does not answer") from None
@@ -158,9 +157,9 @@ class RemoteProcess:
         self.input_fd = os.dup(self.output_fd)
         threading.Thread(target=self._listen, name="akrunner-place", daemon=True).start()
 
-    def _until_started(self, place: Place) -> None:
+    def _until_started(self, place: Place, seconds: float) -> None:
         while True:
-            word = place.hear()
+            word = place.hear(seconds)
             if word is None:
                 raise OSError(f"the subtask at {place.address} has gone")
             if "failed" in word:

@@ -1,0 +1,40 @@
+"""What an engine is to its gangs: where the tasks' processes are started."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Protocol
+
+from akrunner.launch.process import LoggedProcess
+from akrunner.spec import TaskSpec
+
+
+class Launcher(Protocol):
+    """Where the tasks' processes are started: this machine, or others. A context manager: what it holds, it holds while the gang is there."""
+
+    def addresses(self) -> Mapping[TaskSpec, str]:
+        """ "host:port" TensorFlow may use, of every task. May wait until all places are known."""
+        ...
+
+    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+        """What the task is told (`JobSpec.context`)."""
+        ...
+
+    def start(self, task: TaskSpec) -> LoggedProcess:
+        """Start its process, its files beside it. Raises: OSError: it cannot be started."""
+        ...
+
+    def ready(self) -> None:
+        """Every task is about to enter `main`."""
+
+    def check(self) -> None:
+        """Called now and then. Raises: JobError: the place itself has failed."""
+
+    def ended(self) -> None:
+        """Every process has been told to go: nothing of the job may stay."""
+
+    def take_model(self) -> None:
+        """Of a train job that succeeded: the chief's model goes where the job wants it."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> None: ...
