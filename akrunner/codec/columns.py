@@ -28,7 +28,8 @@ def encode_columns(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> 
     Args and raises: as `encode_examples`.
     """
     packed = []
-    for field, column in zip(_schema_of(batch.schema), batch.columns):
+    # with metadata pyarrow 16 cannot hash it
+    for field, column in zip(_schema_of(batch.schema.remove_metadata()), batch.columns):
         header, buffers = _encoded(field, column, first_row, step)
         packed.append((dict(header, name=field.name), buffers))
     return layout.pack(batch.num_rows, packed)

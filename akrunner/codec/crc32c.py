@@ -11,9 +11,14 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Iterable, List, Tuple, cast
 
-import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
+
+try:
+    import google_crc32c
+except ImportError:
+    # a Flink worker's Python has numpy, but not this
+    google_crc32c = None
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -60,6 +65,9 @@ def mask(crc: U32) -> U32:
 
 def crc_of(data: bytes) -> int:
     """CRC-32C of one byte string."""
+    if google_crc32c is None:
+        length = np.array([len(data)])
+        return int(_crc_by_words(np.frombuffer(data, np.uint8), length, length, -(-len(data) // 8) * 8)[0]) if data else 0
     return cast(int, google_crc32c.value(data))
 
 
@@ -91,7 +99,7 @@ def crc_of_ranges(flat: U8, starts: I64, ends: I64) -> U32:
         return np.zeros(0, np.uint32)
     lengths = ends - starts
     longest = int(lengths.max())
-    if longest >= LONG_RECORD or rows < 16:
+    if google_crc32c is not None and (longest >= LONG_RECORD or rows < 16):
         data = flat.tobytes()
         pieces = [data[a:b] for a, b in zip(starts.tolist(), ends.tolist())]
         return np.fromiter(map(google_crc32c.value, pieces), np.uint32, rows)

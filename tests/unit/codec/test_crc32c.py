@@ -33,3 +33,14 @@ def test_layout() -> None:
 def test_no_rows() -> None:
     none = np.empty(0, np.int64)
     assert crc32c.crc_of_ranges(np.empty(0, np.uint8), none, none).tolist() == []
+
+
+@pytest.mark.parametrize("length", [0, 1, 8, 13, 5000])
+def test_without_the_library(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    """A Flink worker's Python may not have it."""
+    data = np.random.default_rng(length).integers(0, 256, length, np.uint8)
+    monkeypatch.setattr(crc32c, "google_crc32c", None)
+    assert crc32c.crc_of(data.tobytes()) == google_crc32c.value(data.tobytes())
+    ends = np.array([length, length // 2])
+    got = crc32c.crc_of_ranges(data, np.zeros(2, np.int64), ends)
+    assert got.tolist() == [google_crc32c.value(data[:end].tobytes()) for end in ends]
