@@ -146,6 +146,8 @@ def run(
         DataError: a value of the table cannot cross.
         JobError: the job failed; the message holds the script's traceback.
     """
+    engine = engine_of(engine)
+    source = table_of(source, engine)
     prepared = prepare("batch", Arguments.of(locals()))
     return _run(prepared, engine, observer, output, output_format, overwrite)
 
@@ -203,6 +205,8 @@ def train(
     Returns: the result; `result.model` is the model, `result.table` what the scripts wrote.
     Raises: as `run`; ScriptFailedError too when the chief left no SavedModel that TensorFlow can read.
     """
+    engine = engine_of(engine)
+    source = table_of(source, engine)
     given = Arguments.of(locals())
     if model_out is not None:
         check_target(os.fspath(model_out), overwrite)
@@ -276,6 +280,7 @@ def stream(
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
     chosen = engine_of(engine)
+    source = table_of(source, chosen)
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     given = Arguments.of(locals())
     prepared = prepare("stream", given)
@@ -332,6 +337,17 @@ def _run(
         sink.abort()
         raise
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
+
+
+def table_of(source: Any, engine: Engine) -> Any:
+    """A source as it is, but for a table of a PyFlink program. Raises: ConfigError: an engine that cannot reach it."""
+    if type(source).__module__.partition(".")[0] != "pyflink":
+        return source
+    if engine.name != "flink":
+        raise ConfigError("source: a PyFlink table's rows are where Flink is; give engine='flink'")
+    from akrunner.engines.flink.table import FlinkTable
+
+    return FlinkTable.of(source)
 
 
 def engine_of(engine: Union[str, Engine]) -> Engine:

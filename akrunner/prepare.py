@@ -62,6 +62,7 @@ class Arguments:
     debug: bool = False
     save_latest_checkpoint: bool = False
     flush_seconds: Optional[float] = None
+    engine: Any = "local"
 
     @classmethod
     def of(cls, given: Mapping[str, Any], **replaced: Any) -> "Arguments":
@@ -83,7 +84,10 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
 
     Raises: ConfigError: an argument is wrong.
     """
-    cluster = ClusterSpec.of(given.num_workers, given.num_ps, given.parallelism, given.evaluator, given.coordinator)
+    parallelism = given.parallelism
+    if parallelism is None and given.num_workers is None and given.num_ps is None:
+        parallelism = getattr(given.engine, "parallelism", None)
+    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator)
     supervision = SupervisionSpec(
         timeout=given.timeout,
         start_timeout=given.start_timeout,
@@ -97,7 +101,7 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
     out_schema = schema_of(given.output_schema, "output_schema")
     in_schema = schema_of(given.input_schema, "input_schema")
     _check_output(script, out_schema, given.output)
-    interpreter = interpreters.resolve(_text(given.python_env), given.keras)
+    python = interpreter_for(given.python_env, given.engine, given.keras)
     table = open_source(
         given.source,
         read_examples=codec.read_examples,
@@ -110,7 +114,7 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
     job = JobSpec(
         script=script,
         schema=Schema.from_arrow(table.schema),
-        python=interpreter.path,
+        python=python,
         cluster=cluster,
         output_schema=out_schema,
         user_params=given.user_params if given.user_params is not None else {},
@@ -119,7 +123,7 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
         data_format=given.data_format,
         tensorboard=_text(given.tensorboard),
         env=given.env if given.env is not None else {},
-        overlay=environments.overlay(interpreter.path, requirements) if requirements is not None else "",
+        overlay=environments.overlay(python, requirements) if requirements is not None else "",
         supervision=supervision,
         resources=resources,
         bind_host=given.bind_host,
@@ -161,6 +165,15 @@ def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional
             "the script writes rows, but there is no output_schema= (--output-schema); give for instance "
             f"'id bigint, p double'\n  File \"{script.real}\", line {line}"
         )
+
+
+def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional[str] = None) -> str:
+    """Path of the tasks' interpreter; one that is only on a cluster's machines is looked at there. Raises: PythonEnvError."""
+    named = _text(python_env)
+    away = getattr(engine, "name", engine) != "local"
+    if away and named is not None and os.path.isabs(named) and not os.path.exists(named):
+        return named
+    return interpreters.resolve(named, keras).path
 
 
 def _made(directory: Optional[PathLike]) -> Optional[str]:

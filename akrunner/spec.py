@@ -225,6 +225,7 @@ class JobSpec:
         env: environment variables set for the tasks.
         tensorboard: directory the tasks' reports are written to as event files, None for none.
         overlay: directory of packages the tasks may import that their interpreter does not have, "" for none.
+        model: SavedModel directory the tasks read, "" for none.
         supervision: how long is waited for what.
         resources: what of the machine each task may use.
         bind_host: address TensorFlow's servers are given; advertised_host: the name other tasks know it by, None for the same.
@@ -250,6 +251,7 @@ class JobSpec:
     keras: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
     overlay: str = ""
+    model: str = ""
     tensorboard: Optional[str] = None
     supervision: SupervisionSpec = SupervisionSpec()
     resources: ResourceSpec = ResourceSpec()
@@ -333,4 +335,5 @@ class JobSpec:
             "latest_ckpt_dir": f"{task_dir}/latest_ckpt" if self.save_latest_checkpoint else None,
             "env": self.task_env,
             "overlay": self.overlay,
+            "model": self.model,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 from typing import Any, Callable, Collection, Iterator, List
 
@@ -12,11 +13,18 @@ import psutil
 import pytest
 from hypothesis import settings
 
+import akrunner
+from akrunner.engines.flink import FlinkEngine, cluster
+
 # the same examples every time, and no time limit on a busy machine
 settings.register_profile("akrunner", deadline=None, derandomize=True)
 settings.load_profile("akrunner")
 
 Script = Callable[..., str]
+#: what scripts/flink prepares
+FLINK = Path(__file__).parents[1] / ".envs" / "flink" / "bin" / "python"
+#: places kept on Flink from test to test; no test wants more
+KEPT = 5
 
 
 @pytest.fixture
@@ -96,3 +104,58 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
     for line in sorted(NOT_RUN):
         terminalreporter.write_line(f"NOT RUN ON {line}", yellow=True, bold=True)
+
+
+@pytest.fixture(scope="session")
+def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
+    """A real session cluster of two TaskManagers."""
+    if not FLINK.exists():
+        from tests.worker.conftest import not_run
+
+        not_run("Flink", "scripts/flink could not prepare it")
+    started = cluster.start(str(tmp_path_factory.mktemp("flink")), str(FLINK), taskmanagers=2, slots=6, port=0)
+    try:
+        yield started
+    finally:
+        started.stop()
+    assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
+
+
+@pytest.fixture(scope="session")
+def flink(flink_cluster: cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkEngine]:
+    """An engine for it that keeps its places."""
+    with pytest.MonkeyPatch.context() as patched:
+        # not in a test's own temp directory
+        patched.setenv("TMPDIR", str(tmp_path_factory.mktemp("flink-client")))
+        patched.setattr(tempfile, "tempdir", None)
+        engine = FlinkEngine(flink_cluster.address, python=str(FLINK))
+        engine.__enter__()
+        # what is kept from now on is nothing a test has left
+        idle = tmp_path_factory.mktemp("idle") / "idle.py"
+        idle.write_text("def main(task_config):\n    pass\n")
+        akrunner.run(str(idle), {"a": [1]}, num_workers=KEPT, engine=engine)
+    try:
+        yield engine
+    finally:
+        engine.__exit__()
+
+
+def nothing_is_left(running: cluster.Cluster, seconds: float = 15.0) -> None:
+    """TaskManagers have no directory of a task, and no process of one."""
+    temp = Path(running.folder) / "tmp"
+    deadline = time.monotonic() + seconds
+    while (left := _left_on_the_cluster(temp)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left
+
+
+def _left_on_the_cluster(temp: Path) -> List[str]:
+    left = [path.name for path in temp.glob("akrunner-*")]
+    for process in psutil.process_iter():
+        try:
+            environ = process.environ()
+            if "AKRUNNER_JOB" in environ and environ.get("TMPDIR", "").startswith(str(temp)):
+                left.append(" ".join(process.cmdline()) or str(process.pid))
+        except (psutil.Error, OSError):
+            continue
+    return left

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 import typer
 
 import akrunner
+from akrunner.cli import engines, predicting, show, streaming
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
-from akrunner.cli import predicting, show, streaming
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, guarded, pairs
 
 if TYPE_CHECKING:
@@ -106,6 +106,12 @@ def run(
     flink_python: Optional[str] = typer.Option(
         None, help="Interpreter with PyFlink. Default: this one.", rich_help_panel=_CLUSTER
     ),
+    flink_worker_python: Optional[str] = typer.Option(
+        None, help="Interpreter with PyFlink on the TaskManagers. Default: as --flink-python.", rich_help_panel=_CLUSTER
+    ),
+    flink_option: List[str] = typer.Option(
+        [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
+    ),
     bind_host: str = typer.Option("127.0.0.1", help="Address TensorFlow's servers get.", rich_help_panel=_CLUSTER),
     advertised_host: Optional[str] = typer.Option(None, help="Name others reach it by.", rich_help_panel=_CLUSTER),
     gpus_per_worker: Optional[int] = typer.Option(
@@ -190,7 +196,7 @@ def run(
                 checkpoint_dir=checkpoint_dir,
                 debug=debug,
                 observer=screen,
-                engine=_engine(engine, flink_master, flink_python),
+                engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option),
             )
             source = input if len(input) > 1 else input[0]
             if mode == "stream":
@@ -265,16 +271,6 @@ def replay(
     sys.stdout.flush()
     # the same process from here on: a debugger has the terminal to itself
     os.execv(command[0], command)
-
-
-def _engine(name: str, master: str, python: Optional[str]) -> Any:
-    if name == "flink":
-        from akrunner.engines.flink import FlinkEngine
-
-        return FlinkEngine(master, python=python)
-    if master != "local" or python is not None:
-        raise akrunner.ConfigError("--flink-master and --flink-python need --engine flink")
-    return name
 
 
 def _params(given: List[str], path: Optional[str]) -> Dict[str, Any]:

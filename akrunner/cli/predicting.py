@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import typer
 
 import akrunner
-from akrunner.cli import show, streaming
+from akrunner.cli import engines, show, streaming
 from akrunner.cli.guarded import EPILOG, guarded, pairs
 
 HELP = """
@@ -58,6 +58,15 @@ def predict(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output."),
     timeout: Optional[float] = typer.Option(None, help="Seconds the job may take; then every task's stacks are shown."),
     start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start."),
+    engine: str = typer.Option("local", help="local, or flink: a task slot for each worker."),
+    flink_master: str = typer.Option(
+        "local", help="Flink's REST address, HOST:PORT; local: a cluster that comes and goes with the job."
+    ),
+    flink_python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
+    flink_worker_python: Optional[str] = typer.Option(
+        None, help="Interpreter with PyFlink on the TaskManagers. Default: as --flink-python."
+    ),
+    flink_option: List[str] = typer.Option([], help="KEY=VALUE of Flink's own configuration. Repeatable."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
@@ -83,6 +92,7 @@ def predict(
                 timeout=timeout,
                 start_timeout=start_timeout,
                 observer=screen,
+                engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option),
             )
             if follow or "-" in input:
                 streaming.predict(model, input, output, overwrite, screen, {**options, "follow": follow})

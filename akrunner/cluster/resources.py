@@ -12,7 +12,7 @@ Thing = TypeVar("Thing")
 
 _GPUS = "CUDA_VISIBLE_DEVICES"
 #: read by TensorFlow 1 and 2 alike where the script sets nothing, and by the libraries beneath numpy
-_THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
+THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ def assign(
         if wanted.cpus_per_worker is not None and part is not None:
             own = tuple(_part(cpus, part, wanted.cpus_per_worker))
         if wanted.intra_op_parallelism is not None:
-            env.update({name: str(wanted.intra_op_parallelism) for name in _THREADS})
+            env.update({name: str(wanted.intra_op_parallelism) for name in THREADS})
         elif own or computing > 1:
             threads = str(len(own) or max(1, len(cpus) // computing))
-            env.update({name: threads for name in _THREADS if name not in inherited})
+            env.update({name: threads for name in THREADS if name not in inherited})
         assigned[task] = TaskResources(own, env)
     return assigned
 

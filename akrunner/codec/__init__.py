@@ -1,5 +1,6 @@
 """L2: Arrow RecordBatch <-> `tf.train.Example` bytes and TFRecord framing; whole batches at a time, never a row."""
 
+from akrunner.codec.chunks import decode_frame, encode_frame
 from akrunner.codec.columns import decode_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
@@ -8,8 +9,10 @@ from akrunner.codec.tfrecord import read_examples, write_examples
 __all__ = [
     "decode_columns",
     "decode_examples",
+    "decode_frame",
     "encode_columns",
     "encode_examples",
+    "encode_frame",
     "encode_records",
     "read_examples",
     "write_examples",

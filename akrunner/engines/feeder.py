@@ -8,16 +8,14 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
 import time
-from typing import Any, Iterator, List, Mapping, Optional, Set
+from dataclasses import dataclass
+from typing import Callable, Iterator, Mapping, Optional, Set
 
-import numpy as np
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.codec.binary import data_of, offsets_of
 from akrunner.engines.base import RowSource
 from akrunner.errors import JobCancelledError
 from akrunner.io.partition import Dealer, rechunk
@@ -29,6 +27,17 @@ _TICK = 0.1
 
 class _WorkerGone(Exception):
     """A worker process no longer takes what it is sent."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows a task has got without the host. Attributes: dropped: come when it had ended; bytes; finished: all; error: why no more."""
+
+    rows: int = 0
+    dropped: int = 0
+    bytes: int = 0
+    finished: bool = False
+    error: Optional[Exception] = None
 
 
 class Feeder:
@@ -79,7 +88,7 @@ class Feeder:
         for chunk in rechunk(self._drawn(), job.chunk_rows * parts, job.chunk_bytes * parts):
             for part, first, share in self.dealer.deal(chunk):
                 # the first rows are ready by the time the workers are
-                payload = self._for_a_file(share, first, parts)
+                payload = codec.encode_frame(share, job.data_format, False, first, parts)
                 with self._when_greeted(fed[part]) as session:
                     began = began or time.monotonic()
                     session.send_rows(payload, share.num_rows)
@@ -96,13 +105,6 @@ class Feeder:
             if batch is None:
                 return
             yield batch
-
-    def _for_a_file(self, share: pa.RecordBatch, first: int, step: int) -> List[Any]:
-        """What the worker's spool file gets."""
-        if self.job.data_format == "columns":
-            parts = codec.encode_columns(share, first, step)
-            return [struct.pack("<Q", sum(map(len, parts))), *parts]
-        return [codec.encode_records(share, first, step).data]
 
     @contextlib.contextmanager
     def _when_greeted(self, session: TaskSession) -> Iterator[TaskSession]:
@@ -163,12 +165,7 @@ class StreamFeeder(Feeder):
         self.seconds = time.monotonic() - began
 
     def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:
-        if self.job.data_format == "columns":
-            parts = codec.encode_columns(chunk, self.dealer.rows)
-        else:
-            examples = codec.encode_examples(chunk, self.dealer.rows)
-            lengths = np.diff(offsets_of(examples)).astype("<u4")
-            parts = [lengths.data, data_of(examples).data]
+        parts = codec.encode_frame(chunk, self.job.data_format, True, self.dealer.rows)
         with self._when_greeted(session):
             session.stream_rows(parts, chunk.num_rows)
 
@@ -176,3 +173,38 @@ class StreamFeeder(Feeder):
         for session in self.sessions.values():
             with contextlib.suppress(_WorkerGone), self._when_greeted(session):
                 session.end_of_rows(self.dealer.rows, self.dealer.shares)
+
+
+class CountingFeeder(StreamFeeder):
+    """Feeds nobody: the rows reach the workers on their own machines. It waits until all have, and says the end.
+
+    Args: given: what a session's task has got so far.
+    """
+
+    def __init__(
+        self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession], given: Callable[[TaskSession], Given]
+    ) -> None:
+        super().__init__(job, source, sessions)
+        self._given = given
+
+    def _feed(self) -> None:
+        fed = [self.sessions[task] for task in self.job.cluster.fed]
+        began = time.monotonic()
+        self.in_source = True
+        try:
+            while not all([self._look(part, session) for part, session in enumerate(fed)]):
+                if self._stopped.wait(_TICK / 4):
+                    raise JobCancelledError("stopped")
+        finally:
+            self.in_source = False
+        self.dealer.rows = sum(self.dealer.shares)
+        self.rows_dropped = sum(self._given(session).dropped for session in fed)
+        self.seconds = time.monotonic() - began
+
+    def _look(self, part: int, session: TaskSession) -> bool:
+        given = self._given(session)
+        if given.error is not None:
+            raise given.error
+        session.was_given(given.rows, given.bytes)
+        self.dealer.shares[part] = given.rows
+        return given.finished or session.process.exit is not None

@@ -17,9 +17,6 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-import numpy as np
-import pyarrow as pa
-
 from akrunner import codec
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import doctor, report
@@ -33,7 +30,7 @@ from akrunner.launch.logs import LogPump
 from akrunner.launch.process import oom_kills, stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
 from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
-from akrunner.wire import STACKS_SIGNAL, frames
+from akrunner.wire import STACKS_SIGNAL
 
 _TICK = 0.1
 #: after the first failure, how long others may still report one that came before it
@@ -80,7 +77,7 @@ class Gang:
         self.job_began = began
         self.attempt = attempt
         self.warnings = warnings
-        self.began = time.monotonic()
+        self.began = self.spawned = time.monotonic()
         self.events: "queue.Queue[Event]" = queue.Queue(EVENTS)
         self.sessions: Dict[TaskSpec, TaskSession] = {}
         self.results: Dict[TaskSpec, report.TaskRecord] = {task: report.TaskRecord() for task in job.cluster.tasks}
@@ -92,8 +89,9 @@ class Gang:
         self.stopping = False
         self.events_taken = 0
         self.last_look = 0.0
-        self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
-        self.feeder = self.streaming or Feeder(job, source, self.sessions)
+        elsewhere = launcher.feeder(self.sessions)
+        self.streaming = (elsewhere or StreamFeeder(job, source, self.sessions)) if job.mode == "stream" else None
+        self.feeder = self.streaming or elsewhere or Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
         self.stall = doctor.StallWatch(self.wait.stall_timeout, self.sessions)
         self.board = EventFiles(job.tensorboard) if job.tensorboard is not None else None
@@ -137,6 +135,7 @@ class Gang:
     def spawn(self) -> None:
         tasks = self.job.cluster.tasks
         addresses = self.launcher.addresses()
+        self.spawned = time.monotonic()
         for task in tasks:
             config = tf_config(self.job.cluster, addresses, task)
             context = self.launcher.context(task, config, self.attempt)
@@ -214,11 +213,14 @@ class Gang:
             raise JobCancelledError("the job was stopped by its caller")
         if self.feeder.error is not None:
             raise self.feeder.error
-        self.launcher.check()
+        try:
+            self.launcher.check()
+        except JobError as e:
+            self.fail(self.job.cluster.tasks[0], report.Failed("died", str(e), time.time_ns()))
         if self.wait.timeout is not None and now - self.job_began > self.wait.timeout:
             raise _TimedOut(self.stacks())
         late = [t for t, r in self.results.items() if r.state == "starting"]
-        if late and now - self.began > self.wait.start_timeout:
+        if late and now - self.spawned > self.wait.start_timeout:
             for task in late:
                 what = f"said nothing for {self.wait.start_timeout:g} s after it was started (start_timeout=)"
                 self.fail(task, report.Failed("start", what, time.time_ns()))
@@ -299,14 +301,25 @@ class Gang:
         if schema is None:
             return
         try:
-            batch = _decode(schema, frame, result.rows_out)
+            batch = codec.decode_frame(schema, frame, result.rows_out)
         except DataError as e:
-            self.fail(event.task, report.Failed("output", f"wrote a row that the output schema refuses: {e}", time.time_ns()))
+            self.fail_output(event.task, str(e))
             return
         result.rows_out += batch.num_rows
         result.bytes_out += len(frame.payload)
         if self.sink is not None:
             self.sink.write(event.task, batch)
+
+    def on_passed(self, event: Event) -> None:
+        """Rows it has written went on without us."""
+        if "error" in event.data:
+            self.fail_output(event.task, event.data["error"])
+        else:
+            self.results[event.task].rows_out += event.data["rows"]
+            self.results[event.task].bytes_out += event.data["bytes"]
+
+    def fail_output(self, task: TaskSpec, why: str) -> None:
+        self.fail(task, report.Failed("output", f"wrote a row that the output schema refuses: {why}", time.time_ns()))
 
     def on_refused(self, event: Event) -> None:
         if isinstance(self.sink, AnswerSink):
@@ -437,10 +450,3 @@ class _Stalled(Exception):
     def __init__(self, told: str) -> None:
         super().__init__()
         self.told = told
-
-
-def _decode(schema: Any, frame: frames.Frame, first_row: int) -> pa.RecordBatch:
-    if frame.kind == frames.COLUMNS:
-        return codec.decode_columns(schema, frame.payload, first_row)
-    lengths = np.frombuffer(frame.payload, np.uint32, frame.count).astype(np.int64)
-    return codec.decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Protocol
+from typing import Any, Dict, Mapping, Optional, Protocol
 
+from akrunner.engines.feeder import StreamFeeder
 from akrunner.launch.process import LoggedProcess
+from akrunner.launch.session import TaskSession
 from akrunner.spec import TaskSpec
 
 
@@ -23,11 +25,15 @@ class Launcher(Protocol):
         """Start its process, its files beside it. Raises: OSError: it cannot be started."""
         ...
 
+    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
+        """Who brings the rows, None: the host does."""
+        return None
+
     def ready(self) -> None:
         """Every task is about to enter `main`."""
 
     def check(self) -> None:
-        """Called now and then. Raises: JobError: the place itself has failed."""
+        """Called now and then. Raises: JobError: what the places are part of has failed."""
 
     def ended(self) -> None:
         """Every process has been told to go: nothing of the job may stay."""

@@ -23,6 +23,7 @@ from akrunner.launch import devices
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess, sweep, worker_process
+from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
 
@@ -83,6 +84,9 @@ class LocalLauncher:
         self._processes[task] = process
         self._guard.watch(process.pid)
         return process
+
+    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> None:
+        return None
 
     def ready(self) -> None:
         if sys.platform != "linux":

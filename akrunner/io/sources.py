@@ -49,6 +49,10 @@ def open_source(
         table = _open(source, read_examples, input_schema, input_format, flush_seconds)
     except pa.ArrowException as e:
         raise SourceError(f"source: cannot read it as a table: {e}") from e
+    if table.elsewhere and (input_schema is not None or select is not None):
+        raise SourceError(
+            f"select=, input_schema=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
+        )
     if input_schema is not None:
         table = _cast(table, input_schema)
     if select is not None:

@@ -15,12 +15,17 @@ BATCH_ROWS = 65536
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table that can be read. Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again."""
+    """A table that can be read.
+
+    Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again; elsewhere: whether its rows reach
+    the tasks without coming through this process.
+    """
 
     schema: pa.Schema
     open: Callable[[], Iterator[pa.RecordBatch]]
     name: str = "the table"
     replayable: bool = False
+    elsewhere: bool = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""

@@ -110,6 +110,9 @@ class TaskProcess(Protocol):
     def kill(self) -> None:
         """SIGKILL to the whole group."""
 
+    def abandon(self) -> None:
+        """The connection to it is broken: its exit is not waited for. A child of this process needs nothing of the kind."""
+
 
 class LoggedProcess(TaskProcess, Protocol):
     """One whose log is still to be read. Attributes: log_fd: read end of what it prints."""
@@ -250,6 +253,9 @@ class ChildProcess:
         """SIGKILL to the whole group."""
         if self.exit is None:
             self._signal_group(signal.SIGKILL)
+
+    def abandon(self) -> None:
+        """Its pipes do not break."""
 
     def _signal_group(self, number: int) -> None:
         try:

@@ -29,7 +29,7 @@ class Event:
     """Something a task said, or that befell it.
 
     Attributes:
-        task: which; kind: opened, ready, entered, serving, output, refused, report, closed, ended (its pipe), broken (not the protocol).
+        task: which; kind: opened, ready, entered, serving, output, passed, refused, report, closed, ended (its pipe), broken (not the protocol).
         data: the body of what it said.
         frame: of an output event.
         error: of a broken event.
@@ -50,6 +50,7 @@ _KINDS = {
     frames.CLOSED: "closed",
     frames.REFUSED: "refused",
     frames.SERVING: "serving",
+    frames.PASSED: "passed",
 }
 
 
@@ -99,6 +100,11 @@ class TaskSession:
         """A chunk of a stream: uint32 lengths, and the Examples end to end; or columns. Blocks and raises as `send_rows`."""
         self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
+
+    def was_given(self, rows: int, size: int) -> None:
+        """So many rows and bytes so far, not by this host."""
+        self.rows_sent = rows
+        self.writer.bytes = size
 
     def end_of_rows(self, total_rows: int, shares: Sequence[int]) -> None:
         """No more rows come: how many this worker, all, and each of them got."""
@@ -150,6 +156,9 @@ class TaskSession:
                 if frame is None:
                     break
                 self._take(frame)
+        except OSError:
+            # a connection to another machine: as the end of a pipe, but nobody over there may ever say more
+            self.process.abandon()
         except BaseException as e:
             self._put(Event(self.task, "broken", {}, None, e))
         finally:

@@ -23,10 +23,9 @@ from akrunner.io.partition import rechunk
 from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
-from akrunner.launch import interpreters
 from akrunner.launch.fetch import fetch
 from akrunner.model import Model
-from akrunner.prepare import PathLike, SchemaLike, schema_of
+from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of
 from akrunner.serving.plan import Plan
 from akrunner.signature import signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
@@ -89,12 +88,13 @@ def predict(
         DataError: a value does not fit what the model takes.
         JobError: the job failed.
     """
+    chosen = engine_of(engine)
     prepared = _Prediction.prepare(
         model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
         output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env, timeout,
-        start_timeout,
+        start_timeout, chosen,
     )  # fmt: skip
-    chosen, schema = engine_of(engine), prepared.plan.result
+    schema = prepared.plan.result
     if output is None:
         memory = MemorySink(schema)
         outcome = prepared.run(chosen, memory, observer)
@@ -145,7 +145,7 @@ def predict_stream(
     prepared = _Prediction.prepare(
         model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
         output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env, timeout,
-        start_timeout, flush_seconds,
+        start_timeout, chosen, flush_seconds,
     )  # fmt: skip
     return StreamJob(lambda sink, cancel: prepared.run(chosen, sink, observer, cancel), prepared.plan.result)
 
@@ -176,7 +176,6 @@ def job_for(
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ConfigError(f"batch_size={batch_size!r}: give a whole number of rows, at least 1")
     params = {
-        "model": os.path.abspath(model.path),
         "tags": [tag.strip() for tag in graph_def_tag.split(",")],
         "signature": signature_def_key,
         "batch_size": batch_size,
@@ -188,6 +187,7 @@ def job_for(
         schema=plan.feed,
         output_schema=plan.output_schema,
         user_params=params,
+        model=os.path.abspath(model.path),
         mode="stream",
         data_format="columns",
         chunk_rows=max(1, _CHUNK_ROWS // batch_size) * batch_size,
@@ -228,13 +228,14 @@ class _Prediction:
         env: Optional[Mapping[str, str]],
         timeout: Optional[float],
         start_timeout: float,
+        engine: Engine,
         flush_seconds: Optional[float] = None,
     ) -> "_Prediction":
         opened = open_model(model)
         signature = signature_of(opened.path, signature_def_key, graph_def_tag)
         cluster = ClusterSpec(num_workers, 0)
         out_schema, in_schema = schema_of(output_schema, "output_schema"), schema_of(input_schema, "input_schema")
-        interpreter = interpreters.resolve(os.fspath(python_env) if python_env is not None else None)
+        python = interpreter_for(python_env, engine)
         table = open_source(
             source,
             read_examples=codec.read_examples,
@@ -252,7 +253,7 @@ class _Prediction:
             signature_def_key,
             graph_def_tag,
             batch_size,
-            python=interpreter.path,
+            python=python,
             cluster=cluster,
             env=env if env is not None else {},
             supervision=SupervisionSpec(timeout=timeout, start_timeout=start_timeout),

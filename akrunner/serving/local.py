@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections import deque
@@ -22,8 +21,7 @@ from akrunner.api import engine_of
 from akrunner.engines.base import Engine
 from akrunner.engines.report import gist
 from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
-from akrunner.launch import interpreters
-from akrunner.prepare import PathLike, SchemaLike, schema_of
+from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of
 from akrunner.schema import Field, Schema, nearest
 from akrunner.serving.job import ModelLike, job_for, open_model
 from akrunner.serving.plan import ARROW, Plan
@@ -88,7 +86,7 @@ class LocalPredictor:
             reserved_cols,
         )
         self.output_schema = self._plan.result
-        interpreter = interpreters.resolve(os.fspath(python_env) if python_env is not None else None)
+        self._engine = engine_of(engine)
         self._job = job_for(
             self._model,
             self._plan,
@@ -96,12 +94,11 @@ class LocalPredictor:
             graph_def_tag,
             batch_size,
             answer_errors=True,
-            python=interpreter.path,
+            python=interpreter_for(python_env, self._engine),
             cluster=ClusterSpec(1, 0),
             env=env if env is not None else {},
             supervision=SupervisionSpec(start_timeout=start_timeout),
         )
-        self._engine = engine_of(engine)
         self._requests = _Requests(pa.RecordBatch.from_pylist([], schema=self._plan.feed.arrow))
         self._thread = threading.Thread(target=self._run, name="akrunner-predictor", daemon=True)
         self._thread.start()

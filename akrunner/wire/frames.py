@@ -33,11 +33,14 @@ REPORT = 22
 CLOSED = 23
 REFUSED = 24
 SERVING = 25
+# to a host on another machine, in place of rows that do not come to it
+PASSED = 32
 
 NAMES = {
     CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", STOP: "stop", HELLO: "hello", OPENED: "opened",
     READY: "ready", ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
     REFUSED: "refused", SERVING: "serving",
+    PASSED: "passed",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")

@@ -11,7 +11,7 @@ from akrunner.worker import chunks
 def prepare(context):
     """Load the model, before any row is sent. Args: context: of the task. Returns: its `main(task_config)`."""
     params = context["user_params"]
-    model = _load(params["model"], params["tags"], params["signature"])
+    model = _load(context["model"], params["tags"], params["signature"])
     missing = [o["name"] for o in params["outputs"] if o["name"] not in model.outputs]
     if missing:
         raise ValueError("the model gives no output %r, only %s" % (missing[0], ", ".join(sorted(model.outputs))))

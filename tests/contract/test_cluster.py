@@ -12,13 +12,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-import psutil
 import pyarrow as pa
 import pytest
 
 import akrunner
 from tests.conftest import Script
-from tests.contract.conftest import Run
+from tests.contract.conftest import Run, Workers
 
 #: what each task was, told by itself
 ROLES = """
@@ -470,7 +469,7 @@ def test_a_word_uneven_does_not_know(run: Run, script: Script) -> None:
 # -- resources
 
 
-def test_cores_and_threads(run: Run, script: Script) -> None:
+def test_cores_and_threads(engine: Any, run: Run, script: Script) -> None:
     body = """
         import os
 
@@ -485,6 +484,10 @@ def test_cores_and_threads(run: Run, script: Script) -> None:
     shared = run(script(body), **options).table.to_pylist()
     total = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     assert [row["threads"] for row in shared] == [str(max(1, total // 2))] * 2
+    if engine != "local":
+        with pytest.raises(akrunner.ConfigError, match="on Flink a slot's share is the cluster's to say"):
+            run(script(body), cpus_per_worker=1, **options)
+        return
     if hasattr(os, "sched_getaffinity") and total >= 2:
         own = run(script(body), cpus_per_worker=1, gpus_per_worker=0, **options).table.to_pylist()
         assert len({row["cores"] for row in own}) == 2 and {row["threads"] for row in own} == {"1"}
@@ -528,14 +531,14 @@ GANG = """
 
 @pytest.mark.parametrize("restarts", [0, 1])
 @pytest.mark.parametrize("seeds", [range(0, 13), range(13, 25)], ids=["0-12", "13-24"])
-def test_a_task_is_killed_at_some_moment(run: Run, script: Script, seeds: range, restarts: int) -> None:
+def test_a_task_is_killed_at_some_moment(run: Run, workers: Workers, script: Script, seeds: range, restarts: int) -> None:
     """Never a hang, never an orphan (the fixture looks), never a wrong success."""
     path = script(GANG)
     outcomes = []
     for seed in seeds:
         chance = random.Random(seed)
         began = time.monotonic()
-        killer = _Killer(chance.uniform(0, 1.2), chance)
+        killer = _Killer(workers, chance.uniform(0, 1.2), chance)
         killer.start()
         try:
             result = run(
@@ -558,10 +561,11 @@ def test_a_task_is_killed_at_some_moment(run: Run, script: Script, seeds: range,
 
 
 class _Killer(threading.Thread):
-    """Kills one of this process's tasks, once."""
+    """Kills one of the engine's tasks, once."""
 
-    def __init__(self, after: float, chance: random.Random) -> None:
+    def __init__(self, workers: Workers, after: float, chance: random.Random) -> None:
         super().__init__(daemon=True)
+        self._workers = workers
         self._after = after
         self._chance = chance
         self.killed_at = 0.0
@@ -569,16 +573,9 @@ class _Killer(threading.Thread):
     def run(self) -> None:
         time.sleep(self._after)
         for _ in itertools.repeat(None, 20):
-            tasks = [process for process in psutil.Process().children() if _is_task(process)]
+            tasks = self._workers()
             if tasks:
                 self.killed_at = time.monotonic()
                 os.kill(self._chance.choice(tasks).pid, signal.SIGKILL)
                 return
             time.sleep(0.05)
-
-
-def _is_task(process: psutil.Process) -> bool:
-    try:
-        return any(part.endswith("bundle.zip") for part in process.cmdline())
-    except psutil.Error:
-        return False

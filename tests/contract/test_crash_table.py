@@ -309,8 +309,11 @@ def test_value_that_cannot_cross(run: Run, script: Script) -> None:
 
 
 HOST = """
-import sys, akrunner
-akrunner.run(sys.argv[1], {"a": list(range(10))}, num_workers=2, output_schema="id bigint")
+import os, sys, akrunner
+from akrunner.engines.flink import FlinkEngine
+
+engine = FlinkEngine(sys.argv[2], python=sys.argv[3]) if sys.argv[2:] else "local"
+akrunner.run(sys.argv[1], {"a": list(range(10))}, num_workers=2, output_schema="id bigint", engine=engine, env={"OUT": os.environ["OUT"]})
 """
 LONG = """
 import os, subprocess, sys, time
@@ -324,14 +327,15 @@ def main(task_config):
 
 
 @pytest.mark.parametrize("busy", ["time.sleep(1000)", "while True: pass", "os.kill(os.getpid(), 19)"])
-def test_host_killed(engine: str, leaves_nothing: Path, script: Script, tmp_path: Path, busy: str) -> None:
+def test_host_killed(engine: Any, leaves_nothing: Path, script: Script, tmp_path: Path, busy: str) -> None:
     """A dead host takes its children with it, grandchildren, stopped ones and the temp directory included."""
     import subprocess
 
     path = script(LONG.replace("BUSY", busy))
     out = tmp_path / "pids"
     out.mkdir()
-    with subprocess.Popen([sys.executable, "-c", HOST, path], env={**os.environ, "OUT": str(out)}) as host:
+    where = [] if engine == "local" else [engine.master, engine.python]
+    with subprocess.Popen([sys.executable, "-c", HOST, path, *where], env={**os.environ, "OUT": str(out)}) as host:
         pids = wait_for_pids(out, 2)
         host.kill()
     assert gone(pids, 5), "still running after the host was killed"

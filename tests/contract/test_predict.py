@@ -20,6 +20,7 @@ import pytest
 
 import akrunner
 from tests import models
+from tests.contract.conftest import Workers
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,18 +54,6 @@ def table(rows: int) -> pa.Table:
             "kept": pa.array([{"a": i} for i in range(rows)]),
         }
     )
-
-
-def workers() -> List[psutil.Process]:
-    """The worker processes this process has now."""
-    return [p for p in psutil.Process().children() if "bundle.zip" in command(p)]
-
-
-def command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
@@ -170,7 +159,7 @@ def test_a_model_that_cannot_be_loaded(predict: Predict, everything: str, tmp_pa
         predict(str(broken), table(5))
 
 
-def test_a_worker_is_killed_half_way(predict: Predict, everything: str) -> None:
+def test_a_worker_is_killed_half_way(predict: Predict, everything: str, workers: Workers) -> None:
     rows = table(20_000)
     rows = rows.set_column(1, "x", pa.array(np.where(np.arange(20_000) == 15_000, 13.0, 1.0)))
     killed: List[float] = []
@@ -211,7 +200,7 @@ def test_a_stream(engine: str, everything: str, leaves_nothing: Path) -> None:
     assert returned == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
-def test_a_stream_ends_early_and_fails(engine: str, everything: str, leaves_nothing: Path) -> None:
+def test_a_stream_ends_early_and_fails(engine: str, everything: str, leaves_nothing: Path, workers: Workers) -> None:
     def endless() -> Iterator[Any]:
         return ({"x": float(i), "s": "a", "v": [0.0] * 4} for i in itertools.count(14))
 
@@ -236,7 +225,7 @@ def row(x: float) -> Dict[str, Any]:
     return {"x": x, "s": "a", "v": [[1, 2], [3, 4]]}
 
 
-def test_a_warm_predictor(engine: str, everything: str, leaves_nothing: Path) -> None:
+def test_a_warm_predictor(engine: str, everything: str, leaves_nothing: Path, workers: Workers) -> None:
     with akrunner.LocalPredictor(everything, engine=engine, output_schema="y double, w FLOAT_TENSOR") as predictor:
         assert predictor.input_schema.names == ["s", "v", "x"]
         assert predictor.predict(row(1.5)) == {"y": 3.0, "w": [2.0, 3.0, 4.0, 5.0]}
@@ -276,7 +265,7 @@ def test_a_warm_predictor(engine: str, everything: str, leaves_nothing: Path) ->
     predictor.close()
 
 
-def test_a_predictor_survives_one_crash(engine: str, everything: str, leaves_nothing: Path) -> None:
+def test_a_predictor_survives_one_crash(engine: str, everything: str, leaves_nothing: Path, workers: Workers) -> None:
     with akrunner.LocalPredictor(everything, engine=engine) as predictor:
         assert predictor.predict(row(1.0))["y"] == 2.0
         (worker,) = workers()
@@ -304,7 +293,7 @@ def caught(predictor: akrunner.LocalPredictor, one: Dict[str, Any]) -> Any:
         return e
 
 
-def test_a_crash_between_rows_costs_no_row(engine: str, everything: str, leaves_nothing: Path) -> None:
+def test_a_crash_between_rows_costs_no_row(engine: str, everything: str, leaves_nothing: Path, workers: Workers) -> None:
     with akrunner.LocalPredictor(everything, engine=engine) as predictor:
         for _ in range(2):
             (worker,) = workers()

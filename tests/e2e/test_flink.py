@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Iterator, List
 
@@ -18,8 +22,7 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.hub import Hub
-from tests.conftest import Script
-from tests.contract.conftest import FLINK, left_on_the_cluster
+from tests.conftest import FLINK, Script, nothing_is_left
 from tests.worker.conftest import not_run
 
 WAITS = """
@@ -32,20 +35,16 @@ WAITS = """
 
 
 class There:
-    """A running cluster, and where its tasks' directories are."""
+    """A running cluster."""
 
-    def __init__(self, running: cluster.Cluster, temp: Path) -> None:
+    def __init__(self, running: cluster.Cluster) -> None:
         self.cluster = running
-        self.temp = temp
 
     def engine(self) -> FlinkEngine:
         return FlinkEngine(self.cluster.address, python=str(FLINK))
 
     def nothing_is_left(self) -> None:
-        deadline = time.monotonic() + 15
-        while (left := left_on_the_cluster(self.temp)) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert not left
+        nothing_is_left(self.cluster)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
     if not FLINK.exists():
         not_run("Flink", "scripts/flink could not prepare it")
     started = cluster.start(str(tmp_path_factory.mktemp("faults")), str(FLINK), taskmanagers=2, slots=2, port=0)
-    yield There(started, Path(started.folder) / "tmp")
+    yield There(started)
     started.stop()
     assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
 
@@ -116,8 +115,6 @@ def test_what_flink_cannot_do_is_said_before_anything_starts(leaves_nothing: Pat
         FlinkEngine("nowhere")
     with pytest.raises(akrunner.ConfigError, match="has no PyFlink"):
         akrunner.run(path, {"a": [1]}, engine=FlinkEngine(python=sys.executable))
-    with pytest.raises(akrunner.ConfigError, match="runs batch and train jobs there"):
-        list(akrunner.stream(path, {"a": [1]}, engine=FlinkEngine(python=str(FLINK))))
 
 
 def test_nobody_comes_in_without_the_token() -> None:
@@ -201,13 +198,62 @@ def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, scrip
     there.nothing_is_left()
 
 
-def test_a_taskmanager_is_killed(there: There, running: Running) -> None:
-    """The last one: the cluster is not whole afterwards."""
-    pids = running.pids()
-    java = python_worker_of(pids[0])
-    while "java" not in java.name():
-        java = java.parent()
-    java.kill()
+def test_the_flink_job_is_cancelled(there: There, running: Running) -> None:
+    running.pids()
+    with urllib.request.urlopen(f"http://{there.cluster.address}/jobs", timeout=5) as answer:
+        (job,) = [one["id"] for one in json.load(answer)["jobs"] if one["status"] == "RUNNING"]
+    request = urllib.request.Request(f"http://{there.cluster.address}/jobs/{job}?mode=cancel", method="PATCH")
+    urllib.request.urlopen(request, timeout=5).close()
+    assert "has gone" in running.error()
+    there.nothing_is_left()
+
+
+def taskmanager_of(pid: int) -> psutil.Process:
+    process = python_worker_of(pid)
+    while "java" not in process.name():
+        process = process.parent()
+    return process
+
+
+def test_a_taskmanager_is_killed_and_there_are_slots_to_start_again(there: There, leaves_nothing: Path, script: Script) -> None:
+    """From here on the cluster has one TaskManager."""
+    notes = leaves_nothing.parent / "notes"
+    notes.mkdir()
+    body = """
+        import os, time
+
+        def main(task_config):
+            if task_config.attempt == 0:
+                open(os.path.join(task_config.user_params["notes"], str(os.getpid())), "w").close()
+                time.sleep(90)
+            ids = [int(i) for batch in task_config.batches(2) for i in batch["a"]]
+            task_config.output_writer.write_batch({"a": ids})
+        """
+
+    killed = []
+
+    def kill() -> None:
+        deadline = time.monotonic() + 60
+        while len(os.listdir(notes)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        killed.append(taskmanager_of(int(os.listdir(notes)[0])))
+        killed[0].kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result = akrunner.run(
+        script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
+        user_params={"notes": str(notes)}, timeout=100, engine=there.engine(),
+    )  # fmt: skip
+    killer.join()
+    shutil.rmtree(notes)
+    assert killed
+    assert sorted(result.table["a"].to_pylist()) == [1, 2, 3] and result.stats.attempt == 1
+    assert "the TaskManager on" in result.stats.warnings[0]
+
+
+def test_the_last_taskmanager_is_killed(there: There, running: Running) -> None:
+    taskmanager_of(running.pids()[0]).kill()
     said = running.error()
     assert "TaskDiedError" in said and "the TaskManager on" in said
     there.nothing_is_left()

@@ -43,6 +43,7 @@ MAY: Dict[str, Set[str]] = {
         "model",
         "engines",
     },
+    "flink": {"api", "prepare", "errors", "engines"},
     "serving": {
         "api",
         "prepare",

@@ -1,4 +1,4 @@
-"""Beside a subtask: one task's process, on the machine Flink has put it, and its pipes as connections to the submitter.
+"""Beside a subtask: a task's process, on the machine Flink has put it, and its pipes as connections to the submitter.
 
 ::
 
@@ -13,7 +13,6 @@ Standard library only, and Python's own interpreter of Flink: nothing of akrunne
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import select
@@ -25,13 +24,20 @@ import tempfile
 import threading
 import time
 import uuid
-from typing import Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from akrunner.cluster.ports import PortHold
+from akrunner.cluster.resources import THREADS
+from akrunner.engines.flink.connections import shut, tune
+from akrunner.errors import ConfigError
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_process
 
+if TYPE_CHECKING:
+    from akrunner.engines.flink.feed import Feed
+
 _SAMPLE_SECONDS = 0.3
+_LOG_SECONDS = 0.5
 _CHUNK = 1 << 20
 _LENGTH = struct.Struct("<Q")
 
@@ -40,15 +46,25 @@ class SubmitterGone(Exception):
     """The connection to the submitter has ended before the submitter said so."""
 
 
-def work(address: Tuple[str, int], token: str) -> None:
-    """Be one task's place until the submitter says that it is over. Raises: SubmitterGone, OSError: it went away."""
-    _Agent(address, token).run()
+class JobFailed(Exception):
+    """The job has failed, in the submitter's words."""
+
+
+def work(address: Tuple[str, int], token: str, subtask: int = 0, feed: "Optional[Feed]" = None) -> None:
+    """Be a place for tasks until the submitter says that it is over.
+
+    Args: subtask: its number; feed: where the task's rows come from, None: from the submitter.
+    Raises: SubmitterGone, OSError: it went away.
+    """
+    _Agent(address, token, subtask, feed).run()
 
 
 class _Agent:
-    def __init__(self, address: Tuple[str, int], token: str) -> None:
+    def __init__(self, address: Tuple[str, int], token: str, subtask: int, feed: "Optional[Feed]") -> None:
         self._address = address
         self._token = token
+        self._subtask = subtask
+        self._feed = feed
         self._place = uuid.uuid4().hex
         self._lock = threading.Lock()
         self._process: Optional[ChildProcess] = None
@@ -56,23 +72,40 @@ class _Agent:
         self._open: "list[socket.socket]" = []
 
     def run(self) -> None:
+        watch_java()
+        with self._connect("control") as self._control:
+            while True:
+                told = self._hear()
+                if "leave" in told:
+                    if told.get("error"):
+                        raise JobFailed(told["error"])
+                    return
+                if "end" in told:
+                    continue  # of a task that could not be started
+                self._one(told)
+                self._say(over=True)
+
+    def _one(self, told: Dict[str, Any]) -> None:
+        """One task, from its address to the last of its processes and files."""
         began = time.time()
         mark = uuid.uuid4().hex
         folder = os.path.realpath(tempfile.mkdtemp(prefix="akrunner-"))
-        self._control = self._connect("control")
+        self._process, self._pumps, self._open = None, [], []
         with Guard() as guard:
             guard.remove(folder)
-            watch_java(guard)
             hold: Optional[PortHold] = None
             try:
-                told = self._hear()
-                hold = PortHold(1, told["bind_host"])
+                hold = self._ports(told["bind_host"]) if self._has(told["python"]) else None
+                if hold is None:
+                    return
                 here = told["advertised_host"] or self._control.getsockname()[0]
-                self._say(address=f"{here}:{hold.ports[0]}", folder=folder)
+                self._say(address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores())
                 order = self._hear()
-                self._start(order, folder, mark, guard)
-                self._attend(folder)
+                if "end" not in order and self._start(order, folder, mark, guard):
+                    self._attend(folder)
             finally:
+                if self._feed is not None:
+                    self._feed.close()
                 if self._process is not None:
                     stop_all([self._process], 0.0 if self._process.exit is None else 1.0)
                     guard.forget(self._process.pid)
@@ -80,17 +113,48 @@ class _Agent:
                 if hold is not None:
                     hold.close()
                 shutil.rmtree(folder, ignore_errors=True)
-                for connection in (*self._open, self._control):
-                    connection.close()
+                self._close()
+
+    def _ports(self, bind_host: str) -> Optional[PortHold]:
+        try:
+            return PortHold(1, bind_host)
+        except ConfigError as e:
+            self._say(failed=f"{e} (on {socket.gethostname()})", kind="ConfigError")
+            return None
+
+    def _has(self, python: str) -> bool:
+        if os.access(python, os.X_OK):
+            return True
+        self._say(failed=f"python_env: there is no {python} on {socket.gethostname()}", kind="PythonEnvError")
+        return False
+
+    def _close(self) -> None:
+        """The connections of one task, and its process's pipes: only when no pump can write to what gets their numbers next."""
+        for connection in self._open:
+            shut(connection, socket.SHUT_RDWR)
+        for pump in self._pumps:
+            pump.join(5.0)
+        if any(pump.is_alive() for pump in self._pumps):
+            return
+        for connection in self._open:
+            connection.close()
+        if self._process is not None:
+            os.close(self._process.output_fd)
+            os.close(self._process.log_fd)
 
     # -- the connections
 
     def _connect(self, channel: str) -> socket.socket:
         made = socket.create_connection(self._address, timeout=30)
         made.settimeout(None)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        hello = {"token": self._token, "place": self._place, "channel": channel}
+        tune(made)
+        hello = {
+            "token": self._token,
+            "place": self._place,
+            "channel": channel,
+            "subtask": self._subtask,
+            "fed": self._feed is not None,
+        }
         made.sendall(json.dumps(hello).encode() + b"\n")
         return made
 
@@ -112,48 +176,46 @@ class _Agent:
 
     # -- the process
 
-    def _start(self, order: Dict[str, Any], folder: str, mark: str, guard: Guard) -> None:
+    def _start(self, order: Dict[str, Any], folder: str, mark: str, guard: Guard) -> bool:
+        """Whether there is a process now; why there is none was said."""
         data = self._connect("data")
+        # the pumps have their numbers only
+        self._open.append(data)
         (size,) = _LENGTH.unpack(_exactly(data, _LENGTH.size))
-        with tarfile.open(fileobj=io.BytesIO(_exactly(data, size))) as archive:
+        package = os.path.join(folder, "package.tar")
+        _save(data, size, package)
+        with tarfile.open(package) as archive:
             # it is the submitter's own, over a connection that has shown the job's token
             archive.extractall(folder)
+        os.unlink(package)
         for name in order["directories"]:
             os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
-        env = {"TMPDIR": os.path.join(folder, "tmp"), **order["env"]}
+        # a machine's cores are shared by the tasks it has, unless somebody has said otherwise
+        threads = {name: str(order["threads"]) for name in THREADS if name not in os.environ}
+        env = {"TMPDIR": os.path.join(folder, "tmp"), **threads, **order["env"]}
         python = order["python"]
         try:
             process = worker_process(python, os.path.join(folder, "bundle.zip"), env, mark, os.path.join(folder, "work"))
         except OSError as e:
             self._say(failed=f"cannot start {python} on {socket.gethostname()}: {e.strerror} (python_env=)")
-            raise
+            return False
         self._process = process
         guard.watch(process.pid)
         log = self._connect("log")
+        self._open.append(log)
         self._say(started=process.pid)
-        for name, source, target in (
-            ("in", data.fileno(), process.input_fd), ("out", process.output_fd, data.fileno()), ("log", process.log_fd, log.fileno()),
-        ):  # fmt: skip
-            pump = threading.Thread(target=_pump, args=(source, target), name=f"akrunner-{name}", daemon=True)
-            pump.start()
-            self._pumps.append(pump)
-        # the pumps have their numbers only
-        self._open += [data, log]
-        threading.Thread(target=self._close_out, args=(data, log), name="akrunner-close", daemon=True).start()
-        threading.Thread(target=self._close_in, name="akrunner-close-in", daemon=True).start()
-
-    def _close_out(self, data: socket.socket, log: socket.socket) -> None:
-        """What the process writes has ended: so do the connections it went over."""
-        self._pumps[1].join()
-        _shut(data, socket.SHUT_WR)
-        self._pumps[2].join()
-        _shut(log, socket.SHUT_RDWR)
-
-    def _close_in(self) -> None:
-        """Nothing more comes for the process: its pipe ends, and with it the process."""
-        self._pumps[0].join()
-        assert self._process is not None
-        os.close(self._process.input_fd)
+        if self._feed is not None and order["output"] is not None:
+            out = _started("out", self._feed.pass_on, process.output_fd, os.dup(data.fileno()), order["output"])
+        else:
+            out = _started("out", _pump, process.output_fd, data.fileno())
+        self._pumps += [out, _started("log", _pump, process.log_fd, log.fileno())]
+        self._pumps.append(_started("close-out", _close_out, *self._pumps, data, log))
+        if self._feed is not None:
+            self._pumps += self._feed.start(os.dup(data.fileno()), process.input_fd, order, self._say)
+        else:
+            fed = _started("in", _pump, data.fileno(), process.input_fd)
+            self._pumps += [fed, _started("close-in", _close_in, fed, process.input_fd)]
+        return True
 
     def _attend(self, folder: str) -> None:
         """Do as the submitter says, and tell how the process is, until the submitter says that it is over."""
@@ -179,7 +241,9 @@ class _Agent:
                 process.sample()
                 self._say(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
             ended = process.exit
-            if ended is not None and not told and not self._pumps[2].is_alive():
+            if ended is not None and not told:
+                # its last words come first; but a daemon it has left may hold the log for ever
+                self._pumps[1].join(_LOG_SECONDS)
                 told = True
                 self._say(
                     exit={
@@ -198,15 +262,28 @@ class _Agent:
                         archive.add(path, name)
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = bytearray(size)
-    view = memoryview(data)
-    while len(view):
-        got = connection.recv_into(view, min(len(view), _CHUNK))
+    data = bytearray()
+    while len(data) < size:
+        got = connection.recv(size - len(data))
         if not got:
             raise SubmitterGone("the submitter has gone")
-        view = view[got:]
+        data += got
     return bytes(data)
+
+
+def _save(connection: socket.socket, size: int, path: str) -> None:
+    with open(path, "wb") as f:
+        while size:
+            got = connection.recv(min(size, _CHUNK))
+            if not got:
+                raise SubmitterGone("the submitter has gone")
+            f.write(got)
+            size -= len(got)
 
 
 def _pump(source: int, target: int) -> None:
@@ -223,17 +300,30 @@ def _pump(source: int, target: int) -> None:
         return
 
 
-def _shut(connection: socket.socket, how: int) -> None:
-    try:
-        connection.shutdown(how)
-    except OSError:
-        pass
+def _started(name: str, target: Callable[..., None], *given: Any) -> threading.Thread:
+    thread = threading.Thread(target=target, args=given, name=f"akrunner-{name}", daemon=True)
+    thread.start()
+    return thread
 
 
-def watch_java(guard: Guard) -> None:
+def _close_out(out: threading.Thread, logged: threading.Thread, data: socket.socket, log: socket.socket) -> None:
+    """What the process writes has ended: so do the connections it went over."""
+    out.join()
+    shut(data, socket.SHUT_WR)
+    logged.join()
+    shut(log, socket.SHUT_RDWR)
+
+
+def _close_in(fed: threading.Thread, input_fd: int) -> None:
+    """Nothing more comes for the process: its pipe ends, and with it the process."""
+    fed.join()
+    os.close(input_fd)
+
+
+def watch_java() -> None:
     """End this process when the TaskManager it belongs to is gone: after SIGKILL of that, Flink's Python workers live on.
 
-    Args: guard: ends the task's process then, and removes its directory.
+    A task's guard ends its process then, and removes its directory.
     """
     java = _java_ancestor()
     if java is None:
@@ -264,8 +354,10 @@ def _java_ancestor() -> "Optional[Tuple[int, str]]":
 
 
 def _start_time(pid: int) -> Optional[str]:
+    """None when it has gone, a zombie its parent has not noticed included."""
     try:
         with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[19]
+            fields = f.read().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return None
+    return fields[19] if fields[0] not in "ZX" else None

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import zipfile
-from typing import IO, Any, Dict, List, Mapping
+from typing import IO, Any, Dict, List, Mapping, Protocol
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -23,6 +23,22 @@ class Submission:
         self.state = "being submitted"
         self.failed: "str | None" = None
         self.ended = threading.Event()
+
+
+class Submitter(Protocol):
+    """Submits jobs of ours to Flink."""
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        """Args: order: subtasks, address, token and what else the submitter takes."""
+        ...
+
+    def cancel(self, job: Submission) -> None:
+        """Nothing when it has ended."""
+        ...
+
+    def close(self) -> None:
+        """Nothing of it stays."""
+        ...
 
 
 class Client:

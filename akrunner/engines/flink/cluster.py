@@ -83,10 +83,13 @@ class Cluster:
             pass
 
 
-def start(folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port: int = 8081) -> Cluster:
+def start(
+    folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port: int = 8081, host: str = "127.0.0.1"
+) -> Cluster:
     """Bring one up, and wait until all slots are there.
 
-    Args: folder: for its configuration and logs; python: interpreter with PyFlink; port: of its web address, 0: any.
+    Args: folder: for its configuration and logs; python: interpreter with PyFlink; port: of its web address, 0: any; host: address
+        of this machine it listens on.
     Raises: ConfigError: there is one in that folder already, no PyFlink, no Java, the port is taken, or it did not come up.
     """
     there = running(folder)
@@ -97,7 +100,7 @@ def start(folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port:
     for again in (True, True, False):
         rest = _checked(port) if port else _any_port()
         try:
-            return _bring_up(folder, home, java, python, taskmanagers, slots, rest)
+            return _bring_up(folder, home, java, python, taskmanagers, slots, host, rest)
         except ConfigError:
             # between choosing a port and Java's binding it somebody may have taken it
             if port or not again or not _address_in_use(folder):
@@ -105,7 +108,7 @@ def start(folder: str, python: str, taskmanagers: int = 2, slots: int = 2, port:
     raise AssertionError("unreachable")
 
 
-def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int, slots: int, rest: int) -> Cluster:
+def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int, slots: int, host: str, rest: int) -> Cluster:
     conf, logs, lib, temp = (os.path.join(folder, name) for name in ("conf", "log", "lib", _TEMP))
     for made in (conf, logs, lib, temp):
         shutil.rmtree(made, ignore_errors=True)
@@ -115,7 +118,7 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     # Flink's Python in the cluster itself: loaded for each job anew it is never let go of, and some fifty jobs fill the metaspace
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
-    _configure(os.path.join(conf, "config.yaml"), rest, _any_port(), slots, python, temp)
+    _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
     environ = {
         **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "FLINK_PID_DIR": folder, "JAVA_HOME": java,
         "FLINK_LIB_DIR": lib, "FLINK_OPT_DIR": os.path.join(home, "opt"),
@@ -129,7 +132,7 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
             process = _spawn(home, name, os.path.join(logs, f"{name}-{number}.txt"), environ)
             children.append(process)
             processes[process.pid] = psutil.Process(process.pid).create_time()
-    cluster = Cluster(folder, f"127.0.0.1:{rest}", processes, tuple(children))
+    cluster = Cluster(folder, f"{host}:{rest}", processes, tuple(children))
     with open(os.path.join(folder, _STATE), "w") as f:
         json.dump({"address": cluster.address, "processes": processes}, f)
     try:
@@ -176,18 +179,18 @@ def _spawn(home: str, name: str, log: str, environ: Dict[str, str]) -> "subproce
         )
 
 
-def _configure(path: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
+def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
     """Flink's config.yaml: the package's own, with what is ours put over it."""
     ours = {
-        "jobmanager.rpc.address": "127.0.0.1",
+        "jobmanager.rpc.address": host,
         "jobmanager.rpc.port": rpc,
-        "jobmanager.bind-host": "127.0.0.1",
+        "jobmanager.bind-host": host,
         "jobmanager.memory.process.size": "1024m",
-        "rest.address": "127.0.0.1",
-        "rest.bind-address": "127.0.0.1",
+        "rest.address": host,
+        "rest.bind-address": host,
         "rest.port": rest,
-        "taskmanager.host": "127.0.0.1",
-        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.host": host,
+        "taskmanager.bind-host": host,
         "taskmanager.memory.process.size": "1600m",
         "taskmanager.numberOfTaskSlots": slots,
         "taskmanager.memory.jvm-metaspace.size": "384m",

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import functools
-import io
+import dataclasses
 import json
 import os
-import queue
 import socket
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 import urllib.error
 import urllib.request
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
-from akrunner.cluster.resources import TaskResources, assign
+from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
+from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.client import Client
-from akrunner.engines.flink.hub import Hub, Place, RemoteProcess
 from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink.launcher import FlinkLauncher
+from akrunner.engines.flink.subtasks import Subtasks
+from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError, JobError, StartError
-from akrunner.launch.files import lay_out
+from akrunner.errors import ConfigError
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec, TaskSpec
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _LOOPBACK = "127.0.0.1"
-_TICK = 0.1
-_HELLO_SECONDS = 30.0
+_SLOTS_SECONDS = 3.0
 
 
 class FlinkEngine:
@@ -42,10 +39,11 @@ class FlinkEngine:
         master: "local" for a cluster that comes and goes with the job, or "host:port" of a session cluster's REST address.
         python: interpreter that has PyFlink, here; None: this one. It needs nothing of akrunner's.
         python_executable: the interpreter TaskManagers run PyFlink with; None: as `python`.
+        parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
         host: address of this machine that TaskManagers reach; None: found out.
         slot_timeout: seconds all subtasks may take to come.
         options: Flink's own configuration, key -> value.
-    As a context manager it keeps Java between jobs; each job starts some seconds sooner then.
+    As a context manager it keeps the Flink job and its slots between akrunner's jobs; each starts some seconds sooner then.
     Raises: ConfigError: an argument is wrong.
     """
 
@@ -57,6 +55,7 @@ class FlinkEngine:
         *,
         python: Optional[str] = None,
         python_executable: Optional[str] = None,
+        parallelism: Optional[int] = None,
         host: Optional[str] = None,
         slot_timeout: float = 120.0,
         options: Optional[Mapping[str, str]] = None,
@@ -66,12 +65,14 @@ class FlinkEngine:
         self.master = master
         self.python = os.path.abspath(python) if python is not None else sys.executable
         self.python_executable = python_executable or self.python
+        self.parallelism = parallelism
         self.host = host
         self.slot_timeout = slot_timeout
         self.options = dict(options or {})
         self._keeps = False
         self._client: Optional[Client] = None
-        self._java: Optional[str] = None
+        self._kept: List[Subtasks] = []
+        self._complete = False
         self._lock = threading.Lock()
 
     def run(
@@ -83,236 +84,165 @@ class FlinkEngine:
         cancel: Optional[threading.Event] = None,
     ) -> Outcome:
         """As `Engine.run`. Raises: ConfigError: no PyFlink, no Java, no cluster there, or too few free slots."""
-        # cores and cards are of machines this one does not know: only a number of threads that was asked for is set
-        resources = assign(job.cluster, job.resources, [], [], {"TF_NUM_INTRAOP_THREADS": "", "OMP_NUM_THREADS": ""})
-        home = self._checked(job)
+        table = source if isinstance(source, FlinkTable) else None
+        self._check(job, table)
+        resources = self._resources(job)
 
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
-            return FlinkLauncher(self, job, work, guard, resources, home)
+            return FlinkLauncher(self, job, work, guard, resources, table)
 
         return run_attempts(job, source, sink, observer, cancel, launcher)
 
+    def attach(self, job: JobSpec, source: FlinkTable, observer: Optional[Observer]) -> Attached:
+        """Build a job's tasks into the program of its table; they run when the program does.
+
+        Raises: ConfigError: it cannot be run that way.
+        """
+        if job.supervision.max_restarts:
+            raise ConfigError("max_restarts: the program's own Flink job is Flink's to start again; leave it out")
+        self._check_resources(job)
+        source.check(job.mode)
+        graph = ProgramGraph(source.table, job, self.options)
+        host = self.host or reachable_host(source.master)
+        subtasks = Subtasks(graph, host, len(job.cluster.tasks), {"name": "akrunner"})
+        rows = dataclasses.replace(source, output=graph.output)
+        resources = self._resources(job)
+
+        def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
+            return FlinkLauncher(self, job, work, guard, resources, rows, subtasks)
+
+        return Attached(graph.table, subtasks, lambda cancel: run_attempts(job, rows, None, observer, cancel, launcher))
+
+    def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
+        # cores and cards are of machines this one does not know: agents share them out
+        return assign(job.cluster, job.resources, [], [], {name: "" for name in THREADS})
+
     def __enter__(self) -> "FlinkEngine":
-        """Keep the process that submits, and its Java, for several jobs, until the block ends."""
+        """Keep the Flink job, with its slots, for one akrunner job after the other, until the block ends."""
         self._keeps = True
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._keeps = False
+        self._take_kept(1 << 30)
         if self._client is not None:
             self._client.close()
             self._client = None
 
-    def client(self, java: str) -> Client:
-        """The process that submits: the one that is kept, or a new one."""
+    def take(self, count: int, name: str, guard: Guard) -> Subtasks:
+        """Subtasks for a gang: the ones that are kept, or those of a new Flink job. Give them back.
+
+        Args: count: at least so many; name: of the Flink job; guard: knows what must not outlive this process.
+        """
+        taken = self._take_kept(count)
+        if taken is None:
+            with self._lock:
+                client = self._client
+                if client is None or not client.alive:
+                    client = Client(self.python, java_home(self.python))
+                    if self._keeps:
+                        self._client = client
+            options = {"master": self.master, "python": self.python_executable, "options": self.options, "name": name}
+            taken = Subtasks(client, self.host or reachable_host(self.master), count, options)
+        if isinstance(taken.client, Client):
+            guard.watch(taken.client.pid)
+            guard.remove(taken.client.folder)
+        return taken
+
+    def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
+        """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back."""
+        host = self.host or reachable_host(table.master)
+        return Subtasks(table.submitter(job, self.options), host, len(job.cluster.tasks), {"name": name})
+
+    def give_back(self, subtasks: Subtasks, guard: Guard) -> None:
+        """A gang has ended; its places are clear."""
         with self._lock:
-            if self._client is not None and self._client.alive:
-                return self._client
-            made = Client(self.python, java)
-            if self._keeps:
-                self._client = made
-            return made
+            if self._keeps and subtasks.usable and subtasks.client is self._client:
+                self._kept.append(subtasks)
+                return
+        subtasks.close()
+        if subtasks.client is not self._client:
+            if isinstance(subtasks.client, Client):
+                guard.forget(subtasks.client.pid)
+            subtasks.client.close()
 
-    def done_with(self, client: Client) -> None:
-        """A job has ended."""
-        if client is not self._client:
-            client.close()
+    def _take_kept(self, count: int) -> Optional[Subtasks]:
+        """Some that are kept and will do. If none will, all go: their slots may be needed."""
+        with self._lock:
+            for kept in self._kept:
+                if kept.usable and kept.count >= count:
+                    self._kept.remove(kept)
+                    return kept
+            unfit, self._kept = self._kept, []
+        for kept in unfit:
+            kept.close()
+        return None
 
-    def reachable_host(self) -> str:
-        """This machine's address, as the cluster sees it."""
-        if self.host is not None:
-            return self.host
-        if self.master == "local":
-            return _LOOPBACK
-        host, _, port = self.master.rpartition(":")
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                # no packet is sent: it only chooses the way
-                probe.connect((host, int(port)))
-                return str(probe.getsockname()[0])
-            except OSError:
-                return _LOOPBACK
-
-    def _checked(self, job: JobSpec) -> str:
-        """Java's home, when everything needed is there."""
-        if job.mode == "stream":
-            raise ConfigError(
-                "engine 'flink': this version runs batch and train jobs there; streams and predictions on 'local'"
-            )
-        if job.resources.gpus_per_worker or job.resources.cpus_per_worker:
-            raise ConfigError(
-                "gpus_per_worker, cpus_per_worker: on Flink a slot's share is the cluster's to say; leave them out"
-            )
+    def _check(self, job: JobSpec, table: Optional[FlinkTable]) -> None:
+        """Whether everything needed is there. Raises: ConfigError."""
+        self._check_resources(job)
+        if table is not None:
+            table.check(job.mode)
+            if table.master != "local":
+                _check_slots(table.master, table.slots(job))
+            return
+        count = len(job.cluster.tasks)
+        kept = self._take_kept(count)
+        if kept is not None:
+            self._kept.append(kept)
+            return
         if self.master != "local":
-            self._check_slots(len(job.cluster.tasks))
-        if self._java is not None:
-            return self._java
+            _check_slots(self.master, count)
+        if self._complete:
+            return
         if not _has(self.python, "pyflink"):
             raise ConfigError(
                 f"engine 'flink': {self.python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
                 "FlinkEngine(python=...)"
             )
-        self._java = java_home(self.python)
-        return self._java
+        java_home(self.python)
+        self._complete = True
 
-    def _check_slots(self, needed: int) -> None:
-        url = f"http://{self.master}/overview"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                free = int(json.load(answer)["slots-available"])
-        except (OSError, ValueError, KeyError, urllib.error.URLError) as e:
-            raise ConfigError(f"master={self.master!r}: no Flink cluster answers at {url}: {e}") from None
-        if free < needed:
+    def _check_resources(self, job: JobSpec) -> None:
+        if job.resources.gpus_per_worker or job.resources.cpus_per_worker:
             raise ConfigError(
-                f"the job needs {needed} task slots, {free} free at {self.master}: start another TaskManager, or turn down "
-                "num_workers= or num_ps="
+                "gpus_per_worker, cpus_per_worker: on Flink a slot's share is the cluster's to say; leave them out"
             )
 
 
-class FlinkLauncher:
-    """One attempt's Flink job, and the places it gives; see `akrunner.engines.launcher.Launcher`."""
-
-    def __init__(
-        self,
-        engine: FlinkEngine,
-        job: JobSpec,
-        work: WorkDir,
-        guard: Guard,
-        resources: Mapping[TaskSpec, TaskResources],
-        java: str,
-    ) -> None:
-        self._engine = engine
-        self._job = job
-        self._work = work
-        self._guard = guard
-        self._resources = resources
-        self._java = java
-        self._places: Dict[TaskSpec, Place] = {}
-
-    def __enter__(self) -> "FlinkLauncher":
-        host = self._engine.reachable_host()
-        self._hub = Hub(host)
-        self._client = self._engine.client(self._java)
-        self._guard.watch(self._client.pid)
-        self._guard.remove(self._client.folder)
-        order = {
-            "master": self._engine.master,
-            "subtasks": len(self._job.cluster.tasks),
-            "python": self._engine.python_executable,
-            "address": [host, self._hub.port],
-            "token": self._hub.token,
-            "options": self._engine.options,
-            "name": "akrunner " + os.path.basename(self._job.script.real),
-        }
-        self._submitted = self._client.submit(order)
-        return self
-
-    def addresses(self) -> Mapping[TaskSpec, str]:
-        """Waits until every subtask has come. Raises: StartError: some did not, or Flink failed."""
-        tasks = self._job.cluster.tasks
-        deadline = time.monotonic() + self._engine.slot_timeout
-        came: List[Place] = []
-        while len(came) < len(tasks):
-            try:
-                place = self._hub.arrived.get(timeout=_TICK)
-            except queue.Empty:
-                self._check_starting(len(came), deadline)
-                continue
-            place.say(bind_host=self._job.bind_host, advertised_host=self._job.advertised_host)
-            told = place.hear(_HELLO_SECONDS)
-            if told is None:
-                continue
-            place.address, place.folder = told["address"], told["folder"]
-            came.append(place)
-        self._places = dict(zip(tasks, came))
-        return {task: place.address for task, place in self._places.items()}
-
-    def _check_starting(self, came: int, deadline: float) -> None:
-        needed = len(self._job.cluster.tasks)
-        if self._submitted.ended.is_set():
-            raise StartError(f"Flink did not run the job: {self._submitted.failed or self._submitted.state}")
-        if time.monotonic() > deadline:
-            raise StartError(
-                f"{came} of {needed} subtasks came within {self._engine.slot_timeout:g} s (slot_timeout=); the Flink job is "
-                f"{self._submitted.state}: it may lack task slots"
-            )
-
-    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
-        folder = self._places[task].folder
-        checkpoints = self._job.checkpoint_dir
-        if checkpoints is None and self._places[task].address.startswith(_LOOPBACK):
-            # on this machine every task reaches it
-            checkpoints = os.path.join(self._work.path, "checkpoints")
-            os.makedirs(checkpoints, mode=0o700, exist_ok=True)
-        return self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
-
-    def start(self, task: TaskSpec) -> RemoteProcess:
-        job = self._job
-        order = {
-            "python": job.python,
-            "env": {**self._resources[task].env, **job.task_env},
-            "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
-            + (["latest_ckpt"] if job.save_latest_checkpoint else []),
-        }
-        return RemoteProcess(self._places[task], self._package, order, job.supervision.start_timeout)
-
-    @functools.cached_property
-    def _package(self) -> bytes:
-        """The bundle, the script and its files, as a tar: the same for every task."""
-        files = self._work.files_dir(self._job.cluster.tasks[0])
-        lay_out(self._job.script, files)
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            archive.add(self._work.bundle, "bundle.zip")
-            archive.add(files, "work")
-        return packed.getvalue()
-
-    def ready(self) -> None:
-        pass
-
-    def check(self) -> None:
-        """Raises: JobError: Flink has ended the job."""
-        told = self._submitted
-        if told.ended.is_set() and all(place.process is None or place.process.exit for place in self._places.values()):
-            raise JobError(f"Flink ended the job: {told.failed or told.state}")
-
-    def ended(self) -> None:
-        """Agents clean up when they are told to go; what is to be kept is fetched before."""
-        if not self._work.keep:
-            return
-        for task, place in self._places.items():
-            if place.process is not None and not place.gone.is_set():
-                self._fetch(task, ["work", "dataset.tfrecord", "dataset.columns"])
-                self._work.moved_here(task, place.folder)
-
-    def take_model(self) -> None:
-        if self._job.model_dir is not None:
-            self._fetch(self._job.cluster.tasks[0], ["saved_model", "latest_ckpt"])
-            self._work.take_model(self._job)
-
-    def _fetch(self, task: TaskSpec, names: List[str]) -> None:
-        """Files and directories of a task, into its directory here. Raises: JobError: its machine has gone."""
-        place = self._places[task]
-        place.say(give=names)
+def reachable_host(master: str) -> str:
+    """This machine's address, as a cluster sees it."""
+    if master == "local":
+        return _LOOPBACK
+    host, _, port = master.rpartition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            connection = place.channel("give").get(timeout=60)
-            with connection, connection.makefile("rb") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-                archive.extractall(self._work.task_dir(task), filter="data")
-        except (queue.Empty, OSError, tarfile.TarError) as e:
-            raise JobError(f"[{task.name}] its files could not be brought here: {e!r}") from None
+            # no packet is sent: it only chooses the way
+            probe.connect((host, int(port)))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return _LOOPBACK
 
-    def __exit__(self, *error: Any) -> None:
-        for place in self._places.values():
-            place.say(end=True)
-        while not self._hub.arrived.empty():
-            self._hub.arrived.get().close()
-        # every subtask has what it needs to end by itself; one that is stuck, or never came, needs Flink
-        if not self._places or not self._submitted.ended.wait(5.0):
-            self._client.cancel(self._submitted)
-            self._submitted.ended.wait(10.0)
-        self._guard.forget(self._client.pid)
-        self._engine.done_with(self._client)
-        self._hub.close()
+
+def _check_slots(master: str, needed: int) -> None:
+    """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
+    deadline = time.monotonic() + _SLOTS_SECONDS
+    while (free := _free_slots(master)) < needed:
+        if time.monotonic() > deadline:
+            raise ConfigError(
+                f"the job needs {needed} task slots, {free} free at {master}: start another TaskManager, or turn down num_workers= or "
+                "num_ps="
+            )
+        time.sleep(0.2)
+
+
+def _free_slots(master: str) -> int:
+    url = f"http://{master}/overview"
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(json.load(answer)["slots-available"])
+    except (OSError, ValueError, KeyError, urllib.error.URLError) as e:
+        raise ConfigError(f"master={master!r}: no Flink cluster answers at {url}: {e}") from None
 
 
 def _has(python: str, module: str) -> bool:

@@ -1,14 +1,19 @@
-"""What runs in Flink: a function whose only element keeps it for as long as its task lives."""
+"""What runs in Flink: functions whose subtasks are tasks' places."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Tuple
+import threading
+from typing import Any, Iterator, Optional, Tuple
 
-from pyflink.datastream import ProcessFunction
+from pyflink.datastream import ProcessFunction, RuntimeContext
+
+#: what `ArrowPack.java` sends
+ROWS, END = 1, 2
+_TICK = 0.05
 
 
 class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """One task's place."""
+    """A place for tasks whose rows come from the submitter, if any do: its only element keeps it for as long as they live."""
 
     def __init__(self, address: Tuple[str, int], token: str) -> None:
         self._address = address
@@ -19,3 +24,43 @@ class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
         agent.work(self._address, self._token)
         return iter(())
+
+
+class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """A place for a task whose rows come to the subtask itself, as `ArrowPack.java` sends them."""
+
+    def __init__(self, address: Tuple[str, int], token: str) -> None:
+        self._address = address
+        self._token = token
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._number = runtime_context.get_index_of_this_subtask()
+        self._agent: Optional[threading.Thread] = None
+        self._failed: Optional[BaseException] = None
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[bytes]:
+        if self._agent is None:
+            from akrunner.engines.flink.feed import Feed
+
+            self._feed = Feed()
+            self._agent = threading.Thread(target=self._work, name="akrunner-agent", daemon=True)
+            self._agent.start()
+        if value[0] in (ROWS, END):
+            # a task that waits for its output to be taken takes no rows
+            while not self._feed.put(value[1] if value[0] == ROWS else None, _TICK):
+                yield from self._feed.taken()
+        while value[0] == END and self._agent.is_alive():
+            yield from self._feed.taken(_TICK)
+        yield from self._feed.taken()
+        if self._failed is not None:
+            raise self._failed
+
+    def _work(self) -> None:
+        from akrunner.engines.flink import agent
+
+        try:
+            agent.work(self._address, self._token, self._number, self._feed)
+        except BaseException as e:
+            self._failed = e
+        finally:
+            self._feed.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hmac
 import json
 import os
@@ -11,27 +12,85 @@ import socket
 import struct
 import threading
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
+from akrunner.engines.feeder import Given
+from akrunner.engines.flink.connections import shut, tune
+from akrunner.errors import ConfigError, DataError, JobError, PythonEnvError, StartError
 from akrunner.launch.process import Exit
 
 _HELLO_LIMIT = 4096
-_HELLO_SECONDS = 10.0
+_HELLO_SECONDS = 30.0
 _LENGTH = struct.Struct("<Q")
 
 
 class Place:
-    """One subtask: where a task can be. Attributes: address: "host:port" TensorFlow may use; folder: the task's, there."""
+    """One subtask: where a task can be, one after the other.
 
-    def __init__(self, control: socket.socket) -> None:
+    Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
+    task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed: whether Flink brings the task's rows to it.
+    """
+
+    def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False) -> None:
         self._control = control
+        self.subtask = subtask
+        self.fed = fed
+        self.why: Callable[[], Optional[str]] = lambda: None
         self._lines = control.makefile("rb")
         self._channels: "Dict[str, queue.Queue[socket.socket]]" = {}
         self._lock = threading.Lock()
         self.address = ""
         self.folder = ""
+        self.machine = ""
+        self.cores = 1
         self.gone = threading.Event()
+        self.idle = threading.Event()
+        self.idle.set()
         self.process: Optional[RemoteProcess] = None
+
+    def prepare(self, python: str, bind_host: str, advertised_host: Optional[str]) -> None:
+        """A task is to come: its address and folder.
+
+        Raises: PythonEnvError, ConfigError: its machine has no such interpreter, or no such address; StartError: it has gone.
+        """
+        self.idle.clear()
+        self.process = None
+        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host)
+        told = self.hear(_HELLO_SECONDS)
+        if told is None:
+            self.gone.set()
+            self.idle.set()
+            raise StartError("a subtask has gone before its task was there")
+        if "failed" in told:
+            raise PythonEnvError(told["failed"]) if told["kind"] == "PythonEnvError" else ConfigError(told["failed"])
+        self.address, self.folder = told["address"], told["folder"]
+        self.machine, self.cores = told["machine"], told["cores"]
+
+    def end(self) -> None:
+        """Its task is over: what is left of it goes, and `idle` is set then."""
+        if self.idle.is_set():
+            return
+        self.say(end=True)
+        if self.process is None:
+            # nobody listens yet
+            threading.Thread(target=self.until_over, name="akrunner-place", daemon=True).start()
+
+    def until_over(self, heed: Callable[[Dict[str, Any]], None] = lambda word: None) -> None:
+        """Listen until the agent says that the task is over, or is gone. Args: heed: its other words."""
+        while True:
+            word = self.hear()
+            if word is None:
+                self.gone.set()
+                self.idle.set()
+                return
+            if "over" in word:
+                break
+            heed(word)
+        with self._lock:
+            for connections in self._channels.values():
+                while not connections.empty():
+                    connections.get().close()
+        self.idle.set()
 
     def say(self, **body: Any) -> None:
         """Nothing when it has gone."""
@@ -55,6 +114,10 @@ class Place:
         """Connections the agent opens, of a kind."""
         with self._lock:
             return self._channels.setdefault(name, queue.Queue())
+
+    def abandon(self) -> None:
+        """Whoever listens to it hears that it has gone."""
+        shut(self._control, socket.SHUT_RDWR)
 
     def close(self) -> None:
         for closed in (self._lines, self._control):
@@ -83,10 +146,7 @@ class Hub:
     def close(self) -> None:
         self._closed = True
         # a thread in accept() is not woken by closing what it listens on
-        try:
-            self._listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        shut(self._listener, socket.SHUT_RDWR)
         self._listener.close()
         self._accepting.join(5.0)
         for place in list(self._places.values()):
@@ -108,12 +168,12 @@ class Hub:
             if not hmac.compare_digest(str(hello["token"]).encode(), self.token.encode()):
                 raise ValueError("a wrong token")
             connection.settimeout(None)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tune(connection)
         except (OSError, ValueError, KeyError, TypeError):
             connection.close()
             return
         if hello["channel"] == "control":
-            place = self._places[hello["place"]] = Place(connection)
+            place = self._places[hello["place"]] = Place(connection, hello["subtask"], hello["fed"])
             self.arrived.put(place)
         elif hello["place"] in self._places:
             self._places[hello["place"]].channel(hello["channel"]).put(connection)
@@ -131,36 +191,47 @@ def _line(connection: socket.socket) -> bytes:
     return bytes(line)
 
 
-class RemoteProcess:
-    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`."""
+def error_of(kind: str, words: str) -> Exception:
+    """What an agent could not do with a row."""
+    return DataError(words) if kind == DataError.__name__ else JobError(f"{kind}: {words}")
 
-    def __init__(self, place: Place, package: bytes, order: Dict[str, Any], seconds: float) -> None:
-        """Have it started. Args: package: a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
+
+class RemoteProcess:
+    """A task's process beside its agent; see `akrunner.launch.process.LoggedProcess`. Attributes: given: the rows Flink has brought it."""
+
+    def __init__(self, place: Place, package: str, order: Dict[str, Any], seconds: float) -> None:
+        """Have it started. Args: package: path of a tar of its files; order: what the agent is told. Raises: OSError: it cannot be."""
         self._place = place
         self.exit: Optional[Exit] = None
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self._tree = 0.0
         self.pid = 0
+        self.given = Given()
         self._ended = threading.Event()
-        place.process = self
         place.say(**order)
         try:
             data = place.channel("data").get(timeout=seconds)
-            data.sendall(_LENGTH.pack(len(package)) + package)
+            data.sendall(_LENGTH.pack(os.path.getsize(package)))
+            with open(package, "rb") as f:
+                data.sendfile(f)
             self._until_started(place, seconds)
             log = place.channel("log").get(timeout=seconds)
         except queue.Empty:
             raise OSError(f"the subtask at {place.address} does not answer") from None
+        self._data = data.dup()
         self.log_fd = log.detach()
         self.output_fd = data.detach()
         self.input_fd = os.dup(self.output_fd)
+        place.process = self
         threading.Thread(target=self._listen, name="akrunner-place", daemon=True).start()
 
     def _until_started(self, place: Place, seconds: float) -> None:
         while True:
             word = place.hear(seconds)
             if word is None:
+                place.gone.set()
+                place.idle.set()
                 raise OSError(f"the subtask at {place.address} has gone")
             if "failed" in word:
                 raise OSError(word["failed"])
@@ -169,20 +240,29 @@ class RemoteProcess:
                 return
 
     def _listen(self) -> None:
-        while True:
-            word = self._place.hear()
-            if word is None:
-                break
-            if "rss" in word:
-                self.sampled_rss, self.sampled_cpu, self._tree = word["rss"], word["cpu"], word["tree"]
-            if "exit" in word:
-                self.exit = Exit(**word["exit"])
-                self._ended.set()
-        self._place.gone.set()
+        self._place.until_over(self._heed)
         if self.exit is None:
             lost = f"lost: the TaskManager on {self._place.address.rpartition(':')[0]}, or its Python worker, has gone"
-            self.exit = Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), lost)
-            self._ended.set()
+            why = self._place.why()
+            lost += f"; Flink says: {why}" if why else ""
+            self._has_ended(Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), lost))
+        self._data.close()
+
+    def _heed(self, word: Dict[str, Any]) -> None:
+        if "rss" in word:
+            self.sampled_rss, self.sampled_cpu, self._tree = word["rss"], word["cpu"], word["tree"]
+        if "fed" in word:
+            self.given = Given(word["fed"], word["dropped"], word["bytes"], word["all"])
+        if "refused" in word:
+            self.given = dataclasses.replace(self.given, error=error_of(word["kind"], word["refused"]))
+        if "exit" in word:
+            self._has_ended(Exit(**word["exit"]))
+
+    def _has_ended(self, how: Exit) -> None:
+        self.exit = how
+        # as a pipe nobody reads: whoever still writes to it is told
+        shut(self._data, socket.SHUT_WR)
+        self._ended.set()
 
     def sample(self) -> None:
         """The agent does."""
@@ -211,3 +291,7 @@ class RemoteProcess:
     def kill(self) -> None:
         """SIGKILL to the whole group."""
         self._place.say(group="kill")
+
+    def abandon(self) -> None:
+        """Its place counts as gone from now on."""
+        self._place.abandon()

@@ -1,0 +1,39 @@
+"""A batch of rows as the payload of one frame, and back."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, List
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner.codec.binary import data_of, offsets_of
+from akrunner.codec.columns import decode_columns, encode_columns
+from akrunner.codec.decode import decode_examples
+from akrunner.codec.encode import encode_examples, encode_records
+from akrunner.schema import Schema
+from akrunner.wire import frames
+
+
+def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_row: int = 0, step: int = 1) -> List[Any]:
+    """The payload of a DATA frame (what the worker's file gets), or of a ROWS frame (of a stream).
+
+    Args: data_format: "examples" or "columns"; first_row, step: of its rows in the table, for errors.
+    Raises: DataError: a value cannot cross.
+    """
+    if data_format == "columns":
+        parts = encode_columns(batch, first_row, step)
+        return parts if stream else [struct.pack("<Q", sum(map(len, parts))), *parts]
+    if not stream:
+        return [encode_records(batch, first_row, step).data]
+    examples = encode_examples(batch, first_row, step)
+    return [np.diff(offsets_of(examples)).astype("<u4").data, data_of(examples).data]
+
+
+def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0) -> pa.RecordBatch:
+    """The rows of an EXAMPLES or COLUMNS frame. Args: first_row: for errors. Raises: DataError: one does not fit the schema."""
+    if frame.kind == frames.COLUMNS:
+        return decode_columns(schema, frame.payload, first_row)
+    lengths = np.frombuffer(frame.payload, np.uint32, frame.count).astype(np.int64)
+    return decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)

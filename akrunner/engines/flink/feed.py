@@ -1,0 +1,213 @@
+"""Rows on their way from Flink to the task of a place, and back to Flink: Arrow chunks, on the task's own machine.
+
+::
+
+    subtask    put(Arrow bytes) -> a few waiting -> encode -> DATA or ROWS frames --+
+    submitter  CONTEXT, END, START, STOP frames -> forwarded ----------------------> the task's pipe
+    subtask    taken() -> Arrow bytes <- a few waiting <- decode <- EXAMPLES or COLUMNS frames --+
+    submitter  all other frames, PASSED in place of those <---------------------------------------- the task's pipe
+"""
+
+from __future__ import annotations
+
+import base64
+import queue
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.errors import DataError
+from akrunner.io.partition import rechunk
+from akrunner.schema import Schema
+from akrunner.wire import frames
+
+#: chunks waiting for the task; past it Flink waits
+_DEPTH = 4
+#: rows waiting for Flink; past it the task waits
+_WRITTEN_BYTES = 8 << 20
+_TICK = 0.1
+_TELL_SECONDS = 0.2
+
+Say = Callable[..., None]
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """An Arrow schema as text."""
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def schema_from(text: str) -> pa.Schema:
+    """Of `schema_text`."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def as_bytes(batches: List[pa.RecordBatch]) -> bytes:
+    """An Arrow IPC stream of one batch. Args: batches: at least one, all of one schema."""
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, joined.schema) as writer:
+        writer.write_batch(joined)
+    return bytes(out.getvalue())
+
+
+class Written:
+    """What a task has written and Flink has not taken yet: a few megabytes at most."""
+
+    def __init__(self) -> None:
+        self._batches: List[pa.RecordBatch] = []
+        self._bytes = 0
+        self._changed = threading.Condition()
+
+    def put(self, batch: pa.RecordBatch, over: threading.Event) -> None:
+        """Blocks while there is enough. Args: over: set when nobody takes any more."""
+        with self._changed:
+            while self._bytes > _WRITTEN_BYTES and not over.is_set():
+                self._changed.wait(_TICK)
+            self._batches.append(batch)
+            self._bytes += batch.nbytes
+            self._changed.notify_all()
+
+    def take(self, seconds: float) -> List[pa.RecordBatch]:
+        """Everything; waits so long for the first."""
+        with self._changed:
+            if not self._batches and seconds:
+                self._changed.wait(seconds)
+            taken, self._batches, self._bytes = self._batches, [], 0
+            self._changed.notify_all()
+            return taken
+
+
+class Feed:
+    """One task's rows. `put` and `taken` are the subtask's, everything else the agent's."""
+
+    def __init__(self) -> None:
+        self._waiting: "queue.Queue[Optional[bytes]]" = queue.Queue(_DEPTH)
+        self._context = threading.Event()
+        self._started = threading.Event()
+        self._over = threading.Event()
+        self._written = Written()
+        self._writer: Optional[frames.FrameWriter] = None
+
+    def put(self, chunk: Optional[bytes], seconds: float) -> bool:
+        """An Arrow IPC stream; None: no more rows come.
+
+        Returns: whether it was taken; False when the task was behind for so long. Once the task is over, rows are dropped.
+        """
+        if self._over.is_set():
+            return True
+        try:
+            self._waiting.put(chunk, timeout=seconds)
+            return True
+        except queue.Full:
+            return False
+
+    def taken(self, seconds: float = 0.0) -> Iterator[bytes]:
+        """What the task has written so far, as an Arrow IPC stream; waits so long for the first of it."""
+        batches = self._written.take(seconds)
+        if batches:
+            yield as_bytes(batches)
+
+    def close(self) -> None:
+        """The task is over."""
+        self._over.set()
+
+    def start(self, source_fd: int, target_fd: int, order: Dict[str, Any], say: Say) -> List[threading.Thread]:
+        """Args: source_fd: what the submitter sends; target_fd: the task's pipe, closed at the end; order: as the launcher wrote it;
+        say: to the submitter."""
+        self._writer = frames.FrameWriter(target_fd)
+        threads = [
+            threading.Thread(target=self._forward, args=(frames.FrameReader(source_fd),), name="akrunner-in", daemon=True),
+            threading.Thread(target=self._feed, args=(order, say), name="akrunner-rows", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def pass_on(self, source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
+        """What the task says, until it ends: rows to the subtask, the rest to the submitter.
+
+        Args: source_fd: the task's pipe; target_fd: closed at the end; output: schema of the rows, and of those Flink gets.
+        """
+        reader, writer = frames.FrameReader(source_fd), frames.FrameWriter(target_fd)
+        schema, flinks = Schema.from_arrow(schema_from(output["schema"])), schema_from(output["flinks"])
+        rows = 0
+        try:
+            while True:
+                frame = reader.read()
+                if frame is None:
+                    return
+                if frame.kind not in (frames.EXAMPLES, frames.COLUMNS):
+                    writer.write(frame.kind, frame.payload, frame.count)
+                    continue
+                try:
+                    batch = codec.decode_frame(schema, frame, rows)
+                    for cast in pa.Table.from_batches([batch]).cast(flinks).to_batches():
+                        self._written.put(cast, self._over)
+                except (DataError, pa.ArrowException) as e:
+                    writer.write_json(frames.PASSED, {"error": str(e)})
+                    continue
+                rows += batch.num_rows
+                writer.write_json(frames.PASSED, {"rows": batch.num_rows, "bytes": len(frame.payload)})
+        except (OSError, frames.WireError):
+            return
+        finally:
+            writer.close()
+
+    def _forward(self, reader: frames.FrameReader) -> None:
+        assert self._writer is not None
+        try:
+            while True:
+                frame = reader.read()
+                if frame is None:
+                    return
+                self._writer.write(frame.kind, frame.payload, frame.count)
+                if frame.kind == frames.CONTEXT:
+                    self._context.set()
+                if frame.kind == frames.START:
+                    self._started.set()
+        except (OSError, frames.WireError):
+            return
+        finally:
+            reader.close()
+            # as with a pipe: nothing more comes for the process
+            self._writer.close()
+
+    def _feed(self, order: Dict[str, Any], say: Say) -> None:
+        assert self._writer is not None
+        stream = order["mode"] == "stream"
+        may_begin = self._started if stream else self._context
+        while not may_begin.wait(_TICK):
+            if self._over.is_set():
+                return
+        counts = {"fed": 0, "dropped": 0}
+        told = time.monotonic()
+        try:
+            for batch in self._chunks(order):
+                payload = codec.encode_frame(batch, order["data_format"], stream, counts["fed"])
+                try:
+                    self._writer.write(frames.ROWS if stream else frames.DATA, payload, batch.num_rows)
+                    counts["fed"] += batch.num_rows
+                except OSError:
+                    # it has gone, or has returned before the stream had ended
+                    counts["dropped"] += batch.num_rows
+                if time.monotonic() - told > _TELL_SECONDS:
+                    told = time.monotonic()
+                    say(**counts, bytes=self._writer.bytes, all=False)
+            if not self._over.is_set():
+                say(**counts, bytes=self._writer.bytes, all=True)
+        except (DataError, pa.ArrowException) as e:
+            say(refused=str(e), kind=type(e).__name__)
+
+    def _chunks(self, order: Dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        while not self._over.is_set():
+            try:
+                chunk = self._waiting.get(timeout=_TICK)
+            except queue.Empty:
+                continue
+            if chunk is None:
+                return
+            with pa.ipc.open_stream(chunk) as reader:
+                yield from rechunk(iter(reader), order["chunk_rows"], order["chunk_bytes"])

@@ -1,0 +1,185 @@
+"""One gang's tasks at their places on a Flink cluster."""
+
+from __future__ import annotations
+
+import functools
+import os
+import queue
+import tarfile
+import time
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
+
+from akrunner.cluster.resources import TaskResources
+from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
+from akrunner.engines.flink.feed import schema_text
+from akrunner.engines.flink.hub import Place, RemoteProcess
+from akrunner.engines.flink.subtasks import Subtasks
+from akrunner.engines.flink.table import FlinkTable
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import JobError
+from akrunner.launch.files import lay_out
+from akrunner.launch.guard import Guard
+from akrunner.launch.session import TaskSession
+from akrunner.spec import JobSpec, TaskSpec
+
+if TYPE_CHECKING:
+    from akrunner.engines.flink.engine import FlinkEngine
+
+_LOOPBACK = "127.0.0.1"
+#: what Flink says of a job that it ends
+_ENDING = ("FAILING", "CANCELLING")
+_ENDING_SECONDS = 3.0
+
+
+class FlinkLauncher:
+    """One attempt's tasks; see `akrunner.engines.launcher.Launcher`."""
+
+    def __init__(
+        self,
+        engine: "FlinkEngine",
+        job: JobSpec,
+        work: WorkDir,
+        guard: Guard,
+        resources: Mapping[TaskSpec, TaskResources],
+        table: Optional[FlinkTable] = None,
+        given: Optional[Subtasks] = None,
+    ) -> None:
+        """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's."""
+        self._engine = engine
+        self._job = job
+        self._work = work
+        self._guard = guard
+        self._resources = resources
+        self._table = table
+        self._given = given
+        self._places: Dict[TaskSpec, Place] = {}
+        self._ending: Optional[float] = None
+        self._package_path = os.path.join(work.path, "package.tar")
+
+    def __enter__(self) -> "FlinkLauncher":
+        name = "akrunner " + os.path.basename(self._job.script.real)
+        if self._given is not None:
+            self._subtasks = self._given
+        elif self._table is None:
+            self._subtasks = self._engine.take(len(self._job.cluster.tasks), name, self._guard)
+        else:
+            self._subtasks = self._engine.take_for(self._table, self._job, name)
+        return self
+
+    def addresses(self) -> Mapping[TaskSpec, str]:
+        """Waits until every subtask has come. Raises: StartError: some did not, or Flink failed; ConfigError: `bind_host` is wrong."""
+        places = self._subtasks.come(self._engine.slot_timeout)
+        fed = self._job.cluster.fed if self._table is not None else ()
+        with_rows = sorted((place for place in places if place.fed), key=lambda place: place.subtask)
+        others = [place for place in places if not place.fed]
+        self._places = {task: (with_rows if task in fed else others).pop(0) for task in self._job.cluster.tasks}
+        for place in self._places.values():
+            place.prepare(self._job.python, self._job.bind_host, self._job.advertised_host)
+        return {task: place.address for task, place in self._places.items()}
+
+    def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
+        folder = self._places[task].folder
+        checkpoints = self._job.checkpoint_dir
+        if checkpoints is None and self._places[task].address.startswith(_LOOPBACK):
+            # on this machine every task reaches it
+            checkpoints = os.path.join(self._work.path, "checkpoints")
+            os.makedirs(checkpoints, mode=0o700, exist_ok=True)
+        told = self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
+        shipped = {name: f"{folder}/{name}" for name in self._shipped}
+        return {**told, **shipped}
+
+    def start(self, task: TaskSpec) -> RemoteProcess:
+        job, place = self._job, self._places[task]
+        beside = [other for other in self._places.values() if other.machine == place.machine]
+        order = {
+            "python": job.python,
+            "mode": job.mode,
+            "data_format": job.data_format,
+            "chunk_rows": job.chunk_rows,
+            "chunk_bytes": job.chunk_bytes,
+            "output": self._output(),
+            "threads": max(1, place.cores // len(beside)),
+            "env": {**self._resources[task].env, **job.task_env},
+            "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
+            + (["latest_ckpt"] if job.save_latest_checkpoint else []),
+        }
+        return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
+
+    def _output(self) -> Optional[Dict[str, str]]:
+        """What the agent makes of the rows the task writes; None: nothing, they come here."""
+        if self._table is None or self._table.output is None or self._job.output_schema is None:
+            return None
+        return {"schema": schema_text(self._job.output_schema.arrow), "flinks": schema_text(self._table.output)}
+
+    @property
+    def _shipped(self) -> Dict[str, str]:
+        """Directories of this machine that the task reads: name in its folder, and in its context, -> path."""
+        return {name: path for name, path in (("model", self._job.model), ("overlay", self._job.overlay)) if path}
+
+    @functools.cached_property
+    def _package(self) -> str:
+        """A tar of the bundle, the script and its files, and what else a task reads: the same for every task."""
+        files = self._work.files_dir(self._job.cluster.tasks[0])
+        lay_out(self._job.script, files)
+        path = self._package_path
+        with tarfile.open(path, mode="w") as archive:
+            archive.add(self._work.bundle, "bundle.zip")
+            archive.add(files, "work")
+            for name, directory in self._shipped.items():
+                archive.add(directory, name)
+        return path
+
+    def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
+        if self._table is None:
+            return None
+
+        def given(session: TaskSession) -> Given:
+            assert isinstance(session.process, RemoteProcess)
+            return session.process.given
+
+        return CountingFeeder(self._job, self._table, sessions, given)
+
+    def ready(self) -> None:
+        pass
+
+    def check(self) -> None:
+        """Raises: JobError: Flink has ended the job."""
+        told = self._subtasks.submitted
+        if not told.ended.is_set() and told.state not in _ENDING:
+            return
+        # mostly the tasks' own ends come first, and say more
+        self._ending = self._ending or time.monotonic()
+        if time.monotonic() - self._ending > _ENDING_SECONDS:
+            raise JobError(f"Flink ended the job: {told.failed or told.state}")
+
+    def ended(self) -> None:
+        """Agents clean up when they are told to go; what is to be kept is fetched before."""
+        if not self._work.keep:
+            return
+        for task, place in self._places.items():
+            if place.process is not None and not place.gone.is_set():
+                self._fetch(task, ["work", "dataset.tfrecord", "dataset.columns"])
+                self._work.moved_here(task, place.folder)
+
+    def take_model(self) -> None:
+        if self._job.model_dir is not None:
+            self._fetch(self._job.cluster.tasks[0], ["saved_model", "latest_ckpt"])
+            self._work.take_model(self._job)
+
+    def _fetch(self, task: TaskSpec, names: List[str]) -> None:
+        """Files and directories of a task, into its directory here. Raises: JobError: its machine has gone."""
+        place = self._places[task]
+        place.say(give=names)
+        try:
+            connection = place.channel("give").get(timeout=60)
+            with connection, connection.makefile("rb") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+                archive.extractall(self._work.task_dir(task), filter="data")
+        except (queue.Empty, OSError, tarfile.TarError) as e:
+            raise JobError(f"[{task.name}] its files could not be brought here: {e!r}") from None
+
+    def __exit__(self, *error: Any) -> None:
+        self._subtasks.clear()
+        if os.path.exists(self._package_path):
+            os.unlink(self._package_path)
+        if self._given is None:
+            self._engine.give_back(self._subtasks, self._guard)

@@ -1,0 +1,111 @@
+"""A Flink job of ours: so many subtasks, each a place for one task at a time."""
+
+from __future__ import annotations
+
+import queue
+import time
+from typing import Any, Dict, List, Mapping, Optional
+
+from akrunner.engines.flink.client import Submitter
+from akrunner.engines.flink.hub import Hub, Place
+from akrunner.errors import StartError
+
+_TICK = 0.1
+#: the Flink job may take to end by itself
+_END_SECONDS = 5.0
+#: Flink may take to say why it has ended a job
+_WHY_SECONDS = 0.5
+#: an agent clears its task away within that
+_CLEAR_SECONDS = 15.0
+
+
+class Subtasks:
+    """A Flink job, from being submitted to its end; close it.
+
+    Args: client: submits it; host: this machine's address, as the cluster sees it; order: what the client takes besides.
+    Attributes: count: subtasks; places: those that have come; submitted: what Flink says of the job.
+    """
+
+    def __init__(self, client: Submitter, host: str, count: int, order: Mapping[str, Any]) -> None:
+        self.client = client
+        self.count = count
+        self.places: List[Place] = []
+        self._hub = Hub(host)
+        wanted: Dict[str, Any] = {
+            **order, "subtasks": count, "address": [host, self._hub.port], "token": self._hub.token,
+        }  # fmt: skip
+        try:
+            self.submitted = client.submit(wanted)
+        except BaseException:
+            self._hub.close()
+            raise
+
+    def disconnect(self) -> None:
+        """Listen to nobody any more."""
+        self._hub.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether another gang can have the places: the job runs, and none has gone or has a task."""
+        return (
+            not self.submitted.ended.is_set()
+            and len(self.places) == self.count
+            and all(not place.gone.is_set() and place.idle.is_set() for place in self.places)
+        )
+
+    def come(self, seconds: float) -> List[Place]:
+        """All places; waits for them. Raises: StartError: some did not come, or Flink failed."""
+        deadline = time.monotonic() + seconds
+        while len(self.places) < self.count:
+            try:
+                self._came(self._hub.arrived.get(timeout=_TICK))
+            except queue.Empty:
+                self._check(deadline, seconds)
+        return self.places
+
+    def _came(self, place: Place) -> None:
+        place.why = self._why
+        self.places.append(place)
+
+    def _why(self) -> Optional[str]:
+        """What Flink says of a place that has gone."""
+        self.submitted.ended.wait(_WHY_SECONDS)
+        return self.submitted.failed
+
+    def _check(self, deadline: float, seconds: float) -> None:
+        if self.submitted.ended.is_set():
+            raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
+        if time.monotonic() > deadline:
+            raise StartError(
+                f"{len(self.places)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=); the Flink job is "
+                f"{self.submitted.state}: it may lack task slots"
+            )
+
+    def clear(self) -> None:
+        """Every task's process and directory gone, its place ready for another."""
+        for place in self.places:
+            place.end()
+        deadline = time.monotonic() + _CLEAR_SECONDS
+        for place in self.places:
+            place.idle.wait(max(0.0, deadline - time.monotonic()))
+
+    def wait_for_first(self) -> None:
+        """Until a place has come, however long that takes."""
+        self._came(self._hub.arrived.get())
+
+    def leave(self, error: Optional[str] = None) -> None:
+        """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing."""
+        for place in self.places:
+            place.say(leave=True, error=error)
+
+    def close(self) -> None:
+        """End the Flink job."""
+        leaving = self.usable
+        # Flink's own cancelling, while Python has an element, may take the whole TaskManager along (Beam counts a bundle twice)
+        rows_left = any(place.process is not None and not place.process.given.finished for place in self.places if place.fed)
+        self.leave("its caller needs no more of it" if rows_left else None)
+        # every subtask has what it needs to end by itself; one that is stuck, or never came, needs Flink
+        if not leaving or not self.submitted.ended.wait(_END_SECONDS):
+            self.client.cancel(self.submitted)
+            self.submitted.ended.wait(10.0)
+        self._hub.close()

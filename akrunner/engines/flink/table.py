@@ -1,0 +1,175 @@
+"""A table of the user's own PyFlink program, as a source of rows."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+import pyarrow as pa
+
+from akrunner.engines.flink.client import Submission, write_package
+from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.io.table import TableSource
+from akrunner.spec import JobSpec
+
+_POLL_SECONDS = 0.2
+_ENDED = ("FINISHED", "FAILED", "CANCELED")
+
+
+@dataclass(frozen=True)
+class FlinkTable(TableSource):
+    """A PyFlink Table whose rows Flink brings to the tasks itself.
+
+    Attributes: table: the Table; output: Arrow types of the Table that what the tasks write becomes, None when it comes here.
+    """
+
+    table: Any = None
+    output: Optional[pa.Schema] = None
+
+    @classmethod
+    def of(cls, source: Any) -> "FlinkTable":
+        """Args: source: a PyFlink Table or DataStream. Raises: ConfigError: neither, or of types Arrow does not have."""
+        from akrunner.engines.flink import bridge
+
+        table = bridge.table_of(source)
+        return cls(bridge.arrow_schema(table), _not_here, "the PyFlink table", replayable=True, elsewhere=True, table=table)
+
+    def check(self, mode: str) -> None:
+        """Raises: ConfigError: its environment is set up so that a job of the mode cannot run in it."""
+        from akrunner.engines.flink import bridge
+
+        bridge.check(self.table, mode)
+
+    @property
+    def master(self) -> str:
+        """Of its environment, as `FlinkEngine(master=)`."""
+        from akrunner.engines.flink import bridge
+
+        return bridge.master(self.table)
+
+    def slots(self, job: JobSpec) -> int:
+        """That its Flink job takes."""
+        from akrunner.engines.flink import bridge
+
+        return bridge.slots(self.table, job)
+
+    def submitter(self, job: JobSpec, options: Mapping[str, str]) -> "ProgramSubmitter":
+        return ProgramSubmitter(self.table, job, options)
+
+
+def _not_here() -> Iterator[pa.RecordBatch]:
+    raise ConfigError("the rows of a PyFlink table do not come through this process")
+
+
+@functools.cache
+def _package() -> str:
+    """akrunner as a zip, for as long as this process lives: an environment sends it with every later job of the program's too."""
+    folder = tempfile.mkdtemp(prefix="akrunner-flink-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "akrunner.zip")
+    write_package(path)
+    return path
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Java's exceptions in words, as ConfigErrors."""
+    try:
+        yield
+    except AkrunnerError:
+        raise
+    except Exception as e:
+        from akrunner.engines.flink.submit import words
+
+        raise ConfigError(f"source: Flink cannot run it: {words(e)}") from e
+
+
+class ProgramSubmitter:
+    """Submits from within the user's own program; see `akrunner.engines.flink.client.Submitter`."""
+
+    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str]) -> None:
+        self._table = table
+        self._job = job
+        self._options = options
+        self._watching: List[threading.Thread] = []
+        self._running: Dict[int, Any] = {}
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        """Raises: ConfigError: what Flink does not like about it."""
+        from akrunner.engines.flink import bridge
+
+        job = Submission()
+        with _explained():
+            running = bridge.submit(self._table, self._job, _package(), order, self._options)
+        self._running[id(job)] = running
+        watching = threading.Thread(target=self._watch, args=(job, running), name="akrunner-flink", daemon=True)
+        watching.start()
+        self._watching.append(watching)
+        return job
+
+    def _watch(self, job: Submission, running: Any) -> None:
+        from akrunner.engines.flink.submit import words
+
+        try:
+            while job.state not in _ENDED:
+                time.sleep(_POLL_SECONDS)
+                job.state = running.state()
+            if job.state == "FAILED":
+                running.result()
+        except BaseException as e:
+            job.failed = words(e)
+        finally:
+            job.ended.set()
+
+    def cancel(self, job: Submission) -> None:
+        if not job.ended.is_set():
+            try:
+                self._running[id(job)].cancel()
+            except BaseException:
+                pass  # it has ended, or its cluster has gone; watching tells
+
+    def close(self) -> None:
+        for watching in self._watching:
+            watching.join(10.0)
+        for running in self._running.values():
+            running.close()
+
+
+class ProgramGraph:
+    """Builds places into the user's program, which runs them when it likes; see `akrunner.engines.flink.client.Submitter`.
+
+    Attributes: table: the PyFlink Table of what the tasks write; output: its Arrow types; both once `submit` has returned.
+    """
+
+    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str]) -> None:
+        self._source = table
+        self._job = job
+        self._options = options
+        self.table: Any = None
+        self.output: Optional[pa.Schema] = None
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        from akrunner.engines.flink import bridge
+
+        assert self._job.output_schema is not None
+        with _explained():
+            self.table, self.output = bridge.attach(
+                self._source, self._job, _package(), order, self._options, self._job.output_schema
+            )
+        job = Submission()
+        job.state = "waiting to be executed by its program"
+        return job
+
+    def cancel(self, job: Submission) -> None:
+        """The program's to do."""
+
+    def close(self) -> None:
+        pass

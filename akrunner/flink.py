@@ -1,0 +1,96 @@
+"""L4: jobs inside a PyFlink program: a Table in, a Table out.
+
+    >>> from akrunner import flink
+    >>> job = flink.stream("score.py", t_env.from_path("clicks"), output_schema="id bigint, p double")
+    >>> job.table.execute_insert("scores")
+
+Nothing runs before the program executes the table; each task runs beside a subtask of the program's own Flink job, and its rows go to it
+and on without leaving that machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any, Optional
+
+from akrunner.api import table_of
+from akrunner.engines.base import Observer
+from akrunner.engines.flink.attached import Attached
+from akrunner.engines.flink.engine import FlinkEngine
+from akrunner.engines.flink.table import FlinkTable
+from akrunner.errors import ConfigError
+from akrunner.prepare import Arguments, PathLike, SchemaLike, prepare
+
+__all__ = ["Attached", "FlinkEngine", "run", "stream"]
+
+
+def run(
+    script: PathLike,
+    source: Any,
+    *,
+    output_schema: SchemaLike,
+    engine: Optional[FlinkEngine] = None,
+    observer: Optional[Observer] = None,
+    **options: Any,
+) -> Attached:
+    """Run a script over a bounded Table or DataStream.
+
+    A worker's whole output waits in its TaskManager until its script has returned: for much of it, name a file (`akrunner.run` with
+    `output=`).
+
+    Args: source: a PyFlink Table or DataStream; engine: for its `options` and `host`; options: as for `akrunner.run`.
+    Returns: the job, with the `table` of what the scripts write.
+    Raises: ConfigError: an argument is wrong.
+    """
+    return _attached("batch", script, source, output_schema, engine, observer, options)
+
+
+def stream(
+    script: PathLike,
+    source: Any,
+    *,
+    output_schema: SchemaLike,
+    flush_seconds: float = 0.02,
+    engine: Optional[FlinkEngine] = None,
+    observer: Optional[Observer] = None,
+    **options: Any,
+) -> Attached:
+    """Run a script over a Table or DataStream that may never end, row by row as they come.
+
+    Args: flush_seconds: the longest a row waits on its way through; options: as for `akrunner.stream`; the others: as for `run`.
+    Returns, raises: as `run`.
+    """
+    options["flush_seconds"] = flush_seconds
+    return _attached("stream", script, source, output_schema, engine, observer, options)
+
+
+def _attached(
+    mode: str,
+    script: PathLike,
+    source: Any,
+    output_schema: SchemaLike,
+    engine: Optional[FlinkEngine],
+    observer: Optional[Observer],
+    options: Any,
+) -> Attached:
+    known = {one.name for one in dataclasses.fields(Arguments)} - {
+        "script",
+        "source",
+        "output",
+        "select",
+        "input_schema",
+        "input_format",
+    }
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(f"there is no option {name!r} here" + (f"; did you mean {near[0]!r}?" if near else ""))
+    chosen = engine if engine is not None else FlinkEngine()
+    table = table_of(source, chosen)
+    if not isinstance(table, FlinkTable):
+        raise ConfigError(
+            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run takes the others"
+        )
+    prepared = prepare(mode, Arguments(script, table, output_schema=output_schema, engine=chosen, **options))
+    return chosen.attach(prepared.job, table, observer)

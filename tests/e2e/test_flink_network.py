@@ -1,0 +1,128 @@
+"""The network to one TaskManager is cut: it is in a network namespace of its own, and its link is taken down."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Iterator
+
+import psutil
+import pytest
+
+import akrunner
+from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink.connections import SILENCE_SECONDS
+from akrunner.engines.flink.java import java_home
+from tests.conftest import FLINK, Script
+from tests.worker.conftest import not_run
+
+HERE, THERE, AWAY = "10.199.77.1", "10.199.77.2", "akrunner-away"
+
+
+def ip(*words: str) -> bool:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    return done.returncode == 0
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
+    """A cluster of two TaskManagers with a slot each, one behind a link."""
+    if not FLINK.exists():
+        not_run("Flink", "scripts/flink could not prepare it")
+    if shutil.which("ip") is None or not ip("netns", "add", AWAY):
+        not_run("a cut network", "this machine does not let us make network namespaces")
+    away = None
+    try:
+        assert ip("link", "add", "akr0", "type", "veth", "peer", "name", "akr1")
+        assert ip("link", "set", "akr1", "netns", AWAY)
+        assert ip("addr", "add", f"{HERE}/24", "dev", "akr0") and ip("link", "set", "akr0", "up")
+        for words in (
+            ("addr", "add", f"{THERE}/24", "dev", "akr1"),
+            ("link", "set", "akr1", "up"),
+            ("link", "set", "lo", "up"),
+        ):
+            assert ip("-n", AWAY, *words)
+        folder = tmp_path / "here"
+        folder.mkdir()
+        started = cluster.start(str(folder), str(FLINK), taskmanagers=1, slots=1, port=0, host=HERE)
+        try:
+            away = taskmanager_away(folder, tmp_path / "away")
+            deadline = time.monotonic() + 60
+            while started.overview()["slots-total"] < 2:
+                assert time.monotonic() < deadline, "the TaskManager behind the link did not come"
+                time.sleep(0.2)
+            yield started
+        finally:
+            started.stop()
+            if away is not None:
+                os.killpg(away.pid, 9)
+                away.wait(10)
+    finally:
+        ip("netns", "del", AWAY)
+        ip("link", "del", "akr0")
+
+
+def taskmanager_away(here: Path, there: Path) -> "subprocess.Popen[bytes]":
+    shutil.copytree(here / "conf", there / "conf")
+    (there / "log").mkdir()
+    (there / "tmp").mkdir()
+    config = (there / "conf" / "config.yaml").read_text()
+    for key in ("taskmanager.host", "taskmanager.bind-host"):
+        config = config.replace(f"{key}: {HERE}", f"{key}: {THERE}")
+    (there / "conf" / "config.yaml").write_text(config.replace(str(here / "tmp"), str(there / "tmp")))
+    home = cluster.flink_home(str(FLINK))
+    environ = {
+        **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": str(there / "conf"), "FLINK_LOG_DIR": str(there / "log"),
+        "FLINK_PID_DIR": str(there), "FLINK_LIB_DIR": str(here / "lib"), "FLINK_OPT_DIR": f"{home}/opt",
+        "FLINK_PLUGINS_DIR": f"{home}/plugins", "FLINK_BIN_DIR": f"{home}/bin", "JAVA_HOME": java_home(str(FLINK)),
+        "TMPDIR": str(there / "tmp"),
+    }  # fmt: skip
+    with open(there / "log" / "out.txt", "wb") as out:
+        return subprocess.Popen(
+            ["ip", "netns", "exec", AWAY, f"{home}/bin/taskmanager.sh", "start-foreground"],
+            env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+
+
+def test_the_link_is_cut(split: cluster.Cluster, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    body = """
+        import os, time
+
+        def main(task_config):
+            open(os.path.join(task_config.user_params["notes"], str(os.getpid())), "w").close()
+            time.sleep(300)
+        """
+    cut_at = []
+
+    def cut() -> None:
+        while len(os.listdir(notes)) < 2:
+            time.sleep(0.1)
+        assert ip("link", "set", "akr0", "down")
+        cut_at.append(time.monotonic())
+
+    cutting = threading.Thread(target=cut, daemon=True)
+    cutting.start()
+    with pytest.raises(akrunner.TaskDiedError, match=rf"the TaskManager on {THERE}, or its Python worker, has gone"):
+        akrunner.run(
+            script(body), {"a": [1, 2]}, num_workers=2, user_params={"notes": str(notes)}, timeout=120,
+            engine=FlinkEngine(split.address, python=str(FLINK), host=HERE),
+        )  # fmt: skip
+    assert time.monotonic() - cut_at[0] < SILENCE_SECONDS + 30
+    deadline = cut_at[0] + SILENCE_SECONDS + 45
+    tasks = [int(name) for name in os.listdir(notes)]
+    while any(map(alive, tasks)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert not any(map(alive, tasks)), "the task behind the link ends by itself"
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,146 @@
+"""Tables of a user's own PyFlink program: in, through scripts, and out again; on a real cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import pytest
+
+from akrunner.engines.flink.cluster import Cluster, flink_home
+from akrunner.engines.flink.java import java_home
+from tests.conftest import FLINK, nothing_is_left
+from tests.worker.conftest import not_run
+
+PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
+SCRIPTS = {
+    "doubles": """
+        def main(task_config):
+            for batch in task_config.batches(64):
+                task_config.output_writer.write_batch({"a": batch["a"], "x": batch["x"] * 2})
+        """,
+    "sees": """
+        def main(task_config):
+            for batch in task_config.batches(64):
+                for name, values in batch.items():
+                    seen = repr(values.tolist() if hasattr(values, "tolist") else values)
+                    task_config.output_writer.write_batch({"name": [name], "value": [seen]})
+        """,
+    "writes": """
+        import numpy as np
+
+        def main(task_config):
+            task_config.output_writer.write_batch({
+                "b": [True], "i8": [1], "i16": [2], "i32": [3], "i64": [4], "f": [1.5], "d": [2.5], "s": ["h\\u00e4\\u00df"], "y": [b"\\0\\xff"],
+                "ts": [1700000000123456], "dt": [19000], "a": np.array([[1.5, 2.5]], np.float32), "u": np.array([[1, 255]], np.uint8),
+                "t": np.array([["x", "yz"]]), "n": ["none"],
+            })
+        """,
+    "raises": """
+        def main(task_config):
+            raise ValueError("bad luck")
+        """,
+}
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scripts")
+    for name, text in SCRIPTS.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
+    """What the program has printed."""
+    if not PROGRAM.exists():
+        not_run("PyFlink programs", "scripts/flink could not prepare .envs/program")
+    temp = tmp_path_factory.mktemp("program")
+    program = Path(__file__).parent / "programs" / "tables.py"
+    environ = {
+        **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(temp), "XDG_STATE_HOME": str(temp / "state"),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp}",
+    }  # fmt: skip
+    command = [str(PROGRAM), str(program), flink_cluster.address, sys.executable, str(scripts)]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 0, done.stderr[-3000:]
+    yield dict(json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("TOLD "))
+    assert not list(temp.glob("akrunner-*")), "the program has left something"
+    nothing_is_left(flink_cluster)
+
+
+def test_rows_come_to_the_tasks_and_to_the_caller(told: Dict[str, Any]) -> None:
+    complete, shares, rows = told["to the caller"]
+    assert complete and rows == 1000 and len(shares) == 2 and min(shares) > 400
+    assert told["sum"] == told["examples"] == sum(range(1000))
+
+
+def test_every_type_comes_in(told: Dict[str, Any]) -> None:
+    seen = {row["name"]: row["value"] for row in told["types in"]}
+    assert seen == {
+        "i8": "[1]", "i16": "[2]", "i32": "[3]", "i64": "[4]", "f32": "[1.5]", "f64": "[2.5]", "b": "[True]", "s": "[b'h\\xc3\\xa4\\xc3\\x9f']", "n": "[nan]",
+        "y": r"[b'\x00\xff']", "a": "[array([1, 2, 3], dtype=int32)]", "t": "[array([b'x', b'yz'], dtype=object)]", "ts": "[1767323045123456]", "d": "[20455]", "whole": "[12]",
+    }  # fmt: skip
+    assert {row["name"]: row["value"] for row in told["a DataStream"]} == {"i": "[1, 2]", "s": "[b'a', b'b']"}
+
+
+def test_every_type_goes_out(told: Dict[str, Any]) -> None:
+    assert told["types out"] == [[
+        "True", "1", "2", "3", "4", "1.5", "2.5", "'häß'", r"bytearray(b'\x00\xff')", "'2023-11-14 22:13:20.123456'", "datetime.date(2022, 1, 8)",
+        "[1.5, 2.5]", "[1, 255]", "['x', 'yz']", "'none'",
+    ]]  # fmt: skip
+
+
+def test_a_table_goes_on_in_flink(told: Dict[str, Any]) -> None:
+    assert told["to a table"] == [1000, sum(range(1000)), float(sum(range(1000)))]
+    assert told["waited"] == [1000, 1000]
+
+
+def test_streams(told: Dict[str, Any]) -> None:
+    assert told["a stream to a table"] == sum(range(1000)) and told["its rows"] == 1000
+    assert told["an endless one"] > 600
+
+
+def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
+    for name in ("raises", "wait says"):
+        kind, words = told[name]
+        assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
+    assert told["Flink says"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("too many", "the job needs 50 task slots"),
+        ("select", "select=, input_schema=: the rows of the PyFlink table do not come through this process"),
+        ("local", "give engine='flink'"),
+        ("map", "column 'm'"),
+        ("decimal", "CAST"),
+        ("batch", "StreamTableEnvironment.create(StreamExecutionEnvironment"),
+        ("misspelled", "there is no option 'num_worker' here; did you mean 'num_workers'?"),
+        ("not Flink's", "source must be a PyFlink Table or DataStream, not dict"),
+    ],
+)
+def test_what_is_refused(told: Dict[str, Any], name: str, words: str) -> None:
+    assert words in told[name][1]
+
+
+def test_a_program_submitted_with_flink_run(flink_cluster: Cluster, scripts: Path, tmp_path: Path) -> None:
+    if not PROGRAM.exists():
+        not_run("PyFlink programs", "scripts/flink could not prepare .envs/program")
+    program = Path(__file__).parent / "programs" / "submitted.py"
+    command = [
+        f"{flink_home(str(FLINK))}/bin/flink", "run", "-m", flink_cluster.address, "-pyclientexec", str(PROGRAM), "-pyexec", str(FLINK),
+        "-py", str(program), sys.executable, str(scripts / "doubles.py"),
+    ]  # fmt: skip
+    environ = {**os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(tmp_path), "FLINK_LOG_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "TO THE CALLER 4950" in done.stdout and "TO A TABLE 4950" in done.stdout
+    nothing_is_left(flink_cluster)
