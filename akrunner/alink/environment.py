@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, Callable, List, Mapping, Optional
 import duckdb
 
 from akrunner.engines.base import Progress
+from akrunner.engines.flink import FlinkEngine
 from akrunner.errors import ConfigError
 
 
@@ -19,16 +21,22 @@ class Environment:
 
     Attributes:
         parallelism: workers and parameter servers together, where an operator does not say; None: one worker.
+        engine: of the jobs.
         debug: keep the work dirs of jobs. echo: print what the tasks print.
         pending: what `BatchOperator.execute()` is to do: sinks, and lazy prints. streams: what `StreamOperator.execute()` is to run.
     """
 
     parallelism: Optional[int] = None
+    engine: Any = "local"
     debug: bool = False
     echo: bool = False
     pending: List[Callable[[], None]] = field(default_factory=list)
     streams: List[Any] = field(default_factory=list)
     _connection: Optional[Any] = None
+
+    def hold(self, engine: FlinkEngine) -> None:
+        """Run jobs on it. Its slots are kept until another environment is chosen, or the program ends."""
+        self.engine = engine.__enter__()
 
     @property
     def connection(self) -> Any:
@@ -61,6 +69,14 @@ class Echo:
 
 
 _current = Environment()
+#: of Alink's useRemoteEnv, and nothing here
+_OF_ALINK = ("flinkHome", "localIp", "shipAlinkAlgoJar", "config")
+
+
+@atexit.register
+def _let_go() -> None:
+    if _current.engine != "local":
+        _current.engine.__exit__()
 
 
 def current() -> Environment:
@@ -75,24 +91,41 @@ def useLocalEnv(
     Args:
         parallelism: workers and parameter servers together, where an operator does not say (`setNumWorkers`, `setNumPSs`).
         flinkHome: ignored; no Flink has a part in it.
-        config: `debug_mode`: True keeps the work dirs of jobs and prints what their tasks print. Other keys are ignored.
+        config: `debug_mode`: True keeps the work dirs of jobs and prints what their tasks print; `flink_python`: with engine="flink",
+            an interpreter that has PyFlink, where this one has not. Other keys are ignored.
+        engine: "local", or "flink": on a Flink of this machine, that stays until another environment is chosen.
     Raises: ConfigError: an argument is wrong.
     """
     _check_parallelism(parallelism)
-    if engine != "local":
-        raise ConfigError(f"useLocalEnv(engine={engine!r}): this version has 'local'")
+    if engine not in ("local", "flink"):
+        raise ConfigError(f"useLocalEnv(engine={engine!r}): this version has 'local' and 'flink'")
     resetEnv()
     _current.parallelism = parallelism
     _current.debug = bool((config or {}).get("debug_mode", False))
+    if engine == "flink":
+        _current.hold(FlinkEngine(python=(config or {}).get("flink_python")))
     return _current
 
 
 def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Environment:
-    """Raises: ConfigError: always; this version runs jobs on this machine."""
-    raise ConfigError(
-        f"useRemoteEnv({host!r}, {port}): a Flink cluster needs the Flink engine, which this version does not have; useLocalEnv() runs "
-        "the same operators on this machine"
-    )
+    """Run jobs on a Flink cluster. The tables between them are this process's.
+
+    Args:
+        host, port: of the cluster's REST service; parallelism: as for `useLocalEnv`.
+        options: of `akrunner.engines.flink.FlinkEngine`: `python`, `python_executable`, `options` and so on; `flinkHome`,
+            `localIp`, `shipAlinkAlgoJar` and `config` of Alink are ignored.
+    Raises: ConfigError: an argument is wrong.
+    """
+    _check_parallelism(parallelism)
+    taken = {name: value for name, value in options.items() if name not in _OF_ALINK}
+    try:
+        engine = FlinkEngine(f"{host}:{port}", **taken)
+    except TypeError as e:
+        raise ConfigError(f"useRemoteEnv: {str(e).partition(') ')[2] or e}") from None
+    resetEnv()
+    _current.parallelism = parallelism
+    _current.hold(engine)
+    return _current
 
 
 def resetEnv() -> None:
@@ -100,6 +133,8 @@ def resetEnv() -> None:
     global _current
     if _current._connection is not None:
         _current._connection.close()
+    if _current.engine != "local":
+        _current.engine.__exit__()
     echo = _current.echo
     _current = Environment(echo=echo)
 

@@ -72,7 +72,13 @@ class PredictBatchOp(BatchOperator):
         if dry:
             schema = predicted_schema(self, inputs[-1])
             return current().connection.from_arrow(schema.empty_table())
-        result = predict(self._model(inputs), inputs[-1], num_workers=current().parallelism or 1, **predict_arguments(self))
+        result = predict(
+            self._model(inputs),
+            inputs[-1],
+            num_workers=current().parallelism or 1,
+            engine=current().engine,
+            **predict_arguments(self),
+        )
         return current().connection.from_arrow(result.table)
 
 

@@ -88,6 +88,7 @@ class ScriptJob:
             intra_op_parallelism=operator._get("intraOpParallelism"),
             debug=environment.debug,
             observer=environment.observer,
+            engine=environment.engine,
         )
 
     def put(self, name: str, value: str) -> None:

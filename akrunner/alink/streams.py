@@ -271,7 +271,12 @@ class PredictStreamOp(JobStreamOp):
 
     def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
         job = predict_stream(
-            self._opened, rows, input_schema=schema, num_workers=current().parallelism or 1, **predict_arguments(self)
+            self._opened,
+            rows,
+            input_schema=schema,
+            num_workers=current().parallelism or 1,
+            engine=current().engine,
+            **predict_arguments(self),
         )
         return job, lambda: None
 

@@ -16,7 +16,8 @@ import pytest
 
 import akrunner
 from akrunner import alink
-from tests.conftest import Script
+from akrunner.engines.flink.cluster import Cluster
+from tests.conftest import FLINK, Script, nothing_is_left
 from tests.worker.conftest import not_run, prepared
 
 pytestmark = pytest.mark.tensorflow
@@ -243,3 +244,21 @@ def test_a_failing_script_ends_the_stream(script: Script, tmp_path: Path) -> Non
     rows.link(job).link(alink.CsvSinkStreamOp(filePath=str(tmp_path / "out.csv")))
     with pytest.raises(akrunner.ScriptFailedError, match="raised ValueError in main"):
         alink.StreamOperator.execute()
+
+
+def test_operators_on_a_flink_cluster(flink_cluster: Cluster, leaves_nothing: Path, script: Script) -> None:
+    path = script(
+        """
+        def main(task_config):
+            for batch in task_config.batches(2):
+                task_config.output_writer.write_batch({"a": batch["a"], "who": [task_config.task_type] * len(batch["a"])})
+        """
+    )
+    host, _, port = flink_cluster.address.rpartition(":")
+    alink.useRemoteEnv(host, int(port), 2, python=str(FLINK))
+    table = alink.MemSourceBatchOp([[i] for i in range(6)], "a bigint").select("a * 10 AS a")
+    operator = alink.TensorFlow2BatchOp().setMainScriptFile(path).setNumPSs(0).setOutputSchemaStr("a bigint, who string")
+    rows = operator.linkFrom(table).orderBy("a", 10).collect()
+    assert [row[0] for row in rows] == [0, 10, 20, 30, 40, 50] and {row[1] for row in rows} == {"chief", "worker"}
+    alink.resetEnv()
+    nothing_is_left(flink_cluster)

@@ -183,8 +183,12 @@ def test_environments() -> None:
     AlinkGlobalConfiguration.setPrintProcessInfo(True)
     assert AlinkGlobalConfiguration.isPrintProcessInfo()
     AlinkGlobalConfiguration.setPrintProcessInfo(False)
-    with pytest.raises(ConfigError, match="Flink engine"):
-        useRemoteEnv("localhost", 8081, 2)
+    assert useRemoteEnv("localhost", 8081, 2, python="/bin/python", localIp="here").engine.master == "localhost:8081"
+    assert current().parallelism == 2 and current().engine.python == "/bin/python"
+    useLocalEnv(1)
+    assert current().engine == "local"
+    with pytest.raises(ConfigError, match=r"useRemoteEnv: .*unexpected keyword argument 'slots'"):
+        useRemoteEnv("localhost", 8081, 2, slots=3)
     for wrong in (0, "2", 1.5, True):
         with pytest.raises(ConfigError, match="parallelism="):
             useLocalEnv(wrong)  # type: ignore[arg-type]
