@@ -1,0 +1,38 @@
+"""What a job's arguments become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import akrunner
+from akrunner.engines.flink import FlinkEngine
+from akrunner.prepare import Arguments, prepare
+from akrunner.spec import ClusterSpec
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "s.py"
+    path.write_text("def main(task_config):\n    pass\n")
+    return str(path)
+
+
+def test_an_engines_parallelism_holds_where_the_job_says_nothing(script: str) -> None:
+    engine = FlinkEngine(parallelism=4)
+    assert prepare("batch", Arguments(script, {"a": [1]}, engine=engine)).job.cluster == ClusterSpec.of(None, None, 4)
+    assert prepare("batch", Arguments(script, {"a": [1]}, engine=engine, num_workers=2)).job.cluster == ClusterSpec(2, 0)
+    named = prepare("batch", Arguments(script, {"a": [1]}, engine=engine, parallelism=2)).job.cluster
+    assert named == ClusterSpec.of(None, None, 2)
+
+
+def test_an_interpreter_that_is_only_on_a_clusters_machines(script: str) -> None:
+    assert (
+        prepare("batch", Arguments(script, {"a": [1]}, engine=FlinkEngine(), python_env="/only/there")).job.python
+        == "/only/there"
+    )
+    with pytest.raises(akrunner.PythonEnvError, match="there is no /only/there"):
+        prepare("batch", Arguments(script, {"a": [1]}, python_env="/only/there"))
+    with pytest.raises(akrunner.PythonEnvError, match="only-here"):
+        prepare("batch", Arguments(script, {"a": [1]}, engine=FlinkEngine(), python_env="only-here"))
