@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from akrunner.engines.flink.java import java_home
 from tests.conftest import FLINK, nothing_is_left
 from tests.worker.conftest import not_run
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
 SCRIPTS = {
     "doubles": """
@@ -131,16 +133,18 @@ def test_what_is_refused(told: Dict[str, Any], name: str, words: str) -> None:
     assert words in told[name][1]
 
 
-def test_a_program_submitted_with_flink_run(flink_cluster: Cluster, scripts: Path, tmp_path: Path) -> None:
+@pytest.mark.tensorflow
+def test_the_example_submitted_with_flink_run(flink_cluster: Cluster, tmp_path: Path) -> None:
     if not PROGRAM.exists():
         not_run("PyFlink programs", "scripts/flink could not prepare .envs/program")
-    program = Path(__file__).parent / "programs" / "submitted.py"
     command = [
         f"{flink_home(str(FLINK))}/bin/flink", "run", "-m", flink_cluster.address, "-pyclientexec", str(PROGRAM), "-pyexec", str(FLINK),
-        "-py", str(program), sys.executable, str(scripts / "doubles.py"),
+        "-py", str(ROOT / "examples" / "flink" / "iris_table.py"), sys.executable,
     ]  # fmt: skip
     environ = {**os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(tmp_path), "FLINK_LOG_DIR": str(tmp_path)}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "TO THE CALLER 4950" in done.stdout and "TO A TABLE 4950" in done.stdout
+    found = {name: int(correct) for name, correct in re.findall(r"(\w+): (\d+) of 50", done.stdout)}
+    assert set(found) == {"setosa", "versicolor", "virginica"} and sum(found.values()) > 130, done.stdout
+    assert "150 rows in, 150 out" in done.stdout
     nothing_is_left(flink_cluster)
