@@ -198,6 +198,8 @@ def _output_table(table: Table, out: DataStream, schema: Schema) -> Tuple[Table,
     info = jvm.org.apache.flink.table.runtime.typeutils.InternalTypeInfo.of(logical)
     stream = out._j_data_stream
     rows = _operated(table, stream, "ArrowUnpack", [logical], info, stream.getParallelism())
+    # what PyFlink's from_data_stream does, too: without it the Python operators do not know our package
+    jvm.org.apache.flink.python.util.PythonConfigUtil.configPythonOperator(rows._j_data_stream.getExecutionEnvironment())
     made = Table(table._t_env._j_tenv.fromDataStream(rows._j_data_stream), table._t_env)
     return made, create_arrow_schema(types.names, [field.data_type for field in types.fields])
 
