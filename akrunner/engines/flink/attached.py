@@ -13,12 +13,11 @@ from akrunner.errors import AkrunnerError, JobError
 class Attached:
     """Attributes: table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks."""
 
-    def __init__(self, table: Any, subtasks: Subtasks, run: Callable[[threading.Event], Outcome]) -> None:
-        """Args: run: the gang, from the first place having come to its end; setting the event ends it."""
+    def __init__(self, table: Any, subtasks: Subtasks, run: Callable[[], Outcome]) -> None:
+        """Args: run: the gang, from the first place having come to its end."""
         self.table = table
         self._subtasks = subtasks
         self._run = run
-        self._cancel = threading.Event()
         self._outcome: Optional[Outcome] = None
         self._error: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._work, name="akrunner-attached", daemon=True)
@@ -27,7 +26,7 @@ class Attached:
     def _work(self) -> None:
         self._subtasks.wait_for_first()
         try:
-            self._outcome = self._run(self._cancel)
+            self._outcome = self._run()
             self._subtasks.leave()
         except BaseException as e:
             self._error = e

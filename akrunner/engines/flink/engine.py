@@ -111,7 +111,7 @@ class FlinkEngine:
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
             return FlinkLauncher(self, job, work, guard, resources, rows, subtasks)
 
-        return Attached(graph.table, subtasks, lambda cancel: run_attempts(job, rows, None, observer, cancel, launcher))
+        return Attached(graph.table, subtasks, lambda: run_attempts(job, rows, None, observer, None, launcher))
 
     def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
         # cores and cards are of machines this one does not know: agents share them out
@@ -189,7 +189,8 @@ class FlinkEngine:
         count = len(job.cluster.tasks)
         kept = self._take_kept(count)
         if kept is not None:
-            self._kept.append(kept)
+            with self._lock:
+                self._kept.append(kept)
             return
         if self.master != "local":
             _check_slots(self.master, count)

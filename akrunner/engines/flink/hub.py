@@ -28,7 +28,8 @@ class Place:
     """One subtask: where a task can be, one after the other.
 
     Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
-    task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed: whether Flink brings the task's rows to it.
+    task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed:
+    whether Flink brings the task's rows to it.
     """
 
     def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False) -> None:

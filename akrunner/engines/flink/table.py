@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Iterator, Mapping, Optional
 
 import pyarrow as pa
 
@@ -93,14 +93,14 @@ def _explained() -> Iterator[None]:
 
 
 class ProgramSubmitter:
-    """Submits from within the user's own program; see `akrunner.engines.flink.client.Submitter`."""
+    """Submits one job, from within the user's own program; see `akrunner.engines.flink.client.Submitter`."""
 
     def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str]) -> None:
         self._table = table
         self._job = job
         self._options = options
-        self._watching: List[threading.Thread] = []
-        self._running: Dict[int, Any] = {}
+        self._running: Any = None
+        self._watching: Optional[threading.Thread] = None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         """Raises: ConfigError: what Flink does not like about it."""
@@ -108,22 +108,20 @@ class ProgramSubmitter:
 
         job = Submission()
         with _explained():
-            running = bridge.submit(self._table, self._job, _package(), order, self._options)
-        self._running[id(job)] = running
-        watching = threading.Thread(target=self._watch, args=(job, running), name="akrunner-flink", daemon=True)
-        watching.start()
-        self._watching.append(watching)
+            self._running = bridge.submit(self._table, self._job, _package(), order, self._options)
+        self._watching = threading.Thread(target=self._watch, args=(job,), name="akrunner-flink", daemon=True)
+        self._watching.start()
         return job
 
-    def _watch(self, job: Submission, running: Any) -> None:
+    def _watch(self, job: Submission) -> None:
         from akrunner.engines.flink.submit import words
 
         try:
             while job.state not in _ENDED:
                 time.sleep(_POLL_SECONDS)
-                job.state = running.state()
+                job.state = self._running.state()
             if job.state == "FAILED":
-                running.result()
+                self._running.result()
         except BaseException as e:
             job.failed = words(e)
         finally:
@@ -132,15 +130,14 @@ class ProgramSubmitter:
     def cancel(self, job: Submission) -> None:
         if not job.ended.is_set():
             try:
-                self._running[id(job)].cancel()
+                self._running.cancel()
             except BaseException:
                 pass  # it has ended, or its cluster has gone; watching tells
 
     def close(self) -> None:
-        for watching in self._watching:
-            watching.join(10.0)
-        for running in self._running.values():
-            running.close()
+        if self._watching is not None:
+            self._watching.join(10.0)
+            self._running.close()
 
 
 class ProgramGraph:
