@@ -49,10 +49,13 @@ class Result:
     model: Optional[Model] = None
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The table as a pandas frame. Raises: ConfigError: there is no table in memory."""
+        """The table as a pandas frame. Raises: ConfigError: there is no table in memory, or no pandas."""
         if self.table is None:
             raise ConfigError("there is no table in memory: give output_schema=, and no output=")
-        return self.table.to_pandas()
+        try:
+            return self.table.to_pandas()
+        except ModuleNotFoundError as e:
+            raise ConfigError(f"to_pandas() needs pandas: pip install 'akrunner[pandas]' ({e})") from None
 
 
 def run(
