@@ -88,7 +88,9 @@ def _open_url(name: str) -> "tuple[fsspec.AbstractFileSystem, str]":
     try:
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
     except (ValueError, ImportError) as e:
-        raise SourceError(f"source: cannot open {name}: {e}") from None
+        # fsspec says so itself for all others
+        hint = "; install them: pip install 'fsspec[http]'" if "HTTPFileSystem" in str(e) else ""
+        raise SourceError(f"source: cannot open {name}: {e}{hint}") from None
     return fs, path
 
 

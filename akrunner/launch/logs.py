@@ -9,6 +9,8 @@ from typing import Callable, Optional
 
 _TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
+#: TensorFlow 2.20 prints it, at error level, on every machine that has no driver of a graphics card; the file has it
+_NO_GRAPHICS_CARD = b"failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)"
 
 
 class LogPump:
@@ -42,6 +44,8 @@ class LogPump:
         """The last lines, as text; what is no UTF-8 is escaped."""
         with self._lock:
             data = bytes(self._tail)
+        if _NO_GRAPHICS_CARD in data:
+            data = b"".join(line for line in data.splitlines(keepends=True) if _NO_GRAPHICS_CARD not in line)
         return "\n".join(_text(data).splitlines()[-lines:])
 
     @property
@@ -96,7 +100,7 @@ class LogPump:
         if len(rest) > _CHUNK:
             whole, rest = [*whole, rest], b""
         for line in whole:
-            if self._echo is not None:
+            if self._echo is not None and _NO_GRAPHICS_CARD not in line:
                 self._echo(_text(line).rstrip("\r"))
         return rest
 

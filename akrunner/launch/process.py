@@ -25,8 +25,6 @@ MARK = "AKRUNNER_JOB"
 _KILL_WAIT = 5.0
 #: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
 _NOT_INHERITED = ("TF2_BEHAVIOR",)
-#: which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
-_UNLESS_SET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,14 @@ class Exit:
         if self.signal is None:
             return f"exit code {self.code}"
         if self.signal == signal.SIGKILL:
-            rss = f"peak RSS {_size(self.peak_rss)} of {_size(psutil.virtual_memory().total)}"
-            likely = "killed by the kernel's out-of-memory killer" if out_of_memory else "killed, likely out of memory"
-            return f"SIGKILL (exit code 137): {likely}; {rss}"
+            memory = psutil.virtual_memory().total
+            if out_of_memory:
+                by = "killed by the kernel's out-of-memory killer"
+            elif self.peak_rss > memory / 4:
+                by = "killed, likely out of memory"
+            else:
+                by = "killed from outside, by a person, a scheduler or the out-of-memory killer"
+            return f"SIGKILL (exit code 137): {by}; peak RSS {_size(self.peak_rss)} of {_size(memory)}"
         try:
             name = signal.Signals(self.signal).name
         except ValueError:
@@ -124,7 +127,7 @@ def worker_process(python: str, bundle: str, env: Mapping[str, str], mark: str, 
     """Start a task's process. Args: env: beside what this process has; mark: of the job. Raises: OSError: it cannot be started."""
     command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-    return ChildProcess(command, {**_UNLESS_SET, **inherited, **env, MARK: mark}, cwd)
+    return ChildProcess(command, {**inherited, **env, MARK: mark}, cwd)
 
 
 class ChildProcess:

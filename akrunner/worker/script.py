@@ -9,6 +9,35 @@ import sys
 import traceback
 
 
+class _Hidden(object):
+    """Finder by which `import copy` means Python's own module, or an installed one, although the script is called copy.py.
+
+    The script lies in the first directory of `sys.path`; TensorFlow imports such modules at any moment.
+    """
+
+    def __init__(self, work_dir, name):
+        self._work_dir = work_dir
+        self._name = name
+
+    def find_spec(self, name, path=None, target=None):
+        return elsewhere(self._work_dir, name) if name == self._name and path is None else None
+
+
+def elsewhere(work_dir, name):
+    """Spec of the module that `import name` would give without the work dir; None when there is none."""
+    if name in sys.builtin_module_names:
+        return importlib.machinery.BuiltinImporter.find_spec(name)
+    found = importlib.machinery.PathFinder.find_spec(name, [path for path in sys.path if path != work_dir])
+    return found if found is not None and found.loader is not None else None
+
+
+def hide(work_dir, relative):
+    """Let a script with the name of another module not stand in that module's way; before anything else is imported."""
+    name, ending = os.path.splitext(relative)
+    if ending == ".py" and "/" not in relative and elsewhere(work_dir, name) is not None:
+        sys.meta_path.insert(0, _Hidden(work_dir, name))
+
+
 def load(work_dir, relative, real_name):
     """Import the script and return its module.
 
@@ -23,7 +52,7 @@ def load(work_dir, relative, real_name):
     if package:
         importlib.import_module(package)
         name = package + "." + name
-    elif name in sys.modules or name in getattr(sys, "stdlib_module_names", ()):
+    elif name in sys.modules or elsewhere(work_dir, name) is not None:
         name = "script_" + name
     spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, path, real_name))
     module = importlib.util.module_from_spec(spec)

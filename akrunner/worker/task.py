@@ -177,12 +177,15 @@ class Task(object):
 def enter(context, tf_config):
     """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported."""
     os.environ.update(context["env"])
+    # which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["TF_CONFIG"] = json.dumps(tf_config)
     if context["cpus"] and hasattr(os, "sched_setaffinity"):
         # threads started from here on have it too
         os.sched_setaffinity(0, context["cpus"])
     os.chdir(context["work_dir"])
     sys.path.insert(0, context["work_dir"])
+    script.hide(context["work_dir"], context["script"]["path"])
     if context["overlay"]:
         # last, so that what the interpreter has itself stays as it was put together
         sys.path.append(context["overlay"])

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import Any, Dict, List
@@ -125,6 +126,22 @@ def test_user_files(run: Run, script: Script, tmp_path: Path) -> None:
     files = [tmp_path / "model.py", tmp_path / "utils.zip", tmp_path / "data"]
     result = run(script(body, "train-it.txt"), user_files=files, output_schema="v bigint", num_workers=2)
     assert result.table["v"].to_pylist() == [1, 2, 3] * 2
+
+
+@pytest.mark.parametrize("name", ["copy.py", "numpy.py"])
+def test_a_script_with_the_name_of_another_module(run: Run, script: Script, name: str) -> None:
+    """It does not stand in that module's way, wherever it is imported first."""
+    body = """
+    import importlib, sys
+
+    def main(task_config):
+        module = importlib.import_module(NAME)
+        assert task_config.work_dir not in getattr(module, "__file__", ""), module
+        rows = next(iter(task_config.batches(3)))
+        task_config.output_writer.write_batch({"v": rows["i"]})
+    """
+    path = script(f"NAME = {name[:-3]!r}\n" + textwrap.dedent(body), name)
+    assert run(path, {"i": [1, 2, 3]}, output_schema="v bigint", data_format="columns").table["v"].to_pylist() == [1, 2, 3]
 
 
 def test_a_script_in_a_package(run: Run, script: Script, tmp_path: Path) -> None:

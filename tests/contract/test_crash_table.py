@@ -70,7 +70,7 @@ FATAL: Dict[str, Tuple[str, Type[akrunner.JobError], Tuple[str, ...]]] = {
     "os._exit(0)": (SILENT, akrunner.TaskDiedError, ("exit code 0", "without saying")),
     "segfault": (SEGFAULT, akrunner.TaskDiedError, ("SIGSEGV", "segmentation fault", "train.py")),
     "abort": (ABORT, akrunner.TaskDiedError, ("SIGABRT", "train.py")),
-    "SIGKILL": (KILL, akrunner.TaskDiedError, ("SIGKILL", "137", "likely out of memory", "peak RSS")),
+    "SIGKILL": (KILL, akrunner.TaskDiedError, ("SIGKILL", "137", "out-of-memory killer", "peak RSS")),
     "ignores SIGTERM": (STUBBORN, akrunner.ScriptFailedError, ("RuntimeError: boom",)),
 }
 HARMLESS = {
