@@ -42,9 +42,13 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
         except akrunner.PythonEnvError:
             pass
     named = list(paths)
+    seen = {(os.path.dirname(path), os.path.realpath(path)) for path in named}
     for path in [interpreters.asked_for(None).path, *environments.configured(), *environments.found()]:
-        # not by what links lead to: a venv's python leads to the one it was made from
-        paths.setdefault(os.path.abspath(path), [])
+        # not by what links lead to alone: a venv's python leads to the one it was made from
+        where = (os.path.dirname(os.path.abspath(path)), os.path.realpath(path))
+        if where not in seen:
+            seen.add(where)
+            paths.setdefault(os.path.abspath(path), [])
     rows = []
     for path, names in paths.items():
         try:

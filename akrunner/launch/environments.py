@@ -117,7 +117,13 @@ def found(version: str = "") -> Iterator[str]:
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     yield from sorted(glob.glob(os.path.join(pyenv, "versions", f"{version}*", "bin", "python")), reverse=True)
     names = [f"python{version}"] if version else [f"python3.{minor}" for minor in range(14, 6, -1)]
-    yield from (path for path in map(shutil.which, [*names, "python3"]) if path)
+    seen = set()
+    for path in filter(None, map(shutil.which, [*names, "python3"])):
+        # python3 beside the python3.11 it leads to is the same interpreter; a venv's is not the one it was made from
+        where = (os.path.dirname(os.path.abspath(path)), os.path.realpath(path))
+        if where not in seen:
+            seen.add(where)
+            yield path
 
 
 def unpacked(archive: str) -> str:

@@ -14,3 +14,4 @@ def main(output="streams.csv"):
 
 if __name__ == "__main__":
     main()
+    print("streams.csv is written")

@@ -54,7 +54,10 @@ def estimator(python_env="tf1.15", num_ps=1, **options):
 
 def main():
     name = sys.argv[1] if len(sys.argv) > 1 else "mirrored"
-    result = globals()[name](*sys.argv[2:])
+    examples = {example.__name__: example for example in (mirrored, custom_loop, parameter_server, estimator)}
+    if name not in examples:
+        sys.exit(f"usage: python run.py [{' | '.join(examples)} [PYTHON_ENV]]")
+    result = examples[name](*sys.argv[2:])
     print(result.to_pandas().to_string(index=False))
     if result.stats.reports:
         print(result.stats.report_table.to_pandas().tail(3).to_string(index=False))

@@ -39,4 +39,6 @@ def main(model: str, port: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python serve.py MODEL [PORT]   (a model: python train_predict.py MODEL makes one)")
     main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
