@@ -1,4 +1,4 @@
-# JobManager and TaskManager: Flink, PyFlink for its Python workers, TensorFlow for the tasks.
+# JobManager and TaskManager: Flink, PyFlink for its Python workers with akrunner for detached jobs' hosts, TensorFlow for the tasks.
 FROM flink:2.3.0-java17
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -8,5 +8,7 @@ RUN python3 -m venv /opt/pyflink \
     && /opt/pyflink/bin/pip install --no-cache-dir "apache-flink>=2.3,<2.4" \
     && python3 -m venv /opt/tensorflow \
     && /opt/tensorflow/bin/pip install --no-cache-dir "tensorflow-cpu>=2.16" "tf-keras>=2.16"
+COPY . /src
+RUN /opt/pyflink/bin/pip install --no-cache-dir /src
 # Flink's Python in the cluster itself: loaded for each job anew it is never let go of
 RUN cp "$FLINK_HOME"/opt/flink-python-*.jar "$FLINK_HOME/lib/"

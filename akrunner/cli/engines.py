@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import akrunner
+from akrunner.cli import detached
 from akrunner.cli.guarded import pairs
 
 
@@ -19,3 +20,19 @@ def chosen(name: str, master: str, python: Optional[str], worker_python: Optiona
             "--flink-master, --flink-python, --flink-worker-python and --flink-option need --engine flink"
         )
     return name
+
+
+def detach(script: str, source: Any, mode: str, options: Dict[str, Any], as_json: bool, quiet: bool) -> None:
+    """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
+    engine = options.pop("engine")
+    if engine == "local":
+        raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
+    from akrunner.detached import submit
+
+    if options.pop("follow") or source == "-":
+        raise akrunner.ConfigError("--follow and --input - are for a job that is not detached")
+    unfit = ("output", "output_format") if mode == "train" else ("model_out",)
+    for name in unfit:
+        if options.pop(name) is not None:
+            raise akrunner.ConfigError(f"--{name.replace('_', '-')} is not for --mode {mode}")
+    detached.submitted(submit(script, source, engine=engine, mode=mode, **options), as_json, quiet)

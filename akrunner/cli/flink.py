@@ -22,6 +22,11 @@ def _folder() -> str:
     return folder
 
 
+def running_cluster() -> Optional[cluster.Cluster]:
+    """The one `start` has brought up."""
+    return cluster.running(_folder())
+
+
 @app.command("start")
 def start(
     taskmanagers: int = typer.Option(2, min=1, help="TaskManager processes."),
@@ -42,7 +47,7 @@ def start(
 @app.command("stop")
 def stop() -> None:
     """End it, and everything it has started."""
-    found = cluster.running(_folder())
+    found = running_cluster()
     if found is None:
         typer.echo("no cluster is running")
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 import typer
 
 import akrunner
-from akrunner.cli import engines, predicting, show, streaming
+from akrunner.cli import detached, engines, predicting, show, streaming
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, guarded, pairs
@@ -54,6 +54,9 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
   akrunner run train.py -i iris.csv --mode train --model-out model.zip
 
   akrunner run ps.py -i iris.csv --num-workers 2 --num-ps 1 --coordinator --max-restarts 2
+
+  akrunner run train.py -i s3://bucket/day.parquet --engine flink --flink-master HOST:8081 --detach --output s3://bucket/out.parquet
+  --output-schema "id bigint, p double"
 
   tail -f events.jsonl | akrunner run score.py -i - --mode stream --output-schema "id bigint, p double"
 """
@@ -111,6 +114,12 @@ def run(
     ),
     flink_option: List[str] = typer.Option(
         [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
+    ),
+    detach: bool = typer.Option(
+        False,
+        "--detach",
+        help="Submit the job to --flink-master and return; `akrunner status`, `logs` and `cancel` are for it.",
+        rich_help_panel=_CLUSTER,
     ),
     bind_host: str = typer.Option("127.0.0.1", help="Address TensorFlow's servers get.", rich_help_panel=_CLUSTER),
     advertised_host: Optional[str] = typer.Option(None, help="Name others reach it by.", rich_help_panel=_CLUSTER),
@@ -199,6 +208,11 @@ def run(
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option),
             )
             source = input if len(input) > 1 else input[0]
+            if detach:
+                common.update(coordinator=coordinator, max_restarts=max_restarts)
+                outputs = dict(output=output, output_format=output_format, model_out=model_out, follow=follow)
+                engines.detach(script, source, mode, {**common, **outputs}, as_json, quiet)
+                return None
             if mode == "stream":
                 if model_out is not None:
                     raise akrunner.ConfigError("--model-out needs --mode train")
@@ -230,6 +244,8 @@ def run(
 
 app.add_typer(env_commands.app, name="env")
 app.add_typer(flink_commands.app, name="flink")
+for command in (detached.status, detached.logs, detached.cancel):
+    app.command(command.__name__, epilog=detached.EPILOG)(command)
 app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)
 
 

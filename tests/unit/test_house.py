@@ -44,6 +44,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "flink": {"api", "prepare", "errors", "engines"},
+    "detached": {"api", "prepare", "errors", "launch", "codec", "io", "model", "engines"},
     "serving": {
         "api",
         "prepare",
@@ -59,7 +60,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "alink": {"api", "prepare", "serving", "errors", "schema", "spec", "codec", "io", "model", "engines"},
-    "cli": {"api", "engines", "errors", ""},
+    "cli": {"api", "detached", "engines", "errors", ""},
     "": {"api", "errors", "model", "schema", "serving", "stream_job"},
     "__main__": {"cli"},
 }

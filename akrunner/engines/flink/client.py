@@ -17,9 +17,12 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 
 class Submission:
-    """A job as far as is known. Attributes: state: Flink's word for it; failed: why, None while nothing has; ended: set then."""
+    """A job as far as is known. Attributes: id: Flink's; state: Flink's word for it; failed: why, None while nothing has; known: set
+    once it has an id, or has ended; ended: set then."""
 
     def __init__(self) -> None:
+        self.id = ""
+        self.known = threading.Event()
         self.state = "being submitted"
         self.failed: "str | None" = None
         self.ended = threading.Event()
@@ -82,7 +85,7 @@ class Client:
         return self._process.poll() is None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
-        """Args: order: what `submit.submitted` takes."""
+        """Args: order: what `submit.submitted` takes, or `submit.detached`: that job stays when this process goes."""
         number, job = next(self._numbers), Submission()
         self._jobs[number] = job
         self._write({"submit": number, "package": self.package, **order})
@@ -132,14 +135,17 @@ class Client:
                 job = self._jobs[word["of"]]
             except (ValueError, KeyError, TypeError):
                 continue  # a library's own words
+            job.id = word.get("job", job.id)
             job.failed = word.get("failed", job.failed)
             job.state = str(word.get("state", job.state))
             if job.failed is not None or job.state in ("FINISHED", "FAILED", "CANCELED"):
                 job.ended.set()
+            job.known.set()
         for job in self._jobs.values():
             if not job.ended.is_set():
                 job.failed = f"the process that submits it ended{self._last_words()}"
                 job.ended.set()
+                job.known.set()
 
     def _last_words(self) -> str:
         try:

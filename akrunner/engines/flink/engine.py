@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from typing import Any, List, Mapping, Optional
 
 from akrunner.cluster.resources import THREADS, TaskResources, assign
@@ -21,10 +18,11 @@ from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.client import Client
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.launcher import FlinkLauncher
+from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, StartError
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -136,12 +134,7 @@ class FlinkEngine:
         """
         taken = self._take_kept(count)
         if taken is None:
-            with self._lock:
-                client = self._client
-                if client is None or not client.alive:
-                    client = Client(self.python, java_home(self.python))
-                    if self._keeps:
-                        self._client = client
+            client = self._live_client()
             options = {"master": self.master, "python": self.python_executable, "options": self.options, "name": name}
             taken = Subtasks(client, self.host or reachable_host(self.master), count, options)
         if isinstance(taken.client, Client):
@@ -153,6 +146,37 @@ class FlinkEngine:
         """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back."""
         host = self.host or reachable_host(table.master)
         return Subtasks(table.submitter(job, self.options), host, len(job.cluster.tasks), {"name": name})
+
+    def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
+        """Submit a job whose host is a process beside one of its own subtasks.
+
+        Args: archive: zip of what the host is to do (`akrunner.detached`); name: of the Flink job; tag: marks its lines in logs.
+        Returns: Flink's id of it.
+        Raises: ConfigError: as `run`; StartError: Flink did not take it.
+        """
+        self._check_resources(job)
+        self._check_cluster(len(job.cluster.tasks))
+        client = self._live_client()
+        try:
+            order = {"master": self.master, "python": self.python_executable, "options": self.options, "name": name}
+            submitted = client.submit({**order, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
+            submitted.known.wait()
+            if not submitted.id:
+                raise StartError(f"Flink did not take the job: {submitted.failed}")
+            return submitted.id
+        finally:
+            if client is not self._client:
+                client.close()
+
+    def _live_client(self) -> Client:
+        """The one that is kept, or another."""
+        with self._lock:
+            client = self._client
+            if client is None or not client.alive:
+                client = Client(self.python, java_home(self.python))
+                if self._keeps:
+                    self._client = client
+            return client
 
     def give_back(self, subtasks: Subtasks, guard: Guard) -> None:
         """A gang has ended; its places are clear."""
@@ -192,6 +216,9 @@ class FlinkEngine:
             with self._lock:
                 self._kept.append(kept)
             return
+        self._check_cluster(count)
+
+    def _check_cluster(self, count: int) -> None:
         if self.master != "local":
             _check_slots(self.master, count)
         if self._complete:
@@ -228,22 +255,14 @@ def reachable_host(master: str) -> str:
 def _check_slots(master: str, needed: int) -> None:
     """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
     deadline = time.monotonic() + _SLOTS_SECONDS
-    while (free := _free_slots(master)) < needed:
+    cluster = Rest(master)
+    while (free := cluster.free_slots()) < needed:
         if time.monotonic() > deadline:
             raise ConfigError(
                 f"the job needs {needed} task slots, {free} free at {master}: start another TaskManager, or turn down num_workers= or "
                 "num_ps="
             )
         time.sleep(0.2)
-
-
-def _free_slots(master: str) -> int:
-    url = f"http://{master}/overview"
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return int(json.load(answer)["slots-available"])
-    except (OSError, ValueError, KeyError, urllib.error.URLError) as e:
-        raise ConfigError(f"master={master!r}: no Flink cluster answers at {url}: {e}") from None
 
 
 def _has(python: str, module: str) -> bool:

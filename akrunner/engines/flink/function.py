@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any, Iterator, Optional, Tuple
 
 from pyflink.datastream import ProcessFunction, RuntimeContext
@@ -10,6 +11,7 @@ from pyflink.datastream import ProcessFunction, RuntimeContext
 #: what `ArrowPack.java` sends
 ROWS, END = 1, 2
 _TICK = 0.05
+_HOST_SECONDS = 5.0
 
 
 class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
@@ -23,6 +25,38 @@ class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
         from akrunner.engines.flink import agent
 
         agent.work(self._address, self._token)
+        return iter(())
+
+
+class HostSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """The host of a detached job: its first element starts it and tells the places where it is, its second waits for its end."""
+
+    def __init__(self, count: int, tag: str) -> None:
+        self._count = count
+        self._tag = tag
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[str]:
+        from akrunner.engines.flink import hosting
+
+        if value == hosting.START:
+            self._host = hosting.Host(self._tag)
+            yield from [self._host.told()] * self._count
+        else:
+            self._host.wait()
+
+
+class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
+    """A place for a task of a detached job; its only element says where the host is."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        from akrunner.engines.flink import agent, hosting
+
+        try:
+            agent.work(*hosting.reached(value))
+        except agent.SubmitterGone:
+            # the host's own subtask knows why, and is heard first then
+            time.sleep(_HOST_SECONDS)
+            raise
         return iter(())
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; its end: cancel everything, and go
+    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; its end: cancel everything that is not detached, and go
     stdout   lines of JSON: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
 """
 
@@ -78,7 +78,10 @@ def heed(word: Dict[str, Any], jobs: Dict[int, Running]) -> None:
     """One line of the submitter's."""
     if "submit" in word:
         try:
-            jobs[word["submit"]] = Running(word["submit"], submitted(word))
+            if "archive" in word:
+                say(of=word["submit"], job=str(detached(word).get_job_id()))
+            else:
+                jobs[word["submit"]] = Running(word["submit"], submitted(word))
         except BaseException as e:
             say(of=word["submit"], failed=words(e))
     elif word.get("cancel") in jobs:
@@ -108,9 +111,39 @@ def end(jobs: Dict[int, Running]) -> None:
 
 def submitted(order: Dict[str, Any]) -> Any:
     """The client of the running job."""
-    from pyflink.common import Configuration, Types
+    from pyflink.common import Types
 
     from akrunner.engines.flink.function import Subtask
+
+    count = order["subtasks"]
+    environment = _environment(order, {})
+    places = environment.from_collection(list(range(count)), type_info=Types.INT()).set_parallelism(1)
+    # from one sender, so many elements over so many receivers: one each
+    running = places.rebalance().process(Subtask(tuple(order["address"]), order["token"]), output_type=Types.INT())
+    running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
+    return environment.execute_async(order["name"])
+
+
+def detached(order: Dict[str, Any]) -> Any:
+    """The client of a job whose host is one of its own subtasks (`akrunner.engines.flink.hosting`)."""
+    from pyflink.common import Types
+
+    from akrunner.engines.flink.function import HostedSubtask, HostSubtask
+    from akrunner.engines.flink.hosting import FOLDER, START, WAIT
+
+    count = order["subtasks"]
+    # what the host says must reach the places before its second element keeps it
+    environment = _environment(order, {"python.fn-execution.bundle.size": "1"})
+    environment.add_python_archive(order["archive"], FOLDER)
+    steps = environment.from_collection([START, WAIT], type_info=Types.STRING()).set_parallelism(1)
+    host = steps.process(HostSubtask(count, order["tag"]), output_type=Types.STRING()).name("host").set_parallelism(1)
+    running = host.rebalance().process(HostedSubtask(), output_type=Types.INT())
+    running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
+    return environment.execute_async(order["name"])
+
+
+def _environment(order: Dict[str, Any], more: Dict[str, str]) -> Any:
+    from pyflink.common import Configuration
 
     count = order["subtasks"]
     configuration = Configuration()
@@ -126,16 +159,12 @@ def submitted(order: Dict[str, Any]) -> Any:
         "taskmanager.numberOfTaskSlots": str(count) if order["master"] == "local" else None,
         "pipeline.name": order["name"],
     }
-    for key, value in {**defaults, **order["options"]}.items():
+    for key, value in {**defaults, **more, **order["options"]}.items():
         if value is not None:
             configuration.set_string(key, str(value))
     environment = environment_of(configuration, order["master"])
     environment.add_python_file(order["package"])
-    places = environment.from_collection(list(range(count)), type_info=Types.INT()).set_parallelism(1)
-    # from one sender, so many elements over so many receivers: one each
-    running = places.rebalance().process(Subtask(tuple(order["address"]), order["token"]), output_type=Types.INT())
-    running.name("akrunner").set_parallelism(count).print().set_parallelism(count)
-    return environment.execute_async(order["name"])
+    return environment
 
 
 def environment_of(configuration: Any, master: str) -> Any:

@@ -1,0 +1,116 @@
+"""`akrunner status | logs | cancel`: jobs that run on a Flink cluster by themselves (`akrunner run --detach`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+import typer
+
+import akrunner
+from akrunner.cli.flink import running_cluster
+from akrunner.cli.guarded import EXIT_FAILED, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from akrunner.detached import Status
+
+_MASTER = "AKRUNNER_FLINK_MASTER"
+MASTER_HELP = f"Flink's REST address, HOST:PORT. Default: ${_MASTER}, else the cluster `akrunner flink start` has brought up."
+_POLL_SECONDS = 1.0
+EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job."
+
+
+def master(given: Optional[str]) -> str:
+    """Raises: ConfigError: no cluster is named anywhere."""
+    if given or os.environ.get(_MASTER):
+        return given or os.environ[_MASTER]
+    started = running_cluster()
+    if started is None:
+        raise akrunner.ConfigError(f"which cluster? give --flink-master HOST:PORT, or set {_MASTER}")
+    return started.address
+
+
+def submitted(job: Any, as_json: bool, quiet: bool) -> None:
+    """What `run --detach` says: the id on stdout, the rest on stderr."""
+    if as_json:
+        typer.echo(json.dumps({"ok": True, "job": job.id, "master": job.master, "name": job.name}))
+        return
+    typer.echo(job.id)
+    if not quiet:
+        for command in ("status", "logs", "cancel"):
+            typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
+
+
+def status(
+    job: Optional[str] = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
+    flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+    wait: bool = typer.Option(False, "--wait", help="Return when the job has ended."),
+    as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),
+) -> None:
+    """How a detached job is, or every akrunner job of a Flink cluster; why it failed, the script's own traceback in it."""
+    from akrunner import detached
+
+    with _Told():
+        where = master(flink_master)
+        if wait and not job:
+            raise akrunner.ConfigError("--wait is for one job: give its id")
+        jobs = [detached.status(where, job)] if job else detached.listed(where)
+        while wait and not jobs[0].ended:
+            time.sleep(_POLL_SECONDS)
+            jobs = [detached.status(where, jobs[0].id)]
+    if as_json:
+        found = [dataclasses.asdict(one) for one in jobs]
+        typer.echo(json.dumps(found[0] if job else found))
+    else:
+        _show(jobs)
+    if job and (jobs[0].error or jobs[0].state == "FAILED"):
+        if not as_json:
+            typer.echo(f"akrunner: {jobs[0].error or 'Flink does not say why'}", err=True)
+        raise typer.Exit(EXIT_FAILED)
+
+
+def logs(
+    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
+    flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+) -> None:
+    """What a detached job's tasks have printed so far, and how far it is, from the TaskManagers' logs."""
+    from akrunner import detached
+
+    with _Told():
+        for line in detached.logs(master(flink_master), job):
+            typer.echo(line)
+
+
+def cancel(
+    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
+    flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+) -> None:
+    """End a detached job and every process of it."""
+    from akrunner import detached
+
+    with _Told():
+        ended = detached.cancel(master(flink_master), job)
+    typer.echo(f"{ended.id} {ended.state}")
+
+
+def _show(jobs: "list[Status]") -> None:
+    """Lines a shell can cut: never narrowed to a terminal's width."""
+    for one in jobs:
+        typer.echo(f"{one.id}  {one.state:<9}  {one.seconds:7.0f} s  {one.running} of {one.tasks} subtasks run  {one.name}")
+
+
+class _Told:
+    """Errors, in words and exit codes."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        codes: Dict[Any, int] = {akrunner.ConfigError: EXIT_USAGE, akrunner.AkrunnerError: EXIT_FAILED}
+        for known, code in codes.items():
+            if isinstance(error, known):
+                typer.echo(f"akrunner: {error}", err=True)
+                raise typer.Exit(code) from None

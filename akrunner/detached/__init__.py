@@ -1,0 +1,24 @@
+"""L5: jobs that go on when their submitter has gone: the host is a process beside one of the job's own subtasks, on a Flink cluster.
+
+    >>> job = detached.submit("train.py", "s3://bucket/iris.parquet", engine=FlinkEngine("cluster:8081"), output="s3://bucket/out.parquet",
+    ...                       output_schema="id bigint, p double", num_workers=2)
+    >>> detached.status("cluster:8081", job.id).state
+
+What it reads and writes must be reachable from the cluster's machines under the same names; the script and its files travel with the job.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from akrunner.detached.jobs import Job, Status, cancel, listed, logs, status, submit
+
+__all__ = ["Job", "Status", "cancel", "listed", "logs", "status", "submit"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: a TaskManager's Python may lack what it needs, and `host` says so in words."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from akrunner.detached import jobs
+
+    return getattr(jobs, name)

@@ -1,0 +1,124 @@
+"""The host process of a detached job, beside one of its subtasks: `python -m akrunner.detached.host FOLDER`.
+
+::
+
+    stdin    nothing; its end: the subtask has gone, so everything ends
+    stdout   lines of JSON: {"addresses": ..., "port": ..., "token": ...}, {"log": line} ..., then {"done": true} or {"failed": words}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any, Dict
+
+_END_SECONDS = 20.0
+_PROGRESS_SECONDS = 10.0
+
+
+class Lines:
+    """Writes them, from any thread; also the job's observer."""
+
+    def __init__(self) -> None:
+        # what a library prints must not come between
+        self._out = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+        self._lock = threading.Lock()
+        self._told = time.monotonic()
+        self._warned = 0
+
+    def say(self, **word: Any) -> None:
+        with self._lock:
+            try:
+                self._out.write(json.dumps(word) + "\n")
+                self._out.flush()
+            except OSError:
+                pass  # the subtask has gone: stdin tells
+
+    def log(self, task: str, line: str) -> None:
+        self.say(log=f"[{task}] {line}")
+
+    def progress(self, progress: Any) -> None:
+        for warning in progress.warnings[self._warned :]:
+            self.say(log=f"warning: {warning}")
+        self._warned = max(self._warned, len(progress.warnings))
+        if time.monotonic() - self._told > _PROGRESS_SECONDS:
+            self._told = time.monotonic()
+            states = " ".join(f"[{task}] {state}" for task, state in progress.states.items())
+            self.say(log=f"{progress.seconds:.0f} s: {progress.rows_in:,} rows in, {progress.rows_out:,} rows out; {states}")
+
+
+def main(folder: str) -> int:
+    lines = Lines()
+    threading.Thread(target=_end_with_the_subtask, name="akrunner-end", daemon=True).start()
+    # as Ctrl-C: every task is ended on the way out
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        from akrunner.errors import AkrunnerError
+    except ImportError as e:
+        lines.say(failed=_lacking(e))
+        return 1
+    os.chdir(folder)
+    with open("order.json") as f:
+        order = json.load(f)
+    try:
+        lines.say(log=_run(order, lines))
+    except AkrunnerError as e:
+        lines.say(failed=_named(f"{type(e).__name__}: {e}", order))
+        return 1
+    except ImportError as e:
+        lines.say(failed=_lacking(e))
+        return 1
+    lines.say(done=True)
+    return 0
+
+
+def _run(order: Dict[str, Any], lines: Lines) -> str:
+    """The job. Returns: its closing line."""
+    from akrunner import api
+    from akrunner.engines.flink.feed import schema_from
+    from akrunner.engines.flink.hosted import HostedEngine
+
+    work = os.path.abspath("work")
+    given = {
+        **order["arguments"], "user_files": [os.path.join(work, name) for name in sorted(os.listdir(work))],
+        "engine": HostedEngine(lines.say), "observer": lines,
+    }  # fmt: skip
+    for name in ("output_schema", "input_schema"):
+        given[name] = schema_from(given[name]) if given[name] is not None else None
+    run = api.train if order["mode"] == "train" else api.run
+    result = run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
+    for warning in result.stats.warnings:
+        lines.say(log=f"warning: {warning}")
+    stats = result.stats
+    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out; output: {result.output}"
+
+
+def _named(words: str, order: Dict[str, Any]) -> str:
+    """With the names of the files the user gave, and of the machine other paths are on."""
+    for place, real in order["real"].items():
+        words = words.replace(os.path.join(os.path.abspath("work"), *place.split("/")), real)
+    return f"{words}\n(logs are on {socket.gethostname()})" if "full log:" in words else words
+
+
+def _lacking(error: ImportError) -> str:
+    return (
+        f"ConfigError: a detached job's host runs on a TaskManager, and {sys.executable} on {socket.gethostname()} lacks what it needs: "
+        f"{error}. Install akrunner there, or name another interpreter (--flink-worker-python)"
+    )
+
+
+def _end_with_the_subtask() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_END_SECONDS)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,80 @@
+"""The engine of a detached job's host: places come to it that are somebody else's to start and to end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+import psutil
+
+from akrunner.engines.attempts import run_attempts
+from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
+from akrunner.engines.flink.client import Submission
+from akrunner.engines.flink.engine import FlinkEngine
+from akrunner.engines.flink.launcher import FlinkLauncher
+from akrunner.engines.flink.subtasks import Subtasks
+from akrunner.engines.workdir import WorkDir
+from akrunner.launch.guard import Guard
+from akrunner.spec import JobSpec
+
+_EVERYWHERE = "0.0.0.0"
+
+
+class HostedEngine(FlinkEngine):
+    """Args: say: told, once, where places find this process: `addresses`, `port`, `token`, `machine`."""
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        super().__init__()
+        self._say = say
+
+    def run(
+        self,
+        job: JobSpec,
+        source: RowSource,
+        sink: Optional[RowSink],
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event] = None,
+    ) -> Outcome:
+        self._check_resources(job)
+        resources = self._resources(job)
+        subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {})
+
+        def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
+            return FlinkLauncher(self, job, work, guard, resources, None, subtasks)
+
+        try:
+            return run_attempts(job, source, sink, observer, cancel, launcher)
+        finally:
+            # how it went is the host's to say
+            subtasks.leave()
+            subtasks.disconnect()
+
+
+class _Told:
+    """In place of a submitter: Flink runs the job already."""
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        self._say = say
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        told: Dict[str, Any] = {"addresses": addresses(), "port": order["address"][1], "token": order["token"]}
+        self._say(machine=socket.gethostname(), **told)
+        return Submission()
+
+    def cancel(self, job: Submission) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def addresses() -> List[str]:
+    """This machine's, those other machines can reach first."""
+    found = [
+        address.address
+        for name, every in psutil.net_if_addrs().items()
+        for address in every
+        if address.family == socket.AF_INET and psutil.net_if_stats()[name].isup
+    ]
+    return sorted(found, key=lambda address: address.startswith("127."))

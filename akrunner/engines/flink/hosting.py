@@ -1,0 +1,111 @@
+"""In a TaskManager: the process that is a detached job's host (`akrunner.detached.host`), and the way to it.
+
+::
+
+    client, gone by then --- job graph, archive of the order --->  Flink job
+    host subtask    starts the host process beside it; its lines go to the TaskManager's log
+    host process    Gang, feeder, sink, Hub <--- control, data, log ---> agents in the other subtasks
+
+Standard library only, as `akrunner.engines.flink.agent`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from typing import Any, Dict, Tuple
+
+from akrunner.engines.flink.agent import JobFailed, watch_java
+
+#: the order's directory, as Flink unpacks it for its Python
+FOLDER = "akrunner-job"
+START, WAIT = "start", "wait"
+_CONNECT_SECONDS = 5.0
+#: lines of the tasks in a TaskManager's log, which other jobs share
+_LOG_LINES = 20_000
+
+
+class Host:
+    """The host process: it ends with this one. Args: tag: marks its lines in the log."""
+
+    def __init__(self, tag: str) -> None:
+        watch_java()
+        self._tag = tag
+        self._logged = 0
+        # what Flink has put on the module path is not on a child's
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._said = os.path.join(FOLDER, "stderr.txt")
+        with open(self._said, "wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "akrunner.detached.host", FOLDER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=environ,
+                start_new_session=True,
+            )
+
+    def told(self) -> str:
+        """Where it is, for the places. Raises: JobFailed: it did not come to that."""
+        word = self._hear()
+        while "token" not in word:
+            word = self._hear()
+        return json.dumps(word)
+
+    def wait(self) -> None:
+        """Until the job has ended. Raises: JobFailed: it failed."""
+        while "done" not in self._hear():
+            pass
+        self._process.wait()
+
+    def _hear(self) -> Dict[str, Any]:
+        """Its next word; lines for the log are logged."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            word: Dict[str, Any] = json.loads(line)
+            if "failed" in word:
+                raise JobFailed(marked(word["failed"]))
+            if "log" not in word:
+                return word
+            self._logged += 1
+            if self._logged <= _LOG_LINES:
+                logging.info("%s", f"akrunner[{self._tag}] {word['log']}")
+            elif self._logged == _LOG_LINES + 1:
+                logging.info("%s", f"akrunner[{self._tag}] [... the rest is in the tasks' own logs ...]")
+        code = self._process.wait()
+        with open(self._said, errors="replace") as f:
+            said = f.read().strip().splitlines()
+        raise JobFailed(
+            marked(f"JobError: the job's host ended with exit code {code}: {said[-1] if said else 'it said nothing'}")
+        )
+
+
+def reached(told: str) -> Tuple[Tuple[str, int], str]:
+    """(address, token) of the host: the first of its addresses that answers from here. Raises: OSError: none does."""
+    word = json.loads(told)
+    for address in word["addresses"]:
+        try:
+            socket.create_connection((address, word["port"]), _CONNECT_SECONDS).close()
+        except OSError:
+            continue
+        return (address, word["port"]), word["token"]
+    raise OSError(f"the job's host on {word['machine']} does not answer from {socket.gethostname()}: {word['addresses']}")
+
+
+_BEGIN, _END = "<<akrunner", "akrunner>>"
+
+
+def marked(text: str) -> str:
+    """Words that can be found again in Java's exceptions."""
+    return f"{_BEGIN}\n{text}\n{_END}"
+
+
+def unmarked(text: str) -> "str | None":
+    """The words in `marked`, None when there are none."""
+    _, begin, rest = text.partition(_BEGIN + "\n")
+    inside, end, _ = rest.partition("\n" + _END)
+    return inside if begin and end else None
