@@ -14,7 +14,7 @@ from akrunner import codec
 from akrunner.errors import ConfigError, ScriptError
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
-from akrunner.launch import environments, files, interpreters
+from akrunner.launch import environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 
@@ -111,6 +111,10 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
         flush_seconds=given.flush_seconds,
     )
     requirements = _text(given.requirements)
+    if requirements is not None and (environments.is_packed(python) or not os.path.exists(python)):
+        raise ConfigError(
+            f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
+        )
     job = JobSpec(
         script=script,
         schema=Schema.from_arrow(table.schema),
@@ -168,11 +172,15 @@ def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional
 
 
 def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional[str] = None) -> str:
-    """Path of the tasks' interpreter; one that is only on a cluster's machines is looked at there. Raises: PythonEnvError."""
+    """Path of the tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
+    unpacked there. Raises: PythonEnvError."""
     named = _text(python_env)
-    away = getattr(engine, "name", engine) != "local"
-    if away and named is not None and os.path.isabs(named) and not os.path.exists(named):
-        return named
+    if named is not None and getattr(engine, "name", engine) != "local":
+        if os.path.isabs(named) and not os.path.exists(named):
+            return named
+        # the local cluster's machine is this one
+        if environments.is_packed(named) and getattr(engine, "master", "local") != "local":
+            return named if fetch.is_url(named) else os.path.abspath(os.path.expanduser(named))
     return interpreters.resolve(named, keras).path
 
 

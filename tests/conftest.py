@@ -113,7 +113,10 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
         from tests.worker.conftest import not_run
 
         not_run("Flink", "scripts/flink could not prepare it")
-    started = cluster.start(str(tmp_path_factory.mktemp("flink")), str(FLINK), taskmanagers=2, slots=6, port=0)
+    folder = tmp_path_factory.mktemp("flink")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        started = cluster.start(str(folder), str(FLINK), taskmanagers=2, slots=6, port=0)
     try:
         yield started
     finally:

@@ -149,6 +149,20 @@ def unpacked(archive: str) -> str:
         raise PythonEnvError(f"python_env: {archive}: {e}") from None
 
 
+def there(python_env: str) -> str:
+    """The interpreter a path names on the machine its task will run on: the path itself, the one in that directory, or in that archive.
+
+    Raises: PythonEnvError: it is not there.
+    """
+    if is_packed(python_env):
+        return python_in(unpacked(python_env))
+    if os.path.isdir(python_env):
+        return python_in(python_env)
+    if not os.access(python_env, os.X_OK):
+        raise PythonEnvError(f"python_env: there is no {python_env}")
+    return python_env
+
+
 def is_packed(python_env: str) -> bool:
     """Whether this names an archive, or something to download."""
     return fetch.is_url(python_env) or (is_archive(python_env.partition("#")[0]) and not os.path.isdir(python_env))

@@ -23,8 +23,6 @@ import uuid
 from dataclasses import dataclass
 from typing import BinaryIO
 
-import fsspec
-
 from akrunner.errors import UserFilesError
 from akrunner.launch import cache
 
@@ -122,6 +120,9 @@ def _copy(url: str, out: BinaryIO) -> None:
         if expected is not None and out.tell() != int(expected):
             raise OSError(f"it broke off after {out.tell()} of {expected} bytes")
         return
+    # a TaskManager's Python has it only where something else needs it
+    import fsspec
+
     with fsspec.open(url, "rb") as source:
         shutil.copyfileobj(source, out, 1 << 20)
 

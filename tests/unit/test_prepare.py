@@ -32,6 +32,11 @@ def test_an_interpreter_that_is_only_on_a_clusters_machines(script: str) -> None
         prepare("batch", Arguments(script, {"a": [1]}, engine=FlinkEngine(), python_env="/only/there")).job.python
         == "/only/there"
     )
+    for packed in ("/only/there.tar.gz", "s3://shared/env.zip", "https://host/env.tar.gz#sha256=00"):
+        away = FlinkEngine("cluster:8081")
+        assert prepare("batch", Arguments(script, {"a": [1]}, engine=away, python_env=packed)).job.python == packed
+        with pytest.raises(akrunner.ConfigError, match="requirements= are installed for an interpreter of this machine"):
+            prepare("batch", Arguments(script, {"a": [1]}, engine=away, python_env=packed, requirements="requirements.txt"))
     with pytest.raises(akrunner.PythonEnvError, match="there is no /only/there"):
         prepare("batch", Arguments(script, {"a": [1]}, python_env="/only/there"))
     with pytest.raises(akrunner.PythonEnvError, match="only-here"):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.resources import THREADS
 from akrunner.engines.flink.connections import shut, tune
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, PythonEnvError
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_process
 
@@ -95,13 +95,14 @@ class _Agent:
             guard.remove(folder)
             hold: Optional[PortHold] = None
             try:
-                hold = self._ports(told["bind_host"]) if self._has(told["python"]) else None
-                if hold is None:
+                python = self._interpreter(told["python"])
+                hold = self._ports(told["bind_host"]) if python is not None else None
+                if hold is None or python is None:
                     return
                 here = told["advertised_host"] or self._control.getsockname()[0]
                 self._say(address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores())
                 order = self._hear()
-                if "end" not in order and self._start(order, folder, mark, guard):
+                if "end" not in order and self._start({**order, "python": python}, folder, mark, guard):
                     self._attend(folder)
             finally:
                 if self._feed is not None:
@@ -122,11 +123,16 @@ class _Agent:
             self._say(failed=f"{e} (on {socket.gethostname()})", kind="ConfigError")
             return None
 
-    def _has(self, python: str) -> bool:
-        if os.access(python, os.X_OK):
-            return True
-        self._say(failed=f"python_env: there is no {python} on {socket.gethostname()}", kind="PythonEnvError")
-        return False
+    def _interpreter(self, python_env: str) -> Optional[str]:
+        """Path of the task's, which may have to be unpacked first."""
+        # it needs more than this module's standard library: what PyFlink has brought
+        from akrunner.launch import environments
+
+        try:
+            return environments.there(python_env)
+        except PythonEnvError as e:
+            self._say(failed=f"{e} (on {socket.gethostname()})", kind="PythonEnvError")
+            return None
 
     def _close(self) -> None:
         """The connections of one task, and its process's pipes: only when no pump can write to what gets their numbers next."""

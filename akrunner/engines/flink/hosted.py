@@ -26,6 +26,8 @@ class HostedEngine(FlinkEngine):
 
     def __init__(self, say: Callable[..., None]) -> None:
         super().__init__()
+        # not "local": its tasks are on machines that are not this one
+        self.master = "hosted"
         self._say = say
 
     def run(

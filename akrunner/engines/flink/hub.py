@@ -17,10 +17,13 @@ from typing import Any, Callable, Dict, Optional
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink.connections import shut, tune
 from akrunner.errors import ConfigError, DataError, JobError, PythonEnvError, StartError
+from akrunner.launch import environments
 from akrunner.launch.process import Exit
 
 _HELLO_LIMIT = 4096
 _HELLO_SECONDS = 30.0
+#: a packed environment is gigabytes, maybe from far away
+_UNPACK_SECONDS = 900.0
 _LENGTH = struct.Struct("<Q")
 
 
@@ -48,16 +51,21 @@ class Place:
         self.idle = threading.Event()
         self.idle.set()
         self.process: Optional[RemoteProcess] = None
+        self._patience = _HELLO_SECONDS
 
-    def prepare(self, python: str, bind_host: str, advertised_host: Optional[str]) -> None:
-        """A task is to come: its address and folder.
+    def ask(self, python: str, bind_host: str, advertised_host: Optional[str]) -> None:
+        """A task is to come: `settle` hears its address and folder."""
+        self.idle.clear()
+        self.process = None
+        self._patience = _UNPACK_SECONDS if environments.is_packed(python) else _HELLO_SECONDS
+        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host)
+
+    def settle(self) -> None:
+        """Hear what `ask` asked for.
 
         Raises: PythonEnvError, ConfigError: its machine has no such interpreter, or no such address; StartError: it has gone.
         """
-        self.idle.clear()
-        self.process = None
-        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host)
-        told = self.hear(_HELLO_SECONDS)
+        told = self.hear(self._patience)
         if told is None:
             self.gone.set()
             self.idle.set()

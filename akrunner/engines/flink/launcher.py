@@ -74,7 +74,9 @@ class FlinkLauncher:
         others = [place for place in places if not place.fed]
         self._places = {task: (with_rows if task in fed else others).pop(0) for task in self._job.cluster.tasks}
         for place in self._places.values():
-            place.prepare(self._job.python, self._job.bind_host, self._job.advertised_host)
+            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host)
+        for place in self._places.values():
+            place.settle()
         return {task: place.address for task, place in self._places.items()}
 
     def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
@@ -92,7 +94,6 @@ class FlinkLauncher:
         job, place = self._job, self._places[task]
         beside = [other for other in self._places.values() if other.machine == place.machine]
         order = {
-            "python": job.python,
             "mode": job.mode,
             "data_format": job.data_format,
             "chunk_rows": job.chunk_rows,
