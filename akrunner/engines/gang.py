@@ -89,9 +89,8 @@ class Gang:
         self.stopping = False
         self.events_taken = 0
         self.last_look = 0.0
-        elsewhere = launcher.feeder(self.sessions)
-        self.streaming = (elsewhere or StreamFeeder(job, source, self.sessions)) if job.mode == "stream" else None
-        self.feeder = self.streaming or elsewhere or Feeder(job, source, self.sessions)
+        self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
+        self.feeder = self.streaming or Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
         self.stall = doctor.StallWatch(self.wait.stall_timeout, self.sessions)
         self.board = EventFiles(job.tensorboard) if job.tensorboard is not None else None
@@ -135,6 +134,10 @@ class Gang:
     def spawn(self) -> None:
         tasks = self.job.cluster.tasks
         addresses = self.launcher.addresses()
+        elsewhere = self.launcher.feeder(self.sessions)
+        if elsewhere is not None:
+            self.feeder = elsewhere
+            self.streaming = elsewhere if self.streaming is not None else None
         self.spawned = time.monotonic()
         for task in tasks:
             config = tf_config(self.job.cluster, addresses, task)

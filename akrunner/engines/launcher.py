@@ -26,7 +26,7 @@ class Launcher(Protocol):
         ...
 
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
-        """Who brings the rows, None: the host does."""
+        """Who brings the rows, None: the host does. Asked once `addresses` has returned."""
         return None
 
     def ready(self) -> None:

@@ -115,7 +115,7 @@ def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Option
         found, batches = readers.open_files(files, schema)
     except (pa.ArrowException, OSError) as e:
         raise SourceError(f"source: cannot read {shown} as {files.format}: {e}") from e
-    return TableSource(found, batches, shown, True)
+    return TableSource(found, batches, shown, True, files=files)
 
 
 def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:

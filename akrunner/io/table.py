@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator, Optional
 
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+
+if TYPE_CHECKING:
+    from akrunner.io.paths import Files
 
 #: rows of the batches readers give
 BATCH_ROWS = 65536
@@ -18,7 +21,7 @@ class TableSource:
     """A table that can be read.
 
     Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again; elsewhere: whether its rows reach
-    the tasks without coming through this process.
+    the tasks without coming through this process; files: what it is read from as it stands, None when there is more to it.
     """
 
     schema: pa.Schema
@@ -26,6 +29,7 @@ class TableSource:
     name: str = "the table"
     replayable: bool = False
     elsewhere: bool = False
+    files: "Optional[Files]" = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""

@@ -70,6 +70,7 @@ class _Agent:
         self._process: Optional[ChildProcess] = None
         self._pumps: "list[threading.Thread]" = []
         self._open: "list[socket.socket]" = []
+        self._reads: "Optional[Feed]" = None
 
     def run(self) -> None:
         watch_java()
@@ -90,7 +91,7 @@ class _Agent:
         began = time.time()
         mark = uuid.uuid4().hex
         folder = os.path.realpath(tempfile.mkdtemp(prefix="akrunner-"))
-        self._process, self._pumps, self._open = None, [], []
+        self._process, self._pumps, self._open, self._reads = None, [], [], None
         with Guard() as guard:
             guard.remove(folder)
             hold: Optional[PortHold] = None
@@ -100,13 +101,17 @@ class _Agent:
                 if hold is None or python is None:
                     return
                 here = told["advertised_host"] or self._control.getsockname()[0]
-                self._say(address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores())
+                self._say(
+                    address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
+                    sees=_sees(told.get("files", [])),
+                )  # fmt: skip
                 order = self._hear()
                 if "end" not in order and self._start({**order, "python": python}, folder, mark, guard):
                     self._attend(folder)
             finally:
-                if self._feed is not None:
-                    self._feed.close()
+                for feed in (self._feed, self._reads):
+                    if feed is not None:
+                        feed.close()
                 if self._process is not None:
                     stop_all([self._process], 0.0 if self._process.exit is None else 1.0)
                     guard.forget(self._process.pid)
@@ -216,8 +221,13 @@ class _Agent:
             out = _started("out", _pump, process.output_fd, data.fileno())
         self._pumps += [out, _started("log", _pump, process.log_fd, log.fileno())]
         self._pumps.append(_started("close-out", _close_out, *self._pumps, data, log))
-        if self._feed is not None:
-            self._pumps += self._feed.start(os.dup(data.fileno()), process.input_fd, order, self._say)
+        feed = self._feed
+        if order["files"] is not None:
+            from akrunner.engines.flink.feed import FileFeed
+
+            feed = self._reads = FileFeed()
+        if feed is not None:
+            self._pumps += feed.start(os.dup(data.fileno()), process.input_fd, order, self._say)
         else:
             fed = _started("in", _pump, data.fileno(), process.input_fd)
             self._pumps += [fed, _started("close-in", _close_in, fed, process.input_fd)]
@@ -266,6 +276,14 @@ class _Agent:
                     path = os.path.join(folder, name)
                     if os.path.exists(path):
                         archive.add(path, name)
+
+
+def _sees(files: "list[Tuple[str, int]]") -> bool:
+    """Whether this machine has the submitter's files, under the same names."""
+    try:
+        return all(os.path.getsize(path) == size for path, size in files)
+    except OSError:
+        return False
 
 
 def _cores() -> int:

@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink.connections import shut, tune
@@ -32,7 +32,7 @@ class Place:
 
     Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
     task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed:
-    whether Flink brings the task's rows to it.
+    whether Flink brings the task's rows to it; sees: whether it has the files it was asked for.
     """
 
     def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False) -> None:
@@ -47,18 +47,19 @@ class Place:
         self.folder = ""
         self.machine = ""
         self.cores = 1
+        self.sees = False
         self.gone = threading.Event()
         self.idle = threading.Event()
         self.idle.set()
         self.process: Optional[RemoteProcess] = None
         self._patience = _HELLO_SECONDS
 
-    def ask(self, python: str, bind_host: str, advertised_host: Optional[str]) -> None:
-        """A task is to come: `settle` hears its address and folder."""
+    def ask(self, python: str, bind_host: str, advertised_host: Optional[str], files: "Sequence[Tuple[str, int]]" = ()) -> None:
+        """A task is to come: `settle` hears its address and folder. Args: files: (path, bytes) it would read itself."""
         self.idle.clear()
         self.process = None
         self._patience = _UNPACK_SECONDS if environments.is_packed(python) else _HELLO_SECONDS
-        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host)
+        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host, files=list(files))
 
     def settle(self) -> None:
         """Hear what `ask` asked for.
@@ -73,7 +74,7 @@ class Place:
         if "failed" in told:
             raise PythonEnvError(told["failed"]) if told["kind"] == "PythonEnvError" else ConfigError(told["failed"])
         self.address, self.folder = told["address"], told["folder"]
-        self.machine, self.cores = told["machine"], told["cores"]
+        self.machine, self.cores, self.sees = told["machine"], told["cores"], told["sees"]
 
     def end(self) -> None:
         """Its task is over: what is left of it goes, and `idle` is set then."""

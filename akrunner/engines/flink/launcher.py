@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
 from akrunner.engines.flink.feed import schema_text
+from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.hub import Place, RemoteProcess
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
@@ -43,8 +44,10 @@ class FlinkLauncher:
         resources: Mapping[TaskSpec, TaskResources],
         table: Optional[FlinkTable] = None,
         given: Optional[Subtasks] = None,
+        files: Optional[SharedFiles] = None,
     ) -> None:
-        """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's."""
+        """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's;
+        files: the tasks' machines read them, if all of them can."""
         self._engine = engine
         self._job = job
         self._work = work
@@ -52,6 +55,7 @@ class FlinkLauncher:
         self._resources = resources
         self._table = table
         self._given = given
+        self._files = files
         self._places: Dict[TaskSpec, Place] = {}
         self._ending: Optional[float] = None
         self._package_path = os.path.join(work.path, "package.tar")
@@ -73,10 +77,13 @@ class FlinkLauncher:
         with_rows = sorted((place for place in places if place.fed), key=lambda place: place.subtask)
         others = [place for place in places if not place.fed]
         self._places = {task: (with_rows if task in fed else others).pop(0) for task in self._job.cluster.tasks}
-        for place in self._places.values():
-            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host)
+        for task, place in self._places.items():
+            files = self._files.sizes if self._files is not None and task in self._job.cluster.fed else ()
+            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files)
         for place in self._places.values():
             place.settle()
+        if not all(place.sees for place in self._places.values()):
+            self._files = None
         return {task: place.address for task, place in self._places.items()}
 
     def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
@@ -99,12 +106,19 @@ class FlinkLauncher:
             "chunk_rows": job.chunk_rows,
             "chunk_bytes": job.chunk_bytes,
             "output": self._output(),
+            "files": self._parts(task),
             "threads": max(1, place.cores // len(beside)),
             "env": {**self._resources[task].env, **job.task_env},
             "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
             + (["latest_ckpt"] if job.save_latest_checkpoint else []),
         }
         return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
+
+    def _parts(self, task: TaskSpec) -> Optional[Dict[str, Any]]:
+        """What the task's machine reads; None: nothing, its rows come another way."""
+        if self._files is None or task not in self._job.cluster.fed:
+            return None
+        return self._files.order(self._job.cluster.fed.index(task))
 
     def _output(self) -> Optional[Dict[str, str]]:
         """What the agent makes of the rows the task writes; None: nothing, they come here."""
@@ -131,14 +145,15 @@ class FlinkLauncher:
         return path
 
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
-        if self._table is None:
+        source = self._table or (self._files.source if self._files is not None else None)
+        if source is None:
             return None
 
         def given(session: TaskSession) -> Given:
             assert isinstance(session.process, RemoteProcess)
             return session.process.given
 
-        return CountingFeeder(self._job, self._table, sessions, given)
+        return CountingFeeder(self._job, source, sessions, given)
 
     def ready(self) -> None:
         pass

@@ -1,0 +1,103 @@
+"""Parquet files a cluster's machines read themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Optional
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import akrunner
+from akrunner.engines.feeder import Feeder
+from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink.files import SharedFiles
+from tests.conftest import Script, nothing_is_left
+
+COPIES = """
+    def main(task_config):
+        if task_config.attempt < task_config.user_params.get("fails", 0):
+            raise RuntimeError("the first time")
+        for rows in task_config.batches(64):
+            task_config.output_writer.write_batch({"i": rows["i"], "task": [task_config.task_type] * len(rows["i"])})
+    """
+ROWS = 2001
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"i": range(ROWS)}), path, row_group_size=100)
+    return path
+
+
+def host_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(feeder: Feeder) -> None:
+        raise AssertionError("the submitter reads")
+
+    class Refuses(Feeder):
+        pass
+
+    Refuses.start = start  # type: ignore[method-assign]
+    monkeypatch.setattr("akrunner.engines.gang.Feeder", Refuses)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"data_format": "columns", "num_ps": 1, "user_params": {"fails": 1}, "max_restarts": 1}]
+)
+def test_they_are_read_there(
+    flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, table: Path, monkeypatch: pytest.MonkeyPatch,
+    options: Any,
+) -> None:  # fmt: skip
+    host_reads_nothing(monkeypatch)
+    result = akrunner.run(script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string", **options)
+    assert sorted(result.table["i"].to_pylist()) == list(range(ROWS))
+    assert result.stats.rows_in == ROWS and sorted(result.stats.shares) == [1000, 1001]
+    # row groups in turn: neither task has the table's beginning to itself
+    of_chief = [i for i, task in zip(result.table["i"].to_pylist(), result.table["task"].to_pylist()) if task == "chief"]
+    assert of_chief[:201] == [*range(100), *range(200, 300), 400]
+    nothing_is_left(flink_cluster)
+
+
+@pytest.mark.parametrize("why", ["not there", "not wanted"])
+def test_otherwise_the_submitter_reads(
+    flink_cluster: cluster.Cluster,
+    flink: FlinkEngine,
+    leaves_nothing: Path,
+    script: Script,
+    table: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    why: str,
+) -> None:
+    if why == "not there":
+        found = SharedFiles.of
+
+        def elsewhere(source: Any, tasks: int) -> Optional[SharedFiles]:
+            files = found(source, tasks)
+            return dataclasses.replace(files, sizes=(("/only/here.parquet", 1),)) if files is not None else None
+
+        monkeypatch.setattr(SharedFiles, "of", elsewhere)
+    else:
+        monkeypatch.setattr(flink, "read_there", False)
+    result = akrunner.run(
+        script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string", data_format="columns"
+    )
+    assert result.table["i"].to_pylist() == [*range(0, ROWS, 2), *range(1, ROWS, 2)], "row by row"
+    nothing_is_left(flink_cluster)
+
+
+def test_a_damaged_file_is_named(
+    flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, table: Path
+) -> None:
+    data = bytearray(table.read_bytes())
+    # a page of the second row group: the footer is as it was
+    at = pq.ParquetFile(table).metadata.row_group(1).column(0).data_page_offset
+    data[at : at + 40] = b"\xff" * 40
+    table.write_bytes(bytes(data))
+    with pytest.raises(akrunner.DataError, match=r"cannot read .*table\.parquet on "):
+        akrunner.run(
+            script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string", data_format="columns"
+        )
+    nothing_is_left(flink_cluster)
