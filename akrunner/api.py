@@ -15,7 +15,7 @@ from akrunner import codec
 from akrunner.engines.base import Engine, Observer, Stats, TaskResult
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.follow import open_text
-from akrunner.io.sinks import FileSink, LineWriter, MemorySink
+from akrunner.io.sinks import LineWriter, MemorySink, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, remove_checkpoints
@@ -110,7 +110,8 @@ def run(
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         output_schema: columns the script writes, "id bigint, p double".
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); None: they come back as `result.table`.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless
+            `output_format=` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell; overwrite: replace an existing file.
         num_workers: processes that share the rows, worker 0 the chief; None: 1. num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -332,7 +333,7 @@ def _run(
         outcome = chosen.run(job, prepared.table, memory, observer)
         rows = memory.table() if memory is not None else None
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
-    sink = FileSink(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
+    sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
     try:
         outcome = chosen.run(job, prepared.table, sink, observer)
         sink.commit()

@@ -71,7 +71,12 @@ def run(
     ),
     follow: bool = typer.Option(False, "--follow", help="Wait for more at the file's end (--mode stream)."),
     model_out: Optional[str] = typer.Option(None, help="Directory or .zip to save the trained model to (--mode train)."),
-    output: Optional[str] = typer.Option(None, "--output", "-o", help="File to write: .parquet .csv .jsonl .arrow .tfrecord."),
+    output: Optional[str] = typer.Option(
+        None,
+        "--output",
+        "-o",
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task.",
+    ),
     output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
     select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
     param: List[str] = typer.Option(

@@ -19,7 +19,7 @@ from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
 from akrunner.engines.flink.rest import ENDED, Rest
 from akrunner.errors import ConfigError, JobError
-from akrunner.io.sinks import FileSink
+from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
 from akrunner.prepare import Arguments, Prepared, prepare, schema_of
@@ -110,7 +110,7 @@ def _checked(script: Any, source: Any, engine: FlinkEngine, mode: str, options: 
     schema = prepared.job.output_schema
     if options.get("output") is not None and schema is not None:
         # it only looks; the host writes
-        FileSink(
+        sink_to(
             os.fspath(options["output"]),
             schema.arrow,
             codec.write_examples,
@@ -145,7 +145,10 @@ def _write_order(folder: str, prepared: Prepared, source: List[str], mode: str, 
 
 def _absolute(path: Any) -> str:
     text: str = os.fspath(path)
-    return text if "://" in text else os.path.abspath(os.path.expanduser(text))
+    if "://" in text:
+        return text
+    # a / at its end says something
+    return os.path.abspath(os.path.expanduser(text)) + "/" * text.endswith("/")
 
 
 def listed(master: str) -> List[Status]:

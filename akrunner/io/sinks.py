@@ -6,7 +6,7 @@ import contextlib
 import os
 import posixpath
 import uuid
-from typing import IO, Any, Callable, Dict, List, Optional, Protocol
+from typing import IO, Any, Dict, List, Optional, Tuple, Union
 
 import fsspec
 import pyarrow as pa
@@ -14,11 +14,9 @@ import pyarrow.csv as pa_csv
 
 from akrunner.errors import SinkError
 from akrunner.io import paths
+from akrunner.io.writers import SPREAD, ExampleWriter, JsonLines, Writer, writer_of
 from akrunner.schema import Schema, is_list
 from akrunner.spec import TaskSpec
-
-#: writes a batch to a TFRecord stream
-ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
 
 
 class MemorySink:
@@ -66,7 +64,7 @@ class FileSink:
         self.format = form
         self._schema = schema
         self._write_examples = write_examples
-        self._check_types()
+        self.check_types(form, schema)
         try:
             self._fs, self._target = fsspec.core.url_to_fs(os.path.expanduser(self.path))
             self._check_place(overwrite)
@@ -77,7 +75,7 @@ class FileSink:
         folder, name = posixpath.split(self._target)
         self._partial = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.partial")
         self._stream: Optional[Any] = None
-        self._writer: Optional[_Writer] = None
+        self._writer: Optional[Writer] = None
 
     def _check_place(self, overwrite: bool) -> None:
         if self._fs.isdir(self._target):
@@ -91,22 +89,24 @@ class FileSink:
         if local and not os.access(folder, os.W_OK):
             raise SinkError(f"output: nothing may be written in {folder}")
 
-    def _check_types(self) -> None:
-        if self.format == "tfrecord":
-            Schema.from_arrow(self._schema)  # refuses what an Example cannot hold
-        for field in self._schema:
-            if self.format == "csv" and (pa.types.is_nested(field.type) or _is_blob(field.type)):
+    @staticmethod
+    def check_types(form: str, schema: pa.Schema) -> None:
+        """Raises: SinkError: the format cannot hold a column."""
+        if form == "tfrecord":
+            Schema.from_arrow(schema)  # refuses what an Example cannot hold
+        for field in schema:
+            if form == "csv" and (pa.types.is_nested(field.type) or _is_blob(field.type)):
                 raise SinkError(f"output: a CSV cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
-            if self.format == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
+            if form == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
                 raise SinkError(f"output: JSON cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         self._open().write(batch)
 
-    def _open(self) -> "_Writer":
+    def _open(self) -> Writer:
         if self._writer is None:
             self._stream = self._fs.open(self._partial, "wb")
-            self._writer = _writer(self.format, self._stream, self._schema, self._write_examples)
+            self._writer = writer_of(self.format, self._stream, self._schema, self._write_examples)
         return self._writer
 
     def commit(self) -> None:
@@ -132,14 +132,108 @@ class FileSink:
                 self._fs.rm(self._partial)
 
 
+class PartsSink:
+    """A directory with a file of each task that writes, written under another name until `commit`.
+
+    Args: as for `FileSink`; path: ends in "/"; form: parquet unless it says otherwise.
+    Attributes: partial: the directory while it is written; format; spread: whether other machines may write files of it themselves.
+    Raises: SinkError: as `FileSink`.
+    """
+
+    def __init__(
+        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+    ) -> None:
+        self.path = os.fspath(path)
+        self.format = form or "parquet"
+        paths.check_format(self.format, "output_format")
+        self._schema = schema
+        self._write_examples = write_examples
+        self._overwrite = overwrite
+        try:
+            self._fs, target = fsspec.core.url_to_fs(os.path.expanduser(self.path))
+        except (ValueError, ImportError, OSError) as e:
+            raise SinkError(f"output: cannot open {self.path}: {e}") from None
+        self._target = target.rstrip("/")
+        self._check_place()
+        folder, name = posixpath.split(self._target)
+        self.partial = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.partial")
+        self.spread = self.format in SPREAD and isinstance(self._fs, fsspec.implementations.local.LocalFileSystem)
+        self._open: Dict[TaskSpec, Tuple[Any, Writer]] = {}
+        # what cannot be written is said before anything starts
+        FileSink.check_types(self.format, schema)
+
+    def _check_place(self) -> None:
+        if self._fs.exists(self._target) and not self._fs.isdir(self._target):
+            raise SinkError(f"output: {self.path} is a file; leave out the / at its end, or name a directory")
+        if not self._overwrite and self._fs.exists(self._target) and self._fs.ls(self._target):
+            raise SinkError(f"output: {self.path} exists; give overwrite=True (--overwrite) to replace it")
+
+    def open(self) -> None:
+        """Make the directory, so that whoever writes a file of it finds it. Raises: SinkError."""
+        try:
+            self._fs.makedirs(self.partial, exist_ok=True)
+        except OSError as e:
+            raise SinkError(f"output: cannot make {self.partial}: {e.strerror or e}") from None
+
+    def file_of(self, task: TaskSpec) -> str:
+        """Where a task's rows go meanwhile."""
+        return posixpath.join(self.partial, f"part-{task.role}-{task.index}{paths.ENDINGS[self.format][0]}")
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        self._writer(task).write(batch)
+
+    def _writer(self, task: TaskSpec) -> Writer:
+        if task not in self._open:
+            self.open()
+            stream = self._fs.open(self.file_of(task), "wb")
+            self._open[task] = stream, writer_of(self.format, stream, self._schema, self._write_examples)
+        return self._open[task][1]
+
+    def commit(self) -> None:
+        """The job succeeded: finish every file and move the directory into place."""
+        self.open()
+        if not self._open and not self._fs.ls(self.partial):
+            # a table without rows has its columns
+            self._writer(TaskSpec("chief", 0))
+        for stream, writer in self._open.values():
+            writer.close()
+            stream.close()
+        if self._fs.exists(self._target):
+            self._fs.rm(self._target, recursive=True)
+        self._fs.mv(self.partial, self._target, recursive=True)
+
+    def restart(self) -> None:
+        """The job starts again: nothing was written."""
+        self.abort()
+
+    def abort(self) -> None:
+        """The job failed: leave nothing, and what was there before as it was."""
+        for stream, writer in self._open.values():
+            with contextlib.suppress(Exception):
+                writer.close()
+            with contextlib.suppress(Exception):
+                stream.close()
+        self._open = {}
+        with contextlib.suppress(Exception):
+            self._fs.rm(self.partial, recursive=True)
+
+
+def sink_to(
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+) -> Union[FileSink, PartsSink]:
+    """One file; or a directory of files, for a path that ends in "/". Args and raises: as theirs."""
+    made = PartsSink if path.endswith("/") else FileSink
+    return made(path, schema, write_examples, form, overwrite)
+
+
 class LineWriter:
     """Writes batches to a stream as lines, each batch at once. Args: form: jsonl or csv; schema: of the batches, None: takes nothing."""
 
     def __init__(self, stream: IO[bytes], form: str, schema: Optional[pa.Schema]) -> None:
         self._stream = stream
-        self._writer: Optional[_Writer] = None
+        self._writer: Optional[Writer] = None
         if schema is not None:
-            self._writer = _JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, schema)
+            self._writer = JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Raises: OSError: nobody takes it any more."""
@@ -156,81 +250,3 @@ class LineWriter:
 
 def _is_blob(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
-
-
-class _Writer(Protocol):
-    def write(self, batch: pa.RecordBatch) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def _writer(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> _Writer:
-    if form == "parquet":
-        import pyarrow.parquet as pq
-
-        return _Arrow(pq.ParquetWriter(stream, schema))
-    if form == "csv":
-        return _Arrow(pa_csv.CSVWriter(stream, schema))
-    if form == "arrow":
-        return _Arrow(pa.ipc.new_file(stream, schema))
-    if form == "jsonl":
-        return _JsonLines(stream)
-    return _Examples(stream, write_examples)
-
-
-class _Arrow:
-    """One of Arrow's own writers. Small batches are gathered: a row group or an IPC message a batch would be slow to read."""
-
-    _ROWS = 65536
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-        self._held: List[pa.RecordBatch] = []
-        self._rows = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= self._ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._held:
-            self._writer.write_table(pa.Table.from_batches(self._held).combine_chunks())
-            self._held, self._rows = [], 0
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-
-
-class _JsonLines:
-    """An object a line, made by DuckDB."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        import duckdb
-
-        self._stream = stream
-        self._connection = duckdb.connect()
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if not batch.num_rows:
-            return
-        self._connection.register("batch", pa.Table.from_batches([batch]))
-        ((joined,),) = self._connection.sql("SELECT string_agg(to_json(batch)::VARCHAR, chr(10)) FROM batch").fetchall()
-        self._stream.write(joined.encode() + b"\n")
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-class _Examples:
-    def __init__(self, stream: IO[bytes], write_examples: ExampleWriter) -> None:
-        self._stream = stream
-        self._write = write_examples
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._write(self._stream, batch)
-
-    def close(self) -> None:
-        pass

@@ -80,7 +80,7 @@ def test_otherwise_the_submitter_reads(
 
         monkeypatch.setattr(SharedFiles, "of", elsewhere)
     else:
-        monkeypatch.setattr(flink, "read_there", False)
+        monkeypatch.setattr(flink, "files_there", False)
     result = akrunner.run(
         script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string", data_format="columns"
     )
@@ -100,4 +100,50 @@ def test_a_damaged_file_is_named(
         akrunner.run(
             script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string", data_format="columns"
         )
+    nothing_is_left(flink_cluster)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_directory_is_written_there(
+    flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, table: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, there: bool,
+) -> None:  # fmt: skip
+    if there:
+
+        def write(*given: Any) -> None:
+            raise AssertionError("the submitter writes")
+
+        monkeypatch.setattr("akrunner.io.sinks.PartsSink.write", write)
+    else:
+        monkeypatch.setattr(flink, "files_there", False)
+    options = dict(output_schema="i bigint, task string", user_params={"fails": 1}, max_restarts=1, data_format="columns")
+    result = akrunner.run(script(COPIES), table, engine=flink, num_workers=2, output=f"{tmp_path}/out/", **options)
+    assert result.output == f"{tmp_path}/out/" and result.stats.rows_out == ROWS
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-chief-0.parquet", "part-worker-0.parquet"]
+    for task in ("chief", "worker"):
+        assert set(pq.read_table(tmp_path / "out" / f"part-{task}-0.parquet")["task"].to_pylist()) == {task}
+    assert sorted(pq.read_table(tmp_path / "out")["i"].to_pylist()) == list(range(ROWS))
+    assert not [path.name for path in tmp_path.iterdir() if "partial" in path.name]
+    nothing_is_left(flink_cluster)
+
+
+REMOVES = """
+    import glob, shutil
+
+    def main(task_config):
+        for path in glob.glob(task_config.user_params["partial"]):
+            shutil.rmtree(path)
+        task_config.output_writer.write_batch({"i": [1], "task": ["chief"]})
+    """
+
+
+def test_a_directory_that_cannot_be_written_fails_the_job(
+    flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, table: Path, tmp_path: Path
+) -> None:
+    options = dict(
+        output_schema="i bigint, task string", user_params={"partial": f"{tmp_path}/.out.*.partial"}, data_format="columns"
+    )
+    with pytest.raises(akrunner.SinkError, match=r"cannot write .*part-chief-0.parquet: No such file or directory \(on "):
+        akrunner.run(script(REMOVES), table, engine=flink, output=f"{tmp_path}/out/", **options)
+    assert not (tmp_path / "out").exists()
     nothing_is_left(flink_cluster)

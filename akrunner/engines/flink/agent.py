@@ -103,7 +103,7 @@ class _Agent:
                 here = told["advertised_host"] or self._control.getsockname()[0]
                 self._say(
                     address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
-                    sees=_sees(told.get("files", [])),
+                    sees=_sees(told["files"]), writes=told["output"] is not None and os.access(told["output"], os.W_OK),
                 )  # fmt: skip
                 order = self._hear()
                 if "end" not in order and self._start({**order, "python": python}, folder, mark, guard):
@@ -215,8 +215,8 @@ class _Agent:
         log = self._connect("log")
         self._open.append(log)
         self._say(started=process.pid)
-        if self._feed is not None and order["output"] is not None:
-            out = _started("out", self._feed.pass_on, process.output_fd, os.dup(data.fileno()), order["output"])
+        if order["output"] is not None:
+            out = _started("out", self._passing(), process.output_fd, os.dup(data.fileno()), order["output"])
         else:
             out = _started("out", _pump, process.output_fd, data.fileno())
         self._pumps += [out, _started("log", _pump, process.log_fd, log.fileno())]
@@ -232,6 +232,14 @@ class _Agent:
             fed = _started("in", _pump, data.fileno(), process.input_fd)
             self._pumps += [fed, _started("close-in", _close_in, fed, process.input_fd)]
         return True
+
+    def _passing(self) -> Callable[..., None]:
+        """Who takes the rows the task writes, when they do not go to the submitter."""
+        if self._feed is not None:
+            return self._feed.pass_on
+        from akrunner.engines.flink.feed import pass_to_part
+
+        return pass_to_part
 
     def _attend(self, folder: str) -> None:
         """Do as the submitter says, and tell how the process is, until the submitter says that it is over."""

@@ -24,6 +24,7 @@ from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ConfigError, StartError
+from akrunner.io.sinks import PartsSink
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -41,8 +42,8 @@ class FlinkEngine:
         parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
         host: address of this machine that TaskManagers reach; None: found out.
         slot_timeout: seconds all subtasks may take to come.
-        read_there: let the TaskManagers read large Parquet tables that all of them have under the same path: row groups in turn, shares
-            even to within one row. Otherwise, and False for all, this process reads and deals row by row.
+        files_there: let the TaskManagers read large Parquet tables that all of them have under the same path (row groups in turn, shares
+            even to within one row), and write the files of an output directory. False: this process does, row by row.
         options: Flink's own configuration, key -> value.
     As a context manager it keeps the Flink job and its slots between akrunner's jobs; each starts some seconds sooner then.
     Raises: ConfigError: an argument is wrong.
@@ -59,7 +60,7 @@ class FlinkEngine:
         parallelism: Optional[int] = None,
         host: Optional[str] = None,
         slot_timeout: float = 120.0,
-        read_there: bool = True,
+        files_there: bool = True,
         options: Optional[Mapping[str, str]] = None,
     ) -> None:
         if master != "local" and not master.rpartition(":")[2].isdigit():
@@ -70,7 +71,7 @@ class FlinkEngine:
         self.parallelism = parallelism
         self.host = host
         self.slot_timeout = slot_timeout
-        self.read_there = read_there
+        self.files_there = files_there
         self.options = dict(options or {})
         self._keeps = False
         self._client: Optional[Client] = None
@@ -90,18 +91,23 @@ class FlinkEngine:
         table = source if isinstance(source, FlinkTable) else None
         self._check(job, table)
         resources = self._resources(job)
-        files = self._files(job, source)
+        files, parts = self._files(job, source), self._parts(sink)
 
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
-            return FlinkLauncher(self, job, work, guard, resources, table, None, files)
+            return FlinkLauncher(self, job, work, guard, resources, table, None, files, parts)
 
         return run_attempts(job, source, sink, observer, cancel, launcher)
 
     def _files(self, job: JobSpec, source: RowSource) -> Optional[SharedFiles]:
         """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
-        if not self.read_there or self.master == "local" or job.mode == "stream":
+        if not self.files_there or self.master == "local" or job.mode == "stream":
             return None
         return SharedFiles.of(source, len(job.cluster.fed))
+
+    def _parts(self, sink: Optional[RowSink]) -> Optional[PartsSink]:
+        """A directory of files the tasks' machines may write."""
+        spread = isinstance(sink, PartsSink) and sink.spread and self.files_there and self.master != "local"
+        return sink if spread and isinstance(sink, PartsSink) else None
 
     def attach(self, job: JobSpec, source: FlinkTable, observer: Optional[Observer]) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.

@@ -23,6 +23,7 @@ from akrunner import codec
 from akrunner.errors import DataError
 from akrunner.io.partition import rechunk
 from akrunner.io.table import BATCH_ROWS
+from akrunner.io.writers import PartError, PartFile
 from akrunner.schema import Schema
 from akrunner.wire import frames
 
@@ -82,6 +83,51 @@ class Written:
             return taken
 
 
+def pass_to_part(source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
+    """What the task says, until it ends: rows to a file of the output's, the rest to the submitter. Args: as `pass_on`."""
+    part = PartFile(output["part"], output["format"], schema_from(output["rows"]))
+    pass_on(source_fd, target_fd, output, part.write, part.close)
+
+
+def pass_on(
+    source_fd: int, target_fd: int, output: Mapping[str, str], put: Callable[[pa.RecordBatch], None], finish: Callable[[], None]
+) -> None:
+    """What the task says, until it ends: rows to where they go, all else to the submitter.
+
+    Args: source_fd: the task's pipe; target_fd: closed at the end; output: `schema` of what it writes, `rows`: of what is put; put: takes
+    rows; finish: called before the submitter hears that the task is done; both raise PartError when the rows cannot be kept.
+    """
+    reader, writer = frames.FrameReader(source_fd), frames.FrameWriter(target_fd)
+    rows = 0
+    try:
+        schema, put_as = Schema.from_arrow(schema_from(output["schema"])), schema_from(output["rows"])
+        while True:
+            frame = reader.read()
+            if frame is None:
+                return
+            try:
+                if frame.kind == frames.CLOSED:
+                    finish()
+                if frame.kind not in (frames.EXAMPLES, frames.COLUMNS):
+                    writer.write(frame.kind, frame.payload, frame.count)
+                    continue
+                batch = codec.decode_frame(schema, frame, rows)
+                for cast in pa.Table.from_batches([batch]).cast(put_as).to_batches():
+                    put(cast)
+            except (DataError, pa.ArrowException) as e:
+                writer.write_json(frames.PASSED, {"error": str(e)})
+                continue
+            except PartError as e:
+                writer.write_json(frames.PASSED, {"lost": f"{e} (on {socket.gethostname()})"})
+                continue
+            rows += batch.num_rows
+            writer.write_json(frames.PASSED, {"rows": batch.num_rows, "bytes": len(frame.payload)})
+    except (OSError, frames.WireError):
+        return
+    finally:
+        writer.close()
+
+
 class Feed:
     """One task's rows. `put` and `taken` are the subtask's, everything else the agent's."""
 
@@ -129,34 +175,8 @@ class Feed:
         return threads
 
     def pass_on(self, source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
-        """What the task says, until it ends: rows to the subtask, the rest to the submitter.
-
-        Args: source_fd: the task's pipe; target_fd: closed at the end; output: schema of the rows, and of those Flink gets.
-        """
-        reader, writer = frames.FrameReader(source_fd), frames.FrameWriter(target_fd)
-        schema, flinks = Schema.from_arrow(schema_from(output["schema"])), schema_from(output["flinks"])
-        rows = 0
-        try:
-            while True:
-                frame = reader.read()
-                if frame is None:
-                    return
-                if frame.kind not in (frames.EXAMPLES, frames.COLUMNS):
-                    writer.write(frame.kind, frame.payload, frame.count)
-                    continue
-                try:
-                    batch = codec.decode_frame(schema, frame, rows)
-                    for cast in pa.Table.from_batches([batch]).cast(flinks).to_batches():
-                        self._written.put(cast, self._over)
-                except (DataError, pa.ArrowException) as e:
-                    writer.write_json(frames.PASSED, {"error": str(e)})
-                    continue
-                rows += batch.num_rows
-                writer.write_json(frames.PASSED, {"rows": batch.num_rows, "bytes": len(frame.payload)})
-        except (OSError, frames.WireError):
-            return
-        finally:
-            writer.close()
+        """What the task says, until it ends: rows to the subtask, the rest to the submitter. Args: as `pass_on`."""
+        pass_on(source_fd, target_fd, output, lambda batch: self._written.put(batch, self._over), lambda: None)
 
     def _forward(self, reader: frames.FrameReader) -> None:
         assert self._writer is not None

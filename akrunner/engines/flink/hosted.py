@@ -40,11 +40,11 @@ class HostedEngine(FlinkEngine):
     ) -> Outcome:
         self._check_resources(job)
         resources = self._resources(job)
-        files = self._files(job, source)
+        files, parts = self._files(job, source), self._parts(sink)
         subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {})
 
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
-            return FlinkLauncher(self, job, work, guard, resources, None, subtasks, files)
+            return FlinkLauncher(self, job, work, guard, resources, None, subtasks, files, parts)
 
         try:
             return run_attempts(job, source, sink, observer, cancel, launcher)

@@ -32,7 +32,8 @@ class Place:
 
     Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
     task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed:
-    whether Flink brings the task's rows to it; sees: whether it has the files it was asked for.
+    whether Flink brings the task's rows to it; sees, writes: whether it has the files, and the
+    directory, it was asked for.
     """
 
     def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False) -> None:
@@ -47,19 +48,29 @@ class Place:
         self.folder = ""
         self.machine = ""
         self.cores = 1
-        self.sees = False
+        self.sees = self.writes = False
         self.gone = threading.Event()
         self.idle = threading.Event()
         self.idle.set()
         self.process: Optional[RemoteProcess] = None
         self._patience = _HELLO_SECONDS
 
-    def ask(self, python: str, bind_host: str, advertised_host: Optional[str], files: "Sequence[Tuple[str, int]]" = ()) -> None:
-        """A task is to come: `settle` hears its address and folder. Args: files: (path, bytes) it would read itself."""
+    def ask(
+        self,
+        python: str,
+        bind_host: str,
+        advertised_host: Optional[str],
+        files: "Sequence[Tuple[str, int]]" = (),
+        output: Optional[str] = None,
+    ) -> None:
+        """A task is to come: `settle` hears its address and folder.
+
+        Args: files: (path, bytes) it would read itself; output: directory it would write to itself.
+        """
         self.idle.clear()
         self.process = None
         self._patience = _UNPACK_SECONDS if environments.is_packed(python) else _HELLO_SECONDS
-        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host, files=list(files))
+        self.say(python=python, bind_host=bind_host, advertised_host=advertised_host, files=list(files), output=output)
 
     def settle(self) -> None:
         """Hear what `ask` asked for.
@@ -74,7 +85,8 @@ class Place:
         if "failed" in told:
             raise PythonEnvError(told["failed"]) if told["kind"] == "PythonEnvError" else ConfigError(told["failed"])
         self.address, self.folder = told["address"], told["folder"]
-        self.machine, self.cores, self.sees = told["machine"], told["cores"], told["sees"]
+        self.machine, self.cores = told["machine"], told["cores"]
+        self.sees, self.writes = told["sees"], told["writes"]
 
     def end(self) -> None:
         """Its task is over: what is left of it goes, and `idle` is set then."""

@@ -18,6 +18,7 @@ from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import JobError
+from akrunner.io.sinks import PartsSink
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
 from akrunner.launch.session import TaskSession
@@ -45,9 +46,10 @@ class FlinkLauncher:
         table: Optional[FlinkTable] = None,
         given: Optional[Subtasks] = None,
         files: Optional[SharedFiles] = None,
+        parts: Optional[PartsSink] = None,
     ) -> None:
         """Args: table: whose rows Flink brings to the tasks; None: the host does; given: the subtasks, when they are somebody else's;
-        files: the tasks' machines read them, if all of them can."""
+        files: the tasks' machines read them, if all of them can; parts: they write its files, likewise."""
         self._engine = engine
         self._job = job
         self._work = work
@@ -56,6 +58,7 @@ class FlinkLauncher:
         self._table = table
         self._given = given
         self._files = files
+        self._parts = parts
         self._places: Dict[TaskSpec, Place] = {}
         self._ending: Optional[float] = None
         self._package_path = os.path.join(work.path, "package.tar")
@@ -77,13 +80,18 @@ class FlinkLauncher:
         with_rows = sorted((place for place in places if place.fed), key=lambda place: place.subtask)
         others = [place for place in places if not place.fed]
         self._places = {task: (with_rows if task in fed else others).pop(0) for task in self._job.cluster.tasks}
+        if self._parts is not None:
+            self._parts.open()
         for task, place in self._places.items():
             files = self._files.sizes if self._files is not None and task in self._job.cluster.fed else ()
-            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files)
+            output = self._parts.partial if self._parts is not None else None
+            place.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files, output)
         for place in self._places.values():
             place.settle()
         if not all(place.sees for place in self._places.values()):
             self._files = None
+        if not all(place.writes for place in self._places.values()):
+            self._parts = None
         return {task: place.address for task, place in self._places.items()}
 
     def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
@@ -105,8 +113,8 @@ class FlinkLauncher:
             "data_format": job.data_format,
             "chunk_rows": job.chunk_rows,
             "chunk_bytes": job.chunk_bytes,
-            "output": self._output(),
-            "files": self._parts(task),
+            "output": self._output(task),
+            "files": self._reads(task),
             "threads": max(1, place.cores // len(beside)),
             "env": {**self._resources[task].env, **job.task_env},
             "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
@@ -114,17 +122,22 @@ class FlinkLauncher:
         }
         return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
 
-    def _parts(self, task: TaskSpec) -> Optional[Dict[str, Any]]:
+    def _reads(self, task: TaskSpec) -> Optional[Dict[str, Any]]:
         """What the task's machine reads; None: nothing, its rows come another way."""
         if self._files is None or task not in self._job.cluster.fed:
             return None
         return self._files.order(self._job.cluster.fed.index(task))
 
-    def _output(self) -> Optional[Dict[str, str]]:
+    def _output(self, task: TaskSpec) -> Optional[Dict[str, str]]:
         """What the agent makes of the rows the task writes; None: nothing, they come here."""
-        if self._table is None or self._table.output is None or self._job.output_schema is None:
+        if self._job.output_schema is None:
             return None
-        return {"schema": schema_text(self._job.output_schema.arrow), "flinks": schema_text(self._table.output)}
+        schema = schema_text(self._job.output_schema.arrow)
+        if self._table is not None and self._table.output is not None:
+            return {"schema": schema, "rows": schema_text(self._table.output)}
+        if self._parts is not None:
+            return {"schema": schema, "rows": schema, "part": self._parts.file_of(task), "format": self._parts.format}
+        return None
 
     @property
     def _shipped(self) -> Dict[str, str]:

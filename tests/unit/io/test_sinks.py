@@ -13,8 +13,9 @@ import pytest
 
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import SinkError
-from akrunner.io.sinks import FileSink, MemorySink
+from akrunner.io.sinks import FileSink, MemorySink, PartsSink, sink_to
 from akrunner.io.sources import open_source
+from akrunner.io.writers import PartError, PartFile
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 
@@ -106,3 +107,69 @@ def test_memory_is_in_task_order() -> None:
     memory.write(CHIEF, BATCH.slice(1, 1))
     memory.write(WORKER, BATCH.slice(1, 1))
     assert memory.table()["a"].to_pylist() == [None, 1, None]
+
+
+def parts(path: Any, **options: Any) -> PartsSink:
+    made = sink_to(f"{path}/", SCHEMA.arrow, write_examples, **options)
+    assert isinstance(made, PartsSink)
+    return made
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl", "arrow", "tfrecord"])
+def test_a_directory_with_a_file_of_each_task(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    out = parts(path, form=form)
+    for task in (WORKER, CHIEF, WORKER):
+        out.write(task, BATCH)
+    assert not path.exists()
+    out.commit()
+    assert os.listdir(tmp_path) == ["out"]
+    assert sorted(name.split(".")[0] for name in os.listdir(path)) == ["part-chief-0", "part-worker-0"]
+    assert read(path) == BATCH.to_pylist() * 3
+
+
+def test_a_directory_stays_as_it_was_until_the_job_has_succeeded(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    (path / "before.parquet").write_text("before")
+    with pytest.raises(SinkError, match="exists; give overwrite=True"):
+        parts(path)
+    out = parts(path, overwrite=True)
+    out.write(CHIEF, BATCH)
+    out.restart()
+    assert os.listdir(tmp_path) == ["out"] and os.listdir(path) == ["before.parquet"]
+    out.write(WORKER, BATCH)
+    out.abort()
+    assert os.listdir(tmp_path) == ["out"] and os.listdir(path) == ["before.parquet"]
+    out.write(WORKER, BATCH)
+    out.commit()
+    assert os.listdir(path) == ["part-worker-0.parquet"] and read(path) == BATCH.to_pylist()
+
+
+def test_a_directory_without_rows_has_its_columns(tmp_path: Path) -> None:
+    parts(tmp_path / "out").commit()
+    assert read(tmp_path / "out") == []
+
+
+def test_what_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkError, match="is a file; leave out the /"):
+        parts(tmp_path / "file")
+    with pytest.raises(Exception, match="output_format='xml'"):
+        parts(tmp_path / "out", form="xml")
+    with pytest.raises(SinkError, match="a CSV cannot hold column 'l'"):
+        sink_to(f"{tmp_path}/out/", Schema.parse("l FLOAT_TENSOR").arrow, write_examples, "csv")
+
+
+def test_a_file_of_a_directory_written_elsewhere(tmp_path: Path) -> None:
+    out = parts(tmp_path / "out")
+    assert out.spread and not parts(tmp_path / "csv", form="csv").spread
+    out.open()
+    file = PartFile(out.file_of(WORKER), out.format, SCHEMA.arrow)
+    file.write(BATCH)
+    file.close()
+    PartFile(out.file_of(CHIEF), out.format, SCHEMA.arrow).close()
+    out.commit()
+    assert os.listdir(tmp_path / "out") == ["part-worker-0.parquet"] and read(tmp_path / "out") == BATCH.to_pylist()
+    with pytest.raises(PartError, match="output: cannot write .*gone.*: No such file"):
+        PartFile(str(tmp_path / "gone" / "part.parquet"), "parquet", SCHEMA.arrow).write(BATCH)

@@ -95,8 +95,8 @@ def test_rows_of_the_task_go_to_the_subtask_and_its_words_to_the_submitter() -> 
     feed, schema = Feed(), Schema.parse("a bigint, x double", "output_schema")
     (source, task), (submitter, target) = os.pipe(), os.pipe()
     narrow = pa.schema([("a", pa.int64()), ("x", pa.float64())])
-    output = {"schema": schema_text(schema.arrow), "flinks": schema_text(narrow)}
-    assert schema_from(output["flinks"]) == narrow
+    output = {"schema": schema_text(schema.arrow), "rows": schema_text(narrow)}
+    assert schema_from(output["rows"]) == narrow
     writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter)
     passing = threading.Thread(target=feed.pass_on, args=(source, target, output))
     passing.start()
