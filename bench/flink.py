@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import akrunner
-from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.java import java_home
 from bench import tables
 
@@ -79,7 +79,7 @@ def flink(ratio_row: Any) -> List[Any]:
             files[count] = Path(folder, f"{count}.parquet")
             with pq.ParquetWriter(files[count], tables.numbers(1).schema) as writer:
                 for seed in range(count):
-                    writer.write_batch(tables.numbers(1_000_000, seed))
+                    writer.write_batch(tables.numbers(1_000_000, seed), row_group_size=100_000)
         with FlinkEngine(python=str(FLINK)) as engine:
             akrunner.run(touch, files[1], num_workers=2, data_format="columns", engine=engine)
             pairs = [
@@ -88,6 +88,14 @@ def flink(ratio_row: Any) -> List[Any]:
             ]
         ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
         rows.append(ratio_row("Flink: from a file, two tasks", ours, theirs, 0.7, "the local engine, two workers"))
+        running = cluster.start(os.path.join(folder, "cluster"), str(FLINK), taskmanagers=2, slots=1, port=0)
+        try:
+            with FlinkEngine(running.address, python=str(FLINK)) as engine:
+                akrunner.run(touch, files[1], num_workers=2, data_format="columns", engine=engine)
+                there = statistics.median(rows_a_second(engine, touch, files[1], files[10]) for _ in range(3))
+        finally:
+            running.stop()
+        rows.append(ratio_row("the same, read by two TaskManagers", there, theirs, 0.7, "the local engine, two workers"))
         late = measured("latency", folder, 20_000)
         p50, p99 = np.percentile(late, [50, 99])
         rows.append(

@@ -9,6 +9,6 @@ RUN python3 -m venv /opt/pyflink \
     && python3 -m venv /opt/tensorflow \
     && /opt/tensorflow/bin/pip install --no-cache-dir "tensorflow-cpu>=2.16" "tf-keras>=2.16"
 COPY . /src
-RUN /opt/pyflink/bin/pip install --no-cache-dir /src
 # Flink's Python in the cluster itself: loaded for each job anew it is never let go of
-RUN cp "$FLINK_HOME"/opt/flink-python-*.jar "$FLINK_HOME/lib/"
+RUN /opt/pyflink/bin/pip install --no-cache-dir /src \
+    && cp "$FLINK_HOME"/opt/flink-python-*.jar "$FLINK_HOME/lib/"

@@ -9,15 +9,23 @@ from akrunner.cli import detached
 from akrunner.cli.guarded import pairs
 
 
-def chosen(name: str, master: str, python: Optional[str], worker_python: Optional[str], options: List[str]) -> Any:
+def chosen(
+    name: str, master: str, python: Optional[str], worker_python: Optional[str], options: List[str], files_here: bool
+) -> Any:
     """The engine. Raises: ConfigError: what is only for another one was given."""
     if name == "flink":
         from akrunner.engines.flink import FlinkEngine
 
-        return FlinkEngine(master, python=python, python_executable=worker_python, options=pairs(options, "--flink-option"))
-    if master != "local" or python or worker_python or options:
+        return FlinkEngine(
+            master,
+            python=python,
+            python_executable=worker_python,
+            options=pairs(options, "--flink-option"),
+            files_there=not files_here,
+        )
+    if master != "local" or python or worker_python or options or files_here:
         raise akrunner.ConfigError(
-            "--flink-master, --flink-python, --flink-worker-python and --flink-option need --engine flink"
+            "--flink-master, --flink-python, --flink-worker-python, --flink-option and --flink-files-here need --engine flink"
         )
     return name
 

@@ -120,6 +120,12 @@ def run(
     flink_option: List[str] = typer.Option(
         [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
     ),
+    flink_files_here: bool = typer.Option(
+        False,
+        "--flink-files-here",
+        help="Read and write files in this process, also those the TaskManagers could: rows are dealt one by one then.",
+        rich_help_panel=_CLUSTER,
+    ),
     detach: bool = typer.Option(
         False,
         "--detach",
@@ -210,7 +216,7 @@ def run(
                 checkpoint_dir=checkpoint_dir,
                 debug=debug,
                 observer=screen,
-                engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option),
+                engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, flink_files_here),
             )
             source = input if len(input) > 1 else input[0]
             if detach:

@@ -92,7 +92,7 @@ def predict(
                 timeout=timeout,
                 start_timeout=start_timeout,
                 observer=screen,
-                engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option),
+                engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
             )
             if follow or "-" in input:
                 streaming.predict(model, input, output, overwrite, screen, {**options, "follow": follow})

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 _END_SECONDS = 20.0
 _PROGRESS_SECONDS = 10.0
@@ -43,10 +43,14 @@ class Lines:
     def log(self, task: str, line: str) -> None:
         self.say(log=f"[{task}] {line}")
 
-    def progress(self, progress: Any) -> None:
-        for warning in progress.warnings[self._warned :]:
+    def warn(self, warnings: Sequence[str]) -> None:
+        """Args: warnings: so far; each is said once."""
+        for warning in warnings[self._warned :]:
             self.say(log=f"warning: {warning}")
-        self._warned = max(self._warned, len(progress.warnings))
+        self._warned = max(self._warned, len(warnings))
+
+    def progress(self, progress: Any) -> None:
+        self.warn(progress.warnings)
         if time.monotonic() - self._told > _PROGRESS_SECONDS:
             self._told = time.monotonic()
             states = " ".join(f"[{task}] {state}" for task, state in progress.states.items())
@@ -87,14 +91,13 @@ def _run(order: Dict[str, Any], lines: Lines) -> str:
     work = os.path.abspath("work")
     given = {
         **order["arguments"], "user_files": [os.path.join(work, name) for name in sorted(os.listdir(work))],
-        "engine": HostedEngine(lines.say), "observer": lines,
+        "engine": HostedEngine(lines.say, order["files_there"]), "observer": lines,
     }  # fmt: skip
     for name in ("output_schema", "input_schema"):
         given[name] = schema_from(given[name]) if given[name] is not None else None
     run = api.train if order["mode"] == "train" else api.run
     result = run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
-    for warning in result.stats.warnings:
-        lines.say(log=f"warning: {warning}")
+    lines.warn(result.stats.warnings)
     stats = result.stats
     return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out; output: {result.output}"
 

@@ -88,7 +88,8 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     tag = secrets.token_hex(4)
     folder = tempfile.mkdtemp(prefix="akrunner-")
     try:
-        _write_order(os.path.join(folder, "order"), prepared, [_absolute(name) for name in names], mode, options)
+        order = {"mode": mode, "source": [_absolute(name) for name in names], "files_there": engine.files_there}
+        _write_order(os.path.join(folder, "order"), prepared, order, options)
         archive = shutil.make_archive(os.path.join(folder, "order"), "zip", os.path.join(folder, "order"))
         name = f"{_NAME}{os.path.basename(prepared.job.script.real)} [{tag}]"
         return Job(engine.detach(prepared.job, archive, name, tag), engine.master, name)
@@ -120,7 +121,7 @@ def _checked(script: Any, source: Any, engine: FlinkEngine, mode: str, options: 
     return prepared
 
 
-def _write_order(folder: str, prepared: Prepared, source: List[str], mode: str, options: Dict[str, Any]) -> None:
+def _write_order(folder: str, prepared: Prepared, order: Dict[str, Any], options: Dict[str, Any]) -> None:
     """What `akrunner.detached.host` does, as files."""
     job = prepared.job
     work = os.path.join(folder, "work")
@@ -135,12 +136,9 @@ def _write_order(folder: str, prepared: Prepared, source: List[str], mode: str, 
         shutil.copy(options["requirements"], os.path.join(folder, "requirements.txt"))
         arguments["requirements"] = "requirements.txt"
     arguments["python_env"] = job.python
-    order = {
-        "mode": mode, "script": job.script.path, "real": {place: real for real, place in job.script.files}, "source": source,
-        "arguments": arguments,
-    }  # fmt: skip
+    real = {place: real for real, place in job.script.files}
     with open(os.path.join(folder, "order.json"), "w") as f:
-        json.dump(order, f, default=os.fspath)
+        json.dump({**order, "script": job.script.path, "real": real, "arguments": arguments}, f, default=os.fspath)
 
 
 def _absolute(path: Any) -> str:

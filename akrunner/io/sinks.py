@@ -198,9 +198,12 @@ class PartsSink:
         for stream, writer in self._open.values():
             writer.close()
             stream.close()
+        before = self.partial + ".before"
         if self._fs.exists(self._target):
-            self._fs.rm(self._target, recursive=True)
+            self._fs.mv(self._target, before, recursive=True)
         self._fs.mv(self.partial, self._target, recursive=True)
+        if self._fs.exists(before):
+            self._fs.rm(before, recursive=True)
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""

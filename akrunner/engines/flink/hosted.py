@@ -22,10 +22,10 @@ _EVERYWHERE = "0.0.0.0"
 
 
 class HostedEngine(FlinkEngine):
-    """Args: say: told, once, where places find this process: `addresses`, `port`, `token`, `machine`."""
+    """Args: say: told, once, where places find this process: `addresses`, `port`, `token`, `machine`; files_there: as `FlinkEngine`."""
 
-    def __init__(self, say: Callable[..., None]) -> None:
-        super().__init__()
+    def __init__(self, say: Callable[..., None], files_there: bool) -> None:
+        super().__init__(files_there=files_there)
         # not "local": its tasks are on machines that are not this one
         self.master = "hosted"
         self._say = say

@@ -25,6 +25,7 @@ from akrunner.engines.flink.agent import JobFailed, watch_java
 FOLDER = "akrunner-job"
 START, WAIT = "start", "wait"
 _CONNECT_SECONDS = 5.0
+_END_SECONDS = 20.0
 #: lines of the tasks in a TaskManager's log, which other jobs share
 _LOG_LINES = 20_000
 
@@ -60,7 +61,11 @@ class Host:
         """Until the job has ended. Raises: JobFailed: it failed."""
         while "done" not in self._hear():
             pass
-        self._process.wait()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def _hear(self) -> Dict[str, Any]:
         """Its next word; lines for the log are logged."""
