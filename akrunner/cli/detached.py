@@ -75,12 +75,13 @@ def status(
 def logs(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
     flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+    follow: bool = typer.Option(False, "--follow", "-f", help="Go on until the job has ended."),
 ) -> None:
     """What a detached job's tasks have printed so far, and how far it is, from the TaskManagers' logs."""
     from akrunner import detached
 
     with _Told():
-        for line in detached.logs(master(flink_master), job):
+        for line in detached.logs(master(flink_master), job, follow):
             typer.echo(line)
 
 

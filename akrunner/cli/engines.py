@@ -41,6 +41,6 @@ def detach(script: str, source: Any, mode: str, options: Dict[str, Any], as_json
         raise akrunner.ConfigError("--follow and --input - are for a job that is not detached")
     unfit = ("output", "output_format") if mode == "train" else ("model_out",)
     for name in unfit:
-        if options.pop(name) is not None:
+        if options.pop(name, None) is not None:
             raise akrunner.ConfigError(f"--{name.replace('_', '-')} is not for --mode {mode}")
     detached.submitted(submit(script, source, engine=engine, mode=mode, **options), as_json, quiet)

@@ -67,6 +67,11 @@ def predict(
         None, help="Interpreter with PyFlink on the TaskManagers. Default: as --flink-python."
     ),
     flink_option: List[str] = typer.Option([], help="KEY=VALUE of Flink's own configuration. Repeatable."),
+    detach: bool = typer.Option(
+        False,
+        "--detach",
+        help="Submit the job to --flink-master and return; `akrunner status`, `logs` and `cancel` are for it.",
+    ),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
@@ -94,10 +99,14 @@ def predict(
                 observer=screen,
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
             )
+            source = input if len(input) > 1 else input[0]
+            if detach:
+                outputs = dict(output=output, output_format=output_format, overwrite=overwrite, follow=follow)
+                engines.detach(model, source, "predict", {**options, **outputs}, as_json, quiet)
+                return None
             if follow or "-" in input:
                 streaming.predict(model, input, output, overwrite, screen, {**options, "follow": follow})
                 return None
-            source = input if len(input) > 1 else input[0]
             return akrunner.predict(model, source, output=output, output_format=output_format, overwrite=overwrite, **options)
 
     result = guarded(screen, job)

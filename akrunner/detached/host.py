@@ -87,16 +87,18 @@ def _run(order: Dict[str, Any], lines: Lines) -> str:
     from akrunner import api
     from akrunner.engines.flink.feed import schema_from
     from akrunner.engines.flink.hosted import HostedEngine
+    from akrunner.serving.job import predict
 
-    work = os.path.abspath("work")
-    given = {
-        **order["arguments"], "user_files": [os.path.join(work, name) for name in sorted(os.listdir(work))],
-        "engine": HostedEngine(lines.say, order["files_there"]), "observer": lines,
-    }  # fmt: skip
+    given = {**order["arguments"], "engine": HostedEngine(lines.say, order["files_there"]), "observer": lines}
     for name in ("output_schema", "input_schema"):
         given[name] = schema_from(given[name]) if given[name] is not None else None
-    run = api.train if order["mode"] == "train" else api.run
-    result = run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
+    if order["mode"] == "predict":
+        result = predict(os.path.abspath("model"), order["source"], **given)
+    else:
+        work = os.path.abspath("work")
+        given["user_files"] = [os.path.join(work, name) for name in sorted(os.listdir(work))]
+        run = api.train if order["mode"] == "train" else api.run
+        result = run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
     lines.warn(result.stats.warnings)
     stats = result.stats
     return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out; output: {result.output}"
@@ -104,7 +106,7 @@ def _run(order: Dict[str, Any], lines: Lines) -> str:
 
 def _named(words: str, order: Dict[str, Any]) -> str:
     """With the names of the files the user gave, and of the machine other paths are on."""
-    for place, real in order["real"].items():
+    for place, real in order.get("real", {}).items():
         words = words.replace(os.path.join(os.path.abspath("work"), *place.split("/")), real)
     return f"{words}\n(logs are on {socket.gethostname()})" if "full log:" in words else words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -22,14 +23,18 @@ from akrunner.errors import ConfigError, JobError
 from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
-from akrunner.prepare import Arguments, Prepared, prepare, schema_of
+from akrunner.prepare import Arguments, prepare, schema_of
+from akrunner.serving.job import checked
+from akrunner.spec import JobSpec
 
 _NAME = "akrunner "
 #: arguments that name files or directories of the cluster's machines
 _PATHS = ("output", "model_out", "checkpoint_dir", "tensorboard", "work_dir")
-_MODES = ("batch", "train")
+_MODES = ("batch", "train", "predict")
+_NO_OUTPUT = "a detached job needs output= (--output): nobody is there to take its rows"
 #: Flink's history of a job lags behind its state
 _WHY_SECONDS = 5.0
+_FOLLOW_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,11 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     """Submit a job and return at once; it runs on without this process.
 
     Args:
+        script: as for `akrunner.run`; of mode predict, the model. It travels with the job.
         source: paths or URLs, as every machine of the cluster knows them.
         engine: of a cluster that stays; its `python_executable` needs akrunner's dependencies beside PyFlink.
-        mode: batch, or train.
-        options: as for `akrunner.run` or `akrunner.train`. Rows need `output=`, a model `model_out=`.
+        mode: batch, train or predict.
+        options: as for `akrunner.run`, `train` or `predict`. Rows need `output=`, a model `model_out=`.
     Raises: ConfigError: an argument is wrong; nothing was started. StartError: Flink did not take the job.
     """
     if engine.master == "local":
@@ -78,54 +84,66 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
         )
     if mode not in _MODES:
         raise ConfigError(
-            f"mode={mode!r}: a detached job is batch or train; a stream is for a PyFlink program (`akrunner.flink.stream`)"
+            f"mode={mode!r}: a detached job is {', '.join(_MODES)}; a stream is for a PyFlink program (`akrunner.flink.stream`)"
         )
     names = [source] if isinstance(source, (str, os.PathLike)) else source
     if not (isinstance(names, (list, tuple)) and names and all(isinstance(name, (str, os.PathLike)) for name in names)):
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
     options = {name: value for name, value in options.items() if name != "observer"}
-    prepared = _checked(script, source, engine, mode, options)
     tag = secrets.token_hex(4)
     folder = tempfile.mkdtemp(prefix="akrunner-")
     try:
+        inside = os.path.join(folder, "order")
+        os.mkdir(inside)
         order = {"mode": mode, "source": [_absolute(name) for name in names], "files_there": engine.files_there}
-        _write_order(os.path.join(folder, "order"), prepared, order, options)
-        archive = shutil.make_archive(os.path.join(folder, "order"), "zip", os.path.join(folder, "order"))
-        name = f"{_NAME}{os.path.basename(prepared.job.script.real)} [{tag}]"
-        return Job(engine.detach(prepared.job, archive, name, tag), engine.master, name)
+        if mode == "predict":
+            job, shown = _prediction(script, source, engine, options, inside), "predict"
+        else:
+            job = _scripted(script, source, engine, mode, options, inside)
+            shown = os.path.basename(job.script.real)
+            order.update(script=job.script.path, real={place: real for real, place in job.script.files})
+        with open(os.path.join(inside, "order.json"), "w") as f:
+            json.dump({**order, "arguments": _arguments(job, options, inside)}, f, default=os.fspath)
+        archive = shutil.make_archive(inside, "zip", inside)
+        name = f"{_NAME}{shown} [{tag}]"
+        return Job(engine.detach(job, archive, name, tag), engine.master, name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _checked(script: Any, source: Any, engine: FlinkEngine, mode: str, options: Dict[str, Any]) -> Prepared:
-    """Everything that can be known here. Raises: ConfigError."""
+def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options: Dict[str, Any], folder: str) -> JobSpec:
+    """The job of a script, everything checked that can be known here; the script and its files are laid out in `folder`.
+
+    Raises: ConfigError.
+    """
     if mode == "train":
         if options.get("model_out") is None:
             raise ConfigError("a detached training job needs model_out= (--model-out): where to save the model")
         check_target(os.fspath(options["model_out"]), bool(options.get("overwrite")))
     elif options.get("output_schema") is not None and options.get("output") is None:
-        raise ConfigError("a detached job needs output= (--output): nobody is there to take its rows")
+        raise ConfigError(_NO_OUTPUT)
     known = {one.name for one in dataclasses.fields(Arguments)}
     given = {name: value for name, value in options.items() if name in known}
-    prepared = prepare(mode, Arguments(script=script, source=source, engine=engine, **given), "")
-    schema = prepared.job.output_schema
-    if options.get("output") is not None and schema is not None:
+    job = prepare(mode, Arguments(script=script, source=source, engine=engine, **given), "").job
+    output, form = options.get("output"), options.get("output_format")
+    if output is not None and job.output_schema is not None:
         # it only looks; the host writes
-        sink_to(
-            os.fspath(options["output"]),
-            schema.arrow,
-            codec.write_examples,
-            options.get("output_format"),
-            bool(options.get("overwrite")),
-        )
-    return prepared
+        sink_to(os.fspath(output), job.output_schema.arrow, codec.write_examples, form, bool(options.get("overwrite")))
+    lay_out(job.script, os.path.join(folder, "work"))
+    return job
 
 
-def _write_order(folder: str, prepared: Prepared, order: Dict[str, Any], options: Dict[str, Any]) -> None:
-    """What `akrunner.detached.host` does, as files."""
-    job = prepared.job
-    work = os.path.join(folder, "work")
-    lay_out(job.script, work)
+def _prediction(model: Any, source: Any, engine: FlinkEngine, options: Dict[str, Any], folder: str) -> JobSpec:
+    """The same of a model."""
+    if options.get("output") is None:
+        raise ConfigError(_NO_OUTPUT)
+    opened, job = checked(model, source, engine=engine, **options)
+    shutil.copytree(opened.path, os.path.join(folder, "model"))
+    return job
+
+
+def _arguments(job: JobSpec, options: Dict[str, Any], folder: str) -> Dict[str, Any]:
+    """What the host calls with: JSON, and names its machine knows."""
     arguments = {name: _absolute(value) if name in _PATHS and value is not None else value for name, value in options.items()}
     for name in ("user_files", "requirements"):
         arguments.pop(name, None)
@@ -136,9 +154,7 @@ def _write_order(folder: str, prepared: Prepared, order: Dict[str, Any], options
         shutil.copy(options["requirements"], os.path.join(folder, "requirements.txt"))
         arguments["requirements"] = "requirements.txt"
     arguments["python_env"] = job.python
-    real = {place: real for real, place in job.script.files}
-    with open(os.path.join(folder, "order.json"), "w") as f:
-        json.dump({**order, "script": job.script.path, "real": real, "arguments": arguments}, f, default=os.fspath)
+    return arguments
 
 
 def _absolute(path: Any) -> str:
@@ -194,20 +210,43 @@ def _traces(cluster: Rest, job: str) -> List[str]:
     return [trace["stacktrace"] for entry in entries for trace in [entry, *entry.get("concurrentExceptions", [])]]
 
 
-def logs(master: str, job: str) -> Iterator[str]:
+def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
     """What the tasks and the host have printed, line by line, as far as the TaskManagers' logs have it.
 
+    Args: follow: go on until the job has ended.
     Raises: ConfigError: no cluster, or no such job.
     """
-    found = re.search(r"\[(\w+)\]$", status(master, job).name)
-    if found is None:
+    found = status(master, job)
+    tag = re.search(r"\[(\w+)\]$", found.name)
+    if tag is None:
         raise ConfigError(f"job {job!r} was not submitted with --detach: its lines are its submitter's")
-    mark = f"akrunner[{found.group(1)}] "
-    cluster = Rest(master)
-    for taskmanager in cluster.get("/taskmanagers")["taskmanagers"]:
-        for line in cluster.log(taskmanager["id"]):
-            _, begins, text = line.partition(mark)
+    mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
+    told: Dict[str, int] = {}
+    while True:
+        last = found.ended or not follow
+        for taskmanager in cluster.get("/taskmanagers")["taskmanagers"]:
+            lines = _Marked(cluster, taskmanager["id"], mark)
+            yield from itertools.islice(lines, told.get(taskmanager["id"], 0), None)
+            told[taskmanager["id"]] = lines.count
+        if last:
+            return
+        time.sleep(_FOLLOW_SECONDS)
+        found = status(master, found.id)
+
+
+class _Marked:
+    """The lines of a TaskManager's log that have a mark, without what stands before them. Attributes: count: so far."""
+
+    def __init__(self, cluster: Rest, taskmanager: str, mark: str) -> None:
+        self.count = 0
+        self._lines = cluster.log(taskmanager)
+        self._mark = mark
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            _, begins, text = line.partition(self._mark)
             if begins:
+                self.count += 1
                 yield text
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 from collections import deque
@@ -148,6 +149,22 @@ def predict_stream(
         start_timeout, chosen, flush_seconds,
     )  # fmt: skip
     return StreamJob(lambda sink, cancel: prepared.run(chosen, sink, observer, cancel), prepared.plan.result)
+
+
+def checked(model: ModelLike, source: Any, **options: Any) -> Tuple[Model, JobSpec]:
+    """What `predict` would run, of the same arguments. Raises: ConfigError: as it does."""
+    bound = inspect.signature(predict).bind(model, source, **options)
+    bound.apply_defaults()
+    given = {**bound.arguments, "engine": engine_of(bound.arguments["engine"])}
+    prepared = _Prediction.prepare(
+        **{name: given[name] for name in inspect.signature(_Prediction.prepare).parameters if name in given}
+    )
+    if given["output"] is not None:
+        # it only looks
+        FileSink(
+            os.fspath(given["output"]), prepared.plan.result, codec.write_examples, given["output_format"], given["overwrite"]
+        )
+    return prepared.model, prepared.job
 
 
 def open_model(model: ModelLike) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,11 +38,16 @@ DOUBLES = """
             task_config.output_writer.write_batch({"i": rows["i"] * 2})
     """
 SAVES = """
-    import os
-
     def main(task_config):
-        if task_config.task_type == "chief":
-            open(os.path.join(task_config.saved_model_dir, "saved_model.pb"), "wb").close()
+        import tensorflow as tf
+
+        class Doubles(tf.Module):
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="i")])
+            def __call__(self, i):
+                return {"twice": i * 2}
+
+        model = Doubles()
+        tf.saved_model.save(model, task_config.saved_model_dir, signatures=model.__call__)
     """
 
 
@@ -197,10 +203,11 @@ def test_the_host_is_killed(
     nobody_hosts()
 
 
-def test_a_model(
+@pytest.mark.tensorflow
+def test_a_model_and_its_predictions(
     flink_cluster: cluster.Cluster, leaves_nothing: Path, engine: FlinkEngine, script: Script, table: str, tmp_path: Path
 ) -> None:
-    """Of a script in a package, with another module beside it."""
+    """The model is of a script in a package, with another module beside it."""
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -209,7 +216,13 @@ def test_a_model(
     options = dict(python_env=sys.executable, data_format="columns", user_files=[package])
     job = detached.submit(path, [table], engine=engine, mode="train", model_out=tmp_path / "model", **options)
     assert ended(engine.master, job.id).state == "FINISHED"
-    assert (tmp_path / "model" / "saved_model.pb").exists()
+    predicted = tmp_path / "predicted.csv"
+    options = dict(output=predicted, output_schema="twice bigint", python_env=sys.executable, num_workers=2)
+    job = detached.submit(tmp_path / "model", table, engine=engine, mode="predict", **options)
+    shutil.rmtree(tmp_path / "model")
+    assert ended(engine.master, job.id).state == "FINISHED"
+    assert pyarrow.csv.read_csv(predicted).to_pydict() == {"i": list(range(30)), "twice": [2 * i for i in range(30)]}
+    assert any("30 rows in, 30 rows out" in line for line in detached.logs(engine.master, job.id, follow=True))
     nothing_is_left(flink_cluster)
 
 
@@ -240,6 +253,8 @@ def test_what_is_wrong_is_said_before_anything_is_submitted(
         ("a detached job reads files", {"i": [1]}, good),
         ("nobody is there to take its rows", table, dict(output_schema="i bigint")),
         ("needs model_out=", table, dict(mode="train")),
+        ("nobody is there to take its rows", table, dict(mode="predict")),
+        ("is not a zip that can be read", table, dict(mode="predict", output=tmp_path / "out.csv")),
         ("is for a PyFlink program", table, dict(good, mode="stream")),
         ("exists; give overwrite", table, dict(good, output=there)),
         ("the job needs 99 task slots", table, dict(good, num_workers=99)),
