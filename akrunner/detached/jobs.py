@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import json
 import os
@@ -12,9 +13,9 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from akrunner import codec
+from akrunner import api, codec
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
@@ -24,7 +25,8 @@ from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
 from akrunner.prepare import Arguments, prepare, schema_of
-from akrunner.serving.job import checked
+from akrunner.schema import nearest
+from akrunner.serving.job import checked, predict
 from akrunner.spec import JobSpec
 
 _NAME = "akrunner "
@@ -89,6 +91,11 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     names = [source] if isinstance(source, (str, os.PathLike)) else source
     if not (isinstance(names, (list, tuple)) and names and all(isinstance(name, (str, os.PathLike)) for name in names)):
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
+    runs: Dict[str, Callable[..., Any]] = {"batch": api.run, "train": api.train, "predict": predict}
+    known = inspect.signature(runs[mode]).parameters
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"there is no option {name!r} for mode {mode}{nearest(name, list(known))}")
     options = {name: value for name, value in options.items() if name != "observer"}
     tag = secrets.token_hex(4)
     folder = tempfile.mkdtemp(prefix="akrunner-")

@@ -253,6 +253,8 @@ def test_what_is_wrong_is_said_before_anything_is_submitted(
         ("a detached job reads files", {"i": [1]}, good),
         ("nobody is there to take its rows", table, dict(output_schema="i bigint")),
         ("needs model_out=", table, dict(mode="train")),
+        ("no option 'num_worker' for mode batch; did you mean 'num_workers'", table, dict(good, num_worker=2)),
+        ("no option 'output' for mode train", table, dict(good, mode="train")),
         ("nobody is there to take its rows", table, dict(mode="predict")),
         ("is not a zip that can be read", table, dict(mode="predict", output=tmp_path / "out.csv")),
         ("is for a PyFlink program", table, dict(good, mode="stream")),

@@ -44,7 +44,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "flink": {"api", "prepare", "errors", "engines"},
-    "detached": {"api", "serving", "prepare", "errors", "spec", "launch", "codec", "io", "model", "engines"},
+    "detached": {"api", "serving", "prepare", "errors", "schema", "spec", "launch", "codec", "io", "model", "engines"},
     "serving": {
         "api",
         "prepare",
