@@ -215,8 +215,9 @@ class _Agent:
         log = self._connect("log")
         self._open.append(log)
         self._say(started=process.pid)
-        if order["output"] is not None:
-            out = _started("out", self._passing(), process.output_fd, os.dup(data.fileno()), order["output"])
+        passing = self._passing(order["output"])
+        if passing is not None:
+            out = _started("out", passing, process.output_fd, os.dup(data.fileno()), order["output"])
         else:
             out = _started("out", _pump, process.output_fd, data.fileno())
         self._pumps += [out, _started("log", _pump, process.log_fd, log.fileno())]
@@ -233,10 +234,12 @@ class _Agent:
             self._pumps += [fed, _started("close-in", _close_in, fed, process.input_fd)]
         return True
 
-    def _passing(self) -> Callable[..., None]:
-        """Who takes the rows the task writes, when they do not go to the submitter."""
-        if self._feed is not None:
-            return self._feed.pass_on
+    def _passing(self, output: Optional[Dict[str, str]]) -> Optional[Callable[..., None]]:
+        """Who takes the rows the task writes; None: the submitter, as of a task beside a PyFlink table's that has no rows of it."""
+        if output is None:
+            return None
+        if "part" not in output:
+            return self._feed.pass_on if self._feed is not None else None
         from akrunner.engines.flink.feed import pass_to_part
 
         return pass_to_part
