@@ -52,17 +52,22 @@ def stream(
     *,
     output_schema: SchemaLike,
     flush_seconds: float = 0.02,
+    max_restarts: int = 0,
     engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
     **options: Any,
 ) -> Attached:
     """Run a script over a Table or DataStream that may never end, row by row as they come.
 
-    Args: flush_seconds: the longest a row waits on its way through; options: as for `akrunner.stream`; the others: as for `run`.
+    With `execution.checkpointing.interval` set, no row is lost: a checkpoint waits until the script has asked for a row behind all it
+    has been given, and Flink starts from the last one when a machine fails. A row may come twice then.
+
+    Args: flush_seconds: the longest a row waits on its way through; max_restarts: how often a script that fails itself may be started
+    again likewise; options: as for `akrunner.stream`; the others: as for `run`.
     Returns, raises: as `run`.
     """
     options["flush_seconds"] = flush_seconds
-    return _attached("stream", script, source, output_schema, engine, observer, options)
+    return _attached("stream", script, source, output_schema, engine, observer, options, max_restarts)
 
 
 def _attached(
@@ -73,6 +78,7 @@ def _attached(
     engine: Optional[FlinkEngine],
     observer: Optional[Observer],
     options: Any,
+    restarts: int = 0,
 ) -> Attached:
     known = {one.name for one in dataclasses.fields(Arguments)} - {
         "script",
@@ -93,4 +99,4 @@ def _attached(
             f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run takes the others"
         )
     prepared = prepare(mode, Arguments(script, table, output_schema=output_schema, engine=chosen, **options))
-    return chosen.attach(prepared.job, table, observer)
+    return chosen.attach(prepared.job, table, observer, restarts)

@@ -322,6 +322,7 @@ class JobSpec:
             "task_dir": task_dir,
             "work_dir": work_dir,
             "data_format": self.data_format,
+            "barriers": False,
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
             "script": {"path": self.script.path, "real": self.script.real, "module": self.script.module},
             "file_names": {path: real for real, path in self.script.files},

@@ -6,6 +6,7 @@
     FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END); STOP
     FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED
 
+A stream's BARRIER among its ROWS comes back as ANSWERED, when whoever draws the rows asks for the first behind it.
 The worker half owns these shapes; the host imports them from here.
 """
 

@@ -22,6 +22,7 @@ END = 3
 START = 4
 ROWS = 5
 STOP = 6
+BARRIER = 7
 # worker -> host
 HELLO = 16
 OPENED = 17
@@ -33,14 +34,14 @@ REPORT = 22
 CLOSED = 23
 REFUSED = 24
 SERVING = 25
+ANSWERED = 26
 # to a host on another machine, in place of rows that do not come to it
 PASSED = 32
 
 NAMES = {
     CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", STOP: "stop", HELLO: "hello", OPENED: "opened",
     READY: "ready", ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
-    REFUSED: "refused", SERVING: "serving",
-    PASSED: "passed",
+    REFUSED: "refused", SERVING: "serving", BARRIER: "barrier", ANSWERED: "answered", PASSED: "passed",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")

@@ -15,6 +15,8 @@ from akrunner.wire import columns as layout
 
 #: in a file, each chunk has its length in front
 LENGTH = struct.Struct("<Q")
+#: among chunks: those before it are not to wait for others
+NOW = (0, None)
 
 
 class Ragged(object):
@@ -147,9 +149,14 @@ def first(chunks, limit):
 
 
 def rebatched(chunks, batch_size, drop_remainder=False):
-    """Chunks (rows, columns) -> columns of `batch_size` rows each; the last may have fewer."""
+    """Chunks (rows, columns) -> columns of `batch_size` rows each; the last, and the one before a `NOW`, may have fewer."""
     held, held_rows = [], 0
     for rows, columns in chunks:
+        if columns is None:
+            if held_rows and not drop_remainder:
+                yield joined(held)
+                held, held_rows = [], 0
+            continue
         at = 0
         if held_rows:
             at = min(rows, batch_size - held_rows)

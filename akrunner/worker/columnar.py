@@ -21,7 +21,8 @@ class Columns(object):
         self._evener = evener
 
     def chunks(self, defaults=None, uneven="keep"):
-        """All rows once, as (rows, {column: values}), in chunks as they came; see `BatchTaskConfig.dataset` for `uneven`."""
+        """All rows once, as (rows, {column: values}), in chunks as they came, `chunks.NOW` before a stream's barrier; see
+        `BatchTaskConfig.dataset` for `uneven`."""
         if uneven != "keep":
             keep, pad = self._evener.plan(uneven)
             if uneven == "pad":
@@ -37,7 +38,7 @@ class Columns(object):
         else:
             payloads = chunks.read_file(self._path)
         for payload in payloads:
-            yield chunks.unpack(payload, self._schema, defaults)
+            yield chunks.unpack(payload, self._schema, defaults) if payload is not None else chunks.NOW
 
     def _weighted(self, defaults, pad):
         for rows, columns in self._chunks(defaults):
@@ -83,7 +84,8 @@ class Columns(object):
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))
             else:
-                yield from _stacks(rows, batch_size, drop_remainder)
+                # rows of a stream are there to be had, not to wait for others
+                yield from _stacks(rows, batch_size, drop_remainder, _ROWS_AT_ONCE if self._stream is None else 1)
 
         dataset = data.from_generator(source, self._specs(tf, batch_size if drop_remainder else None, bool(ragged), weighted))
         if not ragged:
@@ -91,6 +93,8 @@ class Columns(object):
             dataset = dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
         if ragged or label is not None:
             dataset = dataset.map(lambda columns: data.apart(_sparse(tf, columns, ragged), label, weighted))
+        if self._stream is not None and self._stream.barriers:
+            return data.not_ahead(data.unsharded(dataset))
         return data.unsharded(dataset).prefetch(2)
 
     def _epochs(self, batch_size, shuffle, repeat, defaults, seed, uneven):
@@ -141,13 +145,27 @@ def _sparse(tf, columns, ragged):
     return columns
 
 
-def _stacks(rows, batch_size, drop_remainder):
-    """{column: [batches, batch_size, ...]}: as many whole batches at a time as a chunk has; the last may be one short batch."""
-    size = max(1, _ROWS_AT_ONCE // batch_size) * batch_size
-    for columns in chunks.rebatched(rows, size):
-        count = len(next(iter(columns.values()))) if columns else 0
-        whole = count - count % batch_size
+def _stacks(rows, batch_size, drop_remainder, at_once):
+    """{column: [batches, batch_size, ...]}: whole batches, `at_once` rows and more at a time; before a `NOW` and at the end what
+    there is, the last of it one short batch."""
+    held, count = [], 0
+    for more, columns in itertools.chain(rows, [chunks.NOW]):
+        if columns is not None:
+            held.append(columns)
+            count += more
+        now = columns is None
+        if not count or (count < max(at_once, batch_size) and not now):
+            continue
+        some = chunks.joined(held)
+        rest = count % batch_size
+        whole = count - rest
         if whole:
-            yield {k: v[:whole].reshape((-1, batch_size) + v.shape[1:]) for k, v in columns.items()}
-        if whole < count and not drop_remainder:
-            yield {k: v[whole:].reshape((1, count - whole) + v.shape[1:]) for k, v in columns.items()}
+            yield _stacked(chunks.cut(some, 0, whole), batch_size)
+        held, count = ([chunks.cut(some, whole, count)], rest) if rest else ([], 0)
+        if now and rest and not drop_remainder:
+            yield _stacked(held[0], rest)
+            held, count = [], 0
+
+
+def _stacked(columns, batch_size):
+    return {name: v.reshape((-1, batch_size) + v.shape[1:]) for name, v in columns.items()}

@@ -22,6 +22,9 @@ class Examples(object):
 
         spec = feature_spec(self._schema, defaults)
         check_label(label, spec)
+        if self._stream is not None and self._stream.barriers:
+            vectors = self._stream.batches(batch_size, drop_remainder)
+            return unsharded(vectors.map(lambda batch: apart(tf.io.parse_example(batch, spec), label)))
         if self._stream is not None:
             records = self._stream.dataset()
         else:
@@ -176,6 +179,22 @@ def from_generator(source, specs):
     types = {name: dtype for name, (dtype, _) in named.items()}
     shapes = {name: tf.TensorShape(shape) for name, (_, shape) in named.items()}
     return tf.data.Dataset.from_generator(source, types[""] if one else types, shapes[""] if one else shapes)
+
+
+def not_ahead(dataset):
+    """Nothing of it, nor of what is made of it, is drawn before it is asked for, whatever tf.data holds for good."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    optimized = options.experimental_optimization
+    tuned = getattr(options, "autotune", None)
+    for holder, name in ((optimized, "apply_default_optimizations"), (optimized, "autotune"), (tuned, "enabled")):
+        if hasattr(type(holder), name):
+            setattr(holder, name, False)
+    for name in ("inject_prefetch", "map_parallelization", "parallel_batch"):
+        if hasattr(type(optimized), name):
+            setattr(optimized, name, False)
+    return dataset.with_options(options)
 
 
 def unsharded(dataset):

@@ -111,6 +111,9 @@ class Link(object):
                 if frame is not None and frame.kind == frames.STOP:
                     self._stop()
                     continue
+                if frame is not None and frame.kind == frames.BARRIER:
+                    stream.barrier(frame.count, self._host_is_there)
+                    continue
                 if frame is None or frame.kind != frames.ROWS:
                     break
                 stream.put(frame.count, frame.payload, self._host_is_there)

@@ -18,6 +18,8 @@ def prepare(context):
 
     def main(task_config):
         for rows, columns in task_config._rows.chunks():
+            if columns is None:
+                continue
             try:
                 outputs = _predicted(model, rows, columns, params)
                 task_config.output_writer.write_batch(outputs)

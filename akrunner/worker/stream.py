@@ -28,10 +28,15 @@ class RowStream(object):
 
     Attributes:
         rows_read: handed to the script so far.
+        barriers: whether a barrier may come among the rows: nothing is drawn ahead then, and what waits to become a whole batch is
+            given as a short one.
+        answered: called with a barrier's number when the script asks for what comes behind it.
     """
 
-    def __init__(self, data_format="examples"):
+    def __init__(self, data_format="examples", barriers=False):
         self._format = data_format
+        self.barriers = barriers
+        self.answered = None
         self._queue = queue.Queue(_DEPTH)
         self._lock = threading.Lock()
         self._state = "new"
@@ -45,6 +50,10 @@ class RowStream(object):
     def put(self, count, payload, host_is_there):
         """Take a chunk: `count` uint32 lengths, then the Examples end to end; or columns. Calls `host_is_there` while there is no room."""
         self._wait_put((count, payload), host_is_there)
+
+    def barrier(self, number, host_is_there):
+        """All rows of before it are to be answered before it is."""
+        self._wait_put(_Barrier(number), host_is_there)
 
     def end(self, host_is_there):
         """No more rows come."""
@@ -76,27 +85,48 @@ class RowStream(object):
                 "task_config.dataset(batch_size) or task_config.batches(batch_size)"
             )
         vectors = (tf.string, [None])
+        pieces = data.from_generator(self._pieces, vectors)
         # the next piece is made while the one before is taken apart
-        ahead = data.from_generator(self._pieces, vectors).prefetch(2)
+        ahead = pieces if self.barriers else pieces.prefetch(2)
         # read ahead is not read: the rows are gone when whoever draws them comes to the end
         chunks = ahead.concatenate(data.from_generator(self._finish, vectors))
-        return chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
+        rows = chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
+        return data.not_ahead(rows) if self.barriers else rows
+
+    def batches(self, batch_size, drop_remainder):
+        """A `tf.data.Dataset` of vectors of serialized Examples: so many each, fewer before a barrier. For streams with barriers."""
+        import tensorflow as tf
+
+        from akrunner.worker import data
+
+        def vectors():
+            yield from _regrouped(self._vectors(), batch_size, drop_remainder)
+            yield from self._finish()
+
+        some = data.from_generator(vectors, (tf.string, [None])).filter(lambda vector: tf.size(vector) > 0)
+        return data.not_ahead(some)
 
     def chunks(self):
-        """One pass, as (rows, payload) of each chunk."""
+        """One pass, as (rows, payload) of each chunk; (0, None) before a barrier."""
         yield from self._draw(None)
         for _ in self._finish():
             pass
 
     def _pieces(self):
         """One pass, as object arrays of byte strings. Now and then an empty one: nobody who wants to stop waits for a row."""
+        for vector in self._vectors():
+            if vector is not None:
+                yield vector
+
+    def _vectors(self):
+        """As `_pieces`; None before a barrier."""
         import numpy as np
 
         nothing = np.empty(0, dtype=object)
         anchors = []
         for chunk in self._draw(_PAUSE):
-            if chunk is None:
-                yield nothing
+            if chunk is None or chunk[1] is None:
+                yield nothing if chunk is None else None
                 continue
             for piece in _cut(*chunk):
                 if len(anchors) < _ANCHORED:
@@ -112,12 +142,12 @@ class RowStream(object):
         return iter(())
 
     def _draw(self, pause):
-        """The chunks; None after every `pause` seconds without one."""
+        """The chunks; None after every `pause` seconds without one; (0, None) before a barrier."""
         self._begin()
         try:
             for item in list(self._kept):
-                self.rows_read += item[0]
-                yield item
+                yield self._given(item)
+                self._asked_on(item)
             while not self._ended:
                 try:
                     item = self._queue.get(timeout=pause)
@@ -128,11 +158,22 @@ class RowStream(object):
                     self._ended = True
                     break
                 self._keep(item)
-                self.rows_read += item[0]
-                yield item
+                yield self._given(item)
+                self._asked_on(item)
         finally:
             with self._lock:
                 self._state = "dropped"
+
+    def _given(self, item):
+        if isinstance(item, _Barrier):
+            return 0, None
+        self.rows_read += item[0]
+        return item
+
+    def _asked_on(self, item):
+        """Whoever draws has come back for more, and so has done with all it had."""
+        if isinstance(item, _Barrier) and self.answered is not None:
+            self.answered(item.number)
 
     def _begin(self):
         with self._lock:
@@ -149,11 +190,40 @@ class RowStream(object):
 
     def _keep(self, item):
         if self._kept is not None:
-            self._kept_bytes += len(item[1])
+            self._kept_bytes += 0 if isinstance(item, _Barrier) else len(item[1])
             if self._kept_bytes <= _KEPT_BYTES:
                 self._kept.append(item)
             else:
                 self._kept = None
+
+
+class _Barrier(object):
+    def __init__(self, number):
+        self.number = number
+
+
+def _regrouped(vectors, size, drop_remainder):
+    """Vectors of `size` entries; of fewer where None comes between them, and at the end, unless such are to be dropped. Empty ones
+    go through."""
+    import numpy as np
+
+    held, count = [], 0
+    for vector in vectors:
+        while vector is not None and count + len(vector) >= size:
+            yield np.concatenate(held + [vector[: size - count]])
+            vector = vector[size - count :]
+            held, count = [], 0
+        if vector is not None:
+            if not len(vector):
+                yield vector
+                continue
+            held.append(vector)
+            count += len(vector)
+        elif count and not drop_remainder:
+            yield np.concatenate(held)
+            held, count = [], 0
+    if count and not drop_remainder:
+        yield np.concatenate(held)
 
 
 def _cut(count, payload):

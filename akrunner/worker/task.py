@@ -108,7 +108,8 @@ class Task(object):
         link.writer.write_json(frames.OPENED, {})
         stream = None
         if context["mode"] == "stream":
-            stream = self.stream = RowStream(context["data_format"])
+            stream = self.stream = RowStream(context["data_format"], context["barriers"])
+            stream.answered = self.answered
             link.serve_stream(stream)
         else:
             # the rows arrive while the script, and TensorFlow with it, is imported
@@ -162,6 +163,11 @@ class Task(object):
         late = self.context["flush_seconds"] if self.stream is not None else None
         self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
         return build_config(self.context, rows, self.writer, self, self.stream)
+
+    def answered(self, number):
+        """The script has answered every row before a barrier."""
+        self.writer.flush()
+        self.link.writer.write(frames.ANSWERED, b"", number)
 
     def report(self, metrics, step):
         self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})

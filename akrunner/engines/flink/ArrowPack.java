@@ -1,5 +1,6 @@
 // RowData -> (kind, Arrow IPC stream bytes), some thousand rows an element; compiled on the TaskManager by Flink's own Janino.
-// Kinds: 0 hello (before any row, also where no row ever comes), 1 rows, 2 the end, 3 a tick.
+// Kinds: 0 hello (before any row, also where no row ever comes; Flink's id of the job), 1 rows, 2 the end, 3 a tick, 4 a barrier
+// follows.
 import java.io.*;
 import org.apache.flink.streaming.api.graph.StreamConfig;
 import org.apache.flink.streaming.api.operators.*;
@@ -56,7 +57,9 @@ public class AkrunnerArrowPack extends AbstractStreamOperator implements OneInpu
   }
 
   void greet() {
-    if (!greeted) { greeted = true; send(0, new byte[0]); }
+    if (greeted) return;
+    greeted = true;
+    send(0, getRuntimeContext().getJobInfo().getJobId().toString().getBytes());
   }
 
   void send(int kind, byte[] bytes) {
@@ -90,6 +93,7 @@ public class AkrunnerArrowPack extends AbstractStreamOperator implements OneInpu
 
   public void prepareSnapshotPreBarrier(long checkpoint) throws Exception {
     emit();
+    send(4, new byte[0]);
     super.prepareSnapshotPreBarrier(checkpoint);
   }
 

@@ -47,24 +47,28 @@ class SubmitterGone(Exception):
 
 
 class JobFailed(Exception):
-    """The job has failed, in the submitter's words."""
+    """The job has failed, in the submitter's words. Attributes: final: it would fail again."""
+
+    def __init__(self, words: str, final: bool = False) -> None:
+        super().__init__(words)
+        self.final = final
 
 
-def work(address: Tuple[str, int], token: str, subtask: int = 0, feed: "Optional[Feed]" = None) -> None:
+def work(address: Tuple[str, int], token: str, feed: "Optional[Feed]" = None, **who: Any) -> None:
     """Be a place for tasks until the submitter says that it is over.
 
-    Args: subtask: its number; feed: where the task's rows come from, None: from the submitter.
-    Raises: SubmitterGone, OSError: it went away.
+    Args: feed: where the task's rows come from, None: from the submitter; who: what `akrunner.engines.flink.hub.Place` knows of it.
+    Raises: JobFailed: it said so, or is not there; SubmitterGone, OSError: it went away.
     """
-    _Agent(address, token, subtask, feed).run()
+    _Agent(address, token, feed, who).run()
 
 
 class _Agent:
-    def __init__(self, address: Tuple[str, int], token: str, subtask: int, feed: "Optional[Feed]") -> None:
+    def __init__(self, address: Tuple[str, int], token: str, feed: "Optional[Feed]", who: Dict[str, Any]) -> None:
         self._address = address
         self._token = token
-        self._subtask = subtask
         self._feed = feed
+        self._who = who
         self._place = uuid.uuid4().hex
         self._lock = threading.Lock()
         self._process: Optional[ChildProcess] = None
@@ -74,12 +78,18 @@ class _Agent:
 
     def run(self) -> None:
         watch_java()
-        with self._connect("control") as self._control:
+        try:
+            self._control = self._connect("control")
+        except OSError as e:
+            # started again, perhaps, after whoever submitted it has ended
+            host, port = self._address
+            raise JobFailed(f"what submitted this job does not answer at {host}:{port}: {e.strerror or e}", True) from e
+        with self._control:
             while True:
                 told = self._hear()
                 if "leave" in told:
                     if told.get("error"):
-                        raise JobFailed(told["error"])
+                        raise JobFailed(told["error"], told["final"])
                     return
                 if "end" in told:
                     continue  # of a task that could not be started
@@ -163,8 +173,7 @@ class _Agent:
             "token": self._token,
             "place": self._place,
             "channel": channel,
-            "subtask": self._subtask,
-            "fed": self._feed is not None,
+            "who": {"fed": self._feed is not None, **self._who},
         }
         made.sendall(json.dumps(hello).encode() + b"\n")
         return made

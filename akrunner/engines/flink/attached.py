@@ -1,23 +1,38 @@
-"""A job built into a PyFlink program: it runs when the program executes it."""
+"""A job built into a PyFlink program: it runs when the program executes it.
+
+::
+
+    places come -> a gang -> its end
+      a place is lost: Flink starts its job again, from the last checkpoint -> new places come -> another gang
+      the script fails: the Flink job fails for good, or, for a stream, starts again as often as max_restarts= says
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 from akrunner.engines.base import Outcome
+from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.subtasks import Subtasks
-from akrunner.errors import AkrunnerError, JobError
+from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, JobError, OutputError
 
 
 class Attached:
     """Attributes: table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks."""
 
-    def __init__(self, table: Any, subtasks: Subtasks, run: Callable[[], Outcome]) -> None:
-        """Args: run: the gang, from the first place having come to its end."""
+    def __init__(
+        self, table: Any, subtasks: Subtasks, run: Callable[[], Outcome], master: str = "local", restarts: Optional[int] = None
+    ) -> None:
+        """Args: run: the gang, from the first place having come to its end; master: of the program's cluster; restarts: how often a
+        script that fails may be started again, None where Flink has nothing to start again from."""
         self.table = table
         self._subtasks = subtasks
         self._run = run
+        self._master = master
+        self._restarts = restarts
+        self._again: List[str] = []
         self._outcome: Optional[Outcome] = None
         self._error: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._work, name="akrunner-attached", daemon=True)
@@ -26,7 +41,7 @@ class Attached:
     def _work(self) -> None:
         self._subtasks.wait_for_first()
         try:
-            self._outcome = self._run()
+            self._outcome = self._attempts()
             self._subtasks.leave()
         except BaseException as e:
             self._error = e
@@ -35,10 +50,41 @@ class Attached:
         finally:
             self._subtasks.disconnect()
 
+    def _attempts(self) -> Outcome:
+        failed = 0
+        while True:
+            try:
+                outcome = self._run()
+                break
+            except JobError as e:
+                lost = self._subtasks.any_gone()
+                failed += 0 if lost else 1
+                if self._restarts is None or failed > self._restarts or isinstance(e, OutputError):
+                    raise
+                self._subtasks.leave(f"{type(e).__name__}: {e}", final=False)
+                ended = self._subtasks.start_again(self._state)
+                if ended in ("CANCELED", "FINISHED"):
+                    raise JobCancelledError(f"the Flink job was {_ENDS[ended]}") from None
+                if ended is not None:
+                    e.warnings = (*e.warnings, *self._again, f"Flink has not started the job again: it is {ended}")
+                    raise
+                self._again.append(f"{str(e).splitlines()[0]}; Flink has started everything again")
+        stats = outcome.stats
+        warnings = [*self._again, *stats.warnings]
+        return dataclasses.replace(outcome, stats=dataclasses.replace(stats, attempt=len(self._again), warnings=warnings))
+
+    def _state(self, job: str) -> Optional[str]:
+        if self._master == "local":
+            return None
+        try:
+            return str(Rest(self._master).get(f"/jobs/{job}")["state"])
+        except ConfigError:
+            return None
+
     def wait(self, seconds: Optional[float] = None) -> Outcome:
         """What became of the tasks, once the program has executed the table and they have ended.
 
-        Raises: JobError: they failed; TimeoutError: they have not ended within that time.
+        Raises: JobError: they failed; JobCancelledError: the Flink job was ended; TimeoutError: they have not ended within that time.
         """
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -47,3 +93,6 @@ class Attached:
             raise self._error if isinstance(self._error, AkrunnerError) else JobError(str(self._error))
         assert self._outcome is not None
         return self._outcome
+
+
+_ENDS = {"CANCELED": "cancelled", "FINISHED": "stopped, as a savepoint does"}

@@ -63,11 +63,15 @@ def check(table: Table, mode: str) -> None:
             "source: its rows leave Flink's SQL as a stream, so its environment must be made with "
             "StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())"
         )
-    if mode != "stream" and _environment(table).get_checkpoint_config().is_checkpointing_enabled():
+    if mode != "stream" and has_checkpoints(table):
         raise ConfigError(
             f"mode {mode!r}: a script that works on a whole table holds up Flink's checkpoints; leave execution.checkpointing.interval "
             "out for this job"
         )
+
+
+def has_checkpoints(table: Table) -> bool:
+    return bool(_environment(table).get_checkpoint_config().is_checkpointing_enabled())
 
 
 def master(table: Table) -> str:
@@ -88,7 +92,7 @@ def submit(table: Table, job: JobSpec, package: str, order: Mapping[str, Any], o
     """Submit the table's own job, with a place for each task in it."""
     environment = _environment(table)
     with _apart(environment):
-        out = _places(table, job, package, order, options)
+        out = _places(table, job, package, order, options, goes_on=False)
         # what the tasks write goes to the submitter; Flink wants a sink
         sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
         out._j_data_stream.sinkTo(sink)
@@ -127,7 +131,7 @@ def attach(
     Returns: the Table; the Arrow types Flink reads. Raises: ConfigError: a type Flink does not have.
     """
     with _apart(_environment(table)):
-        return _output_table(table, _places(table, job, package, order, options), schema)
+        return _output_table(table, _places(table, job, package, order, options, goes_on=True), schema)
 
 
 @contextlib.contextmanager
@@ -143,8 +147,10 @@ def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
         transformations.addAll(others)
 
 
-def _places(table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str]) -> DataStream:
-    """A place for each task in the table's own job. Returns: what the tasks write, as Arrow IPC streams."""
+def _places(
+    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], goes_on: bool
+) -> DataStream:
+    """A place for each task in the table's own job. Returns: what the tasks write, as Arrow IPC streams; goes_on: to `_output_table`."""
     environment = _environment(table)
     configuration = get_j_env_configuration(environment._j_stream_execution_environment)
     # of a local cluster, which comes and goes with each job
@@ -164,7 +170,7 @@ def _places(table: Table, job: JobSpec, package: str, order: Mapping[str, Any], 
     fed = len(job.cluster.fed)
     out = (
         packed(table, job)
-        .process(FedSubtask(address, order["token"]), output_type=_BYTES)
+        .process(FedSubtask(address, order["token"], goes_on), output_type=_BYTES)
         .name("akrunner")
         .set_parallelism(fed)
     )

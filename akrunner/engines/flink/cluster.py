@@ -185,6 +185,8 @@ def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: st
         "jobmanager.rpc.address": host,
         "jobmanager.rpc.port": rpc,
         "jobmanager.bind-host": host,
+        # one that is killed is missed within seconds, after two calls it has not answered
+        "heartbeat.interval": "2000",
         "jobmanager.memory.process.size": "1024m",
         "rest.address": host,
         "rest.bind-address": host,

@@ -26,7 +26,7 @@ from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ConfigError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.guard import Guard
-from akrunner.spec import JobSpec, TaskSpec
+from akrunner.spec import JobSpec, TaskSpec, check_count
 
 _LOOPBACK = "127.0.0.1"
 _SLOTS_SECONDS = 3.0
@@ -109,13 +109,24 @@ class FlinkEngine:
         spread = isinstance(sink, PartsSink) and sink.spread and self.files_there and self.master != "local"
         return sink if spread and isinstance(sink, PartsSink) else None
 
-    def attach(self, job: JobSpec, source: FlinkTable, observer: Optional[Observer]) -> Attached:
+    def attach(self, job: JobSpec, source: FlinkTable, observer: Optional[Observer], restarts: int = 0) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.
 
+        Args: restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint.
         Raises: ConfigError: it cannot be run that way.
         """
-        if job.supervision.max_restarts:
-            raise ConfigError("max_restarts: the program's own Flink job is Flink's to start again; leave it out")
+        check_count("max_restarts", restarts, 0)
+        again = job.mode == "stream" and source.has_checkpoints
+        if job.supervision.max_restarts or (restarts and not again):
+            raise ConfigError(
+                "max_restarts: Flink starts a program's own job again from a checkpoint only; leave it out, or have a stream and "
+                "execution.checkpointing.interval"
+            )
+        if again and len(job.cluster.fed) != len(job.cluster.tasks):
+            raise ConfigError(
+                "num_ps=, evaluator=: tasks without rows hold up Flink's checkpoints; leave them out, or "
+                "execution.checkpointing.interval"
+            )
         self._check_resources(job)
         source.check(job.mode)
         graph = ProgramGraph(source.table, job, self.options)
@@ -127,7 +138,10 @@ class FlinkEngine:
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
             return FlinkLauncher(self, job, work, guard, resources, rows, subtasks)
 
-        return Attached(graph.table, subtasks, lambda: run_attempts(job, rows, None, observer, None, launcher))
+        def run() -> Outcome:
+            return run_attempts(job, rows, None, observer, None, launcher)
+
+        return Attached(graph.table, subtasks, run, source.master, restarts if again else None)
 
     def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
         # cores and cards are of machines this one does not know: agents share them out

@@ -3,19 +3,22 @@
 ::
 
     subtask    put(Arrow bytes) -> a few waiting -> encode -> DATA or ROWS frames --+
+    subtask    barrier(number) -> in its turn -> BARRIER frame -----------------------+
     submitter  CONTEXT, END, START, STOP frames -> forwarded ----------------------> the task's pipe
     subtask    taken() -> Arrow bytes <- a few waiting <- decode <- EXAMPLES or COLUMNS frames --+
+    subtask    answered(number) <- ANSWERED, CLOSED frames <--------------------------+
     submitter  all other frames, PASSED in place of those <---------------------------------------- the task's pipe
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import queue
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 
 import pyarrow as pa
 
@@ -86,19 +89,26 @@ class Written:
 def pass_to_part(source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
     """What the task says, until it ends: rows to a file of the output's, the rest to the submitter. Args: as `pass_on`."""
     part = PartFile(output["part"], output["format"], schema_from(output["rows"]))
-    pass_on(source_fd, target_fd, output, part.write, part.close)
+    pass_on(source_fd, target_fd, output, part.write, lambda went_well: part.close())
 
 
 def pass_on(
-    source_fd: int, target_fd: int, output: Mapping[str, str], put: Callable[[pa.RecordBatch], None], finish: Callable[[], None]
+    source_fd: int,
+    target_fd: int,
+    output: Mapping[str, str],
+    put: Callable[[pa.RecordBatch], None],
+    finish: Callable[[bool], None],
+    answered: Callable[[int], None] = lambda number: None,
 ) -> None:
     """What the task says, until it ends: rows to where they go, all else to the submitter.
 
     Args: source_fd: the task's pipe; target_fd: closed at the end; output: `schema` of what it writes, `rows`: of what is put; put: takes
-    rows; finish: called before the submitter hears that the task is done; both raise PartError when the rows cannot be kept.
+    rows; finish: called before the submitter hears that the task is done, with whether it went well; both raise PartError when the rows
+    cannot be kept; answered: called with a barrier's number once every row of before it is put.
     """
     reader, writer = frames.FrameReader(source_fd), frames.FrameWriter(target_fd)
     rows = 0
+    complete = True
     try:
         schema, put_as = Schema.from_arrow(schema_from(output["schema"])), schema_from(output["rows"])
         while True:
@@ -107,7 +117,11 @@ def pass_on(
                 return
             try:
                 if frame.kind == frames.CLOSED:
-                    finish()
+                    finish(complete and frame.json()["ok"])
+                if frame.kind == frames.ANSWERED:
+                    if complete:
+                        answered(frame.count)
+                    continue
                 if frame.kind not in (frames.EXAMPLES, frames.COLUMNS):
                     writer.write(frame.kind, frame.payload, frame.count)
                     continue
@@ -115,9 +129,11 @@ def pass_on(
                 for cast in pa.Table.from_batches([batch]).cast(put_as).to_batches():
                     put(cast)
             except (DataError, pa.ArrowException) as e:
+                complete = False
                 writer.write_json(frames.PASSED, {"error": str(e)})
                 continue
             except PartError as e:
+                complete = False
                 writer.write_json(frames.PASSED, {"lost": f"{e} (on {socket.gethostname()})"})
                 continue
             rows += batch.num_rows
@@ -132,15 +148,17 @@ class Feed:
     """One task's rows. `put` and `taken` are the subtask's, everything else the agent's."""
 
     def __init__(self) -> None:
-        self._waiting: "queue.Queue[Optional[bytes]]" = queue.Queue(_DEPTH)
+        self._waiting: "queue.Queue[Union[bytes, int, None]]" = queue.Queue(_DEPTH)
         self._context = threading.Event()
         self._started = threading.Event()
         self._over = threading.Event()
+        self._answered = 0
+        self._returned = False
         self._written = Written()
         self._writer: Optional[frames.FrameWriter] = None
 
-    def put(self, chunk: Optional[bytes], seconds: float) -> bool:
-        """An Arrow IPC stream; None: no more rows come.
+    def put(self, chunk: Union[bytes, int, None], seconds: float) -> bool:
+        """An Arrow IPC stream; a barrier's number, from 1; None: no more rows come.
 
         Returns: whether it was taken; False when the task was behind for so long. Once the task is over, rows are dropped.
         """
@@ -151,6 +169,10 @@ class Feed:
             return True
         except queue.Full:
             return False
+
+    def answered(self, number: int) -> bool:
+        """Whether the task has answered all rows before a barrier, or has returned; what it wrote for them can be taken."""
+        return self._returned or self._answered >= number
 
     def taken(self, seconds: float = 0.0) -> Iterator[bytes]:
         """What the task has written so far, as an Arrow IPC stream; waits so long for the first of it."""
@@ -176,7 +198,13 @@ class Feed:
 
     def pass_on(self, source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
         """What the task says, until it ends: rows to the subtask, the rest to the submitter. Args: as `pass_on`."""
-        pass_on(source_fd, target_fd, output, lambda batch: self._written.put(batch, self._over), lambda: None)
+        pass_on(source_fd, target_fd, output, lambda batch: self._written.put(batch, self._over), self._end, self._answer)
+
+    def _end(self, went_well: bool) -> None:
+        self._returned = went_well
+
+    def _answer(self, number: int) -> None:
+        self._answered = number
 
     def _forward(self, reader: frames.FrameReader) -> None:
         assert self._writer is not None
@@ -208,6 +236,10 @@ class Feed:
         told = time.monotonic()
         try:
             for batch in self._chunks(order):
+                if isinstance(batch, int):
+                    with contextlib.suppress(OSError):
+                        self._writer.write(frames.BARRIER, b"", batch)
+                    continue
                 payload = codec.encode_frame(batch, order["data_format"], stream, counts["fed"])
                 try:
                     self._writer.write(frames.ROWS if stream else frames.DATA, payload, batch.num_rows)
@@ -223,7 +255,7 @@ class Feed:
         except (DataError, pa.ArrowException) as e:
             say(refused=str(e), kind=type(e).__name__)
 
-    def _chunks(self, order: Dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def _chunks(self, order: Dict[str, Any]) -> Iterator[Union[pa.RecordBatch, int]]:
         while not self._over.is_set():
             try:
                 chunk = self._waiting.get(timeout=_TICK)
@@ -231,6 +263,9 @@ class Feed:
                 continue
             if chunk is None:
                 return
+            if isinstance(chunk, int):
+                yield chunk
+                continue
             with pa.ipc.open_stream(chunk) as reader:
                 yield from rechunk(iter(reader), order["chunk_rows"], order["chunk_bytes"])
 

@@ -9,7 +9,9 @@ from typing import Any, Iterator, Optional, Tuple
 from pyflink.datastream import ProcessFunction, RuntimeContext
 
 #: what `ArrowPack.java` sends
-ROWS, END = 1, 2
+HELLO, ROWS, END, BARRIER = 0, 1, 2, 4
+#: what `ArrowUnpack.java` takes for words to fail with for good begins so
+FINAL = b"\0"
 _TICK = 0.05
 _HOST_SECONDS = 5.0
 
@@ -21,10 +23,13 @@ class Subtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
         self._address = address
         self._token = token
 
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._attempt = runtime_context.get_attempt_number()
+
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         from akrunner.engines.flink import agent
 
-        agent.work(self._address, self._token)
+        agent.work(self._address, self._token, attempt=self._attempt)
         return iter(())
 
 
@@ -61,39 +66,72 @@ class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
 
 class FedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
-    """A place for a task whose rows come to the subtask itself, as `ArrowPack.java` sends them."""
+    """A place for a task whose rows come to the subtask itself, as `ArrowPack.java` sends them.
 
-    def __init__(self, address: Tuple[str, int], token: str) -> None:
+    Args: goes_on: what it gives goes through `ArrowUnpack.java` into the job's own sinks, so that its barriers count.
+    """
+
+    def __init__(self, address: Tuple[str, int], token: str, goes_on: bool) -> None:
         self._address = address
         self._token = token
+        self._goes_on = goes_on
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._number = runtime_context.get_index_of_this_subtask()
+        self._who = {
+            "subtask": runtime_context.get_index_of_this_subtask(),
+            "attempt": runtime_context.get_attempt_number(),
+        }
         self._agent: Optional[threading.Thread] = None
         self._failed: Optional[BaseException] = None
+        self._barrier = 0
+        self._unanswered = False
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[bytes]:
+        kind, data = value
         if self._agent is None:
             from akrunner.engines.flink.feed import Feed
 
             self._feed = Feed()
-            self._agent = threading.Thread(target=self._work, name="akrunner-agent", daemon=True)
+            job = bytes(data).decode() if kind == HELLO else ""
+            self._agent = threading.Thread(target=self._work, args=(job,), name="akrunner-agent", daemon=True)
             self._agent.start()
-        if value[0] in (ROWS, END):
-            # a task that waits for its output to be taken takes no rows
-            while not self._feed.put(value[1] if value[0] == ROWS else None, _TICK):
-                yield from self._feed.taken()
-        while value[0] == END and self._agent.is_alive():
+        if kind in (ROWS, END):
+            self._unanswered = True
+            yield from self._put(data if kind == ROWS else None)
+        while kind == END and self._agent.is_alive():
             yield from self._feed.taken(_TICK)
+        if kind == BARRIER and self._unanswered and self._goes_on:
+            yield from self._drain(self._agent)
         yield from self._feed.taken()
         if self._failed is not None:
-            raise self._failed
+            yield from self._fail(self._failed)
 
-    def _work(self) -> None:
+    def _put(self, what: Any) -> Iterator[bytes]:
+        # a task that waits for its output to be taken takes no rows
+        while not self._feed.put(what, _TICK):
+            yield from self._feed.taken()
+
+    def _drain(self, agent: threading.Thread) -> Iterator[bytes]:
+        """Until the task has answered every row it has been given: a checkpoint has them as done."""
+        self._barrier += 1
+        yield from self._put(self._barrier)
+        while not self._feed.answered(self._barrier) and agent.is_alive():
+            yield from self._feed.taken(_TICK)
+        self._unanswered = False
+
+    def _fail(self, error: BaseException) -> Iterator[bytes]:
+        from akrunner.engines.flink.agent import JobFailed
+
+        if not (self._goes_on and isinstance(error, JobFailed) and error.final):
+            raise error
+        # an exception of Python's would be one more reason for Flink to start the job again
+        yield FINAL + str(error).encode()
+
+    def _work(self, job: str) -> None:
         from akrunner.engines.flink import agent
 
         try:
-            agent.work(self._address, self._token, self._number, self._feed)
+            agent.work(self._address, self._token, self._feed, job=job, **self._who)
         except BaseException as e:
             self._failed = e
         finally:

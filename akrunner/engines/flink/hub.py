@@ -32,14 +32,16 @@ class Place:
 
     Attributes: address: "host:port" TensorFlow may use; folder: the task's, there; machine, cores: of the subtask; process: the
     task's; idle: set while there is none; gone: set for good; why: what is known of that, may wait; subtask: its number; fed:
-    whether Flink brings the task's rows to it; sees, writes: whether it has the files, and the
-    directory, it was asked for.
+    whether Flink brings the task's rows to it; attempt: how often Flink had started it before; job: Flink's id of its job, where it
+    is known; sees, writes: whether it has the files, and the directory, it was asked for.
     """
 
-    def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False) -> None:
+    def __init__(self, control: socket.socket, subtask: int = 0, fed: bool = False, attempt: int = 0, job: str = "") -> None:
         self._control = control
         self.subtask = subtask
         self.fed = fed
+        self.attempt = attempt
+        self.job = job
         self.why: Callable[[], Optional[str]] = lambda: None
         self._lines = control.makefile("rb")
         self._channels: "Dict[str, queue.Queue[socket.socket]]" = {}
@@ -195,7 +197,7 @@ class Hub:
             connection.close()
             return
         if hello["channel"] == "control":
-            place = self._places[hello["place"]] = Place(connection, hello["subtask"], hello["fed"])
+            place = self._places[hello["place"]] = Place(connection, **hello["who"])
             self.arrived.put(place)
         elif hello["place"] in self._places:
             self._places[hello["place"]].channel(hello["channel"]).put(connection)

@@ -101,9 +101,12 @@ class FlinkLauncher:
             # on this machine every task reaches it
             checkpoints = os.path.join(self._work.path, "checkpoints")
             os.makedirs(checkpoints, mode=0o700, exist_ok=True)
+        attempt += self._places[task].attempt
         told = self._job.context(task, tf_config, folder, f"{folder}/work", checkpoints, attempt)
         shipped = {name: f"{folder}/{name}" for name in self._shipped}
-        return {**told, **shipped}
+        # Flink may want a checkpoint, or a savepoint, at any time
+        barriers = self._job.mode == "stream" and self._table is not None and self._table.output is not None
+        return {**told, **shipped, "barriers": barriers}
 
     def start(self, task: TaskSpec) -> RemoteProcess:
         job, place = self._job, self._places[task]

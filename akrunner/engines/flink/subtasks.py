@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import queue
 import time
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from akrunner.engines.flink.client import Submitter
 from akrunner.engines.flink.hub import Hub, Place
+from akrunner.engines.flink.rest import ENDED
 from akrunner.errors import StartError
 
 _TICK = 0.1
@@ -15,6 +16,8 @@ _TICK = 0.1
 _END_SECONDS = 5.0
 #: Flink may take to say why it has ended a job
 _WHY_SECONDS = 0.5
+#: Flink's longest pause before it starts a job again is a minute, unless somebody has said otherwise
+_AGAIN_SECONDS = 75.0
 #: an agent clears its task away within that
 _CLEAR_SECONDS = 15.0
 
@@ -65,7 +68,14 @@ class Subtasks:
 
     def _came(self, place: Place) -> None:
         place.why = self._why
-        self.places.append(place)
+        # Flink may have started the job again meanwhile, or a place of before comes late
+        for other in [one for one in self.places if one.attempt < place.attempt]:
+            self.places.remove(other)
+            other.abandon()
+        if any(other.attempt > place.attempt for other in self.places):
+            place.abandon()
+        else:
+            self.places.append(place)
 
     def _why(self) -> Optional[str]:
         """What Flink says of a place that has gone."""
@@ -93,10 +103,42 @@ class Subtasks:
         """Until a place has come, however long that takes."""
         self._came(self._hub.arrived.get())
 
-    def leave(self, error: Optional[str] = None) -> None:
-        """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing."""
+    def leave(self, error: Optional[str] = None, final: bool = True) -> None:
+        """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing; final: for good, whatever
+        its restart strategy says."""
         for place in self.places:
-            place.say(leave=True, error=error)
+            place.say(leave=True, error=error, final=final)
+
+    def any_gone(self) -> bool:
+        """Whether a place has gone by itself, and with it the attempt."""
+        return any(place.gone.is_set() for place in self.places)
+
+    def start_again(self, state: Callable[[str], Optional[str]]) -> Optional[str]:
+        """Wait until Flink has started the job again. The places of before are to have been told to leave.
+
+        Args: state: Flink's id of the job -> its word for how it is, None where that cannot be known.
+        Returns: None when the first new place has come; else how the job has ended.
+        """
+        before, self.places = self.places, []
+        attempt = max((place.attempt for place in before), default=0)
+        job = next((place.job for place in before if place.job), "")
+        deadline = time.monotonic() + _AGAIN_SECONDS
+        while True:
+            try:
+                place = self._hub.arrived.get(timeout=1.0)
+            except queue.Empty:
+                how = state(job) if job else None
+                if how in ENDED:
+                    return how
+                if how is not None:
+                    deadline = time.monotonic() + _AGAIN_SECONDS
+                if time.monotonic() > deadline:
+                    return "not started again"
+                continue
+            if place.attempt > attempt:
+                self._came(place)
+                return None
+            place.abandon()
 
     def close(self) -> None:
         """End the Flink job."""

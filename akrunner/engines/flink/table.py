@@ -55,6 +55,13 @@ class FlinkTable(TableSource):
 
         return bridge.master(self.table)
 
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether its environment makes Flink take checkpoints."""
+        from akrunner.engines.flink import bridge
+
+        return bridge.has_checkpoints(self.table)
+
     def slots(self, job: JobSpec) -> int:
         """That its Flink job takes."""
         from akrunner.engines.flink import bridge

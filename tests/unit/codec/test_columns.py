@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import akrunner
 from akrunner.codec import encode_columns
 from akrunner.schema import Schema
-from akrunner.worker import chunks
+from akrunner.worker import chunks, columnar, stream
 
 
 def crossed(table: pa.Table, **options: Any) -> Dict[str, Any]:
@@ -120,6 +120,57 @@ def test_cut_and_joined_again(rows: List[Any], size: int, batch_size: int) -> No
         assert sorted(zip(together["a"].tolist(), together["c"].tolist(), strict=True)) == sorted(
             (r[0], r[2].encode()) for r in rows
         )
+
+
+Pieces = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
+
+
+@given(Pieces, st.integers(1, 7), st.booleans())
+def test_rows_before_a_barrier_are_not_held_back(pieces: List[Any], size: int, drop: bool) -> None:
+    """None: a barrier. What is given between two of them is what came between them; batches that are not full come last there."""
+    numbers = iter(range(1000))
+    rows = [None if n is None else np.array([next(numbers) for _ in range(n)], np.int64) for n in pieces]
+    seen: Dict[str, List[List[int]]] = {"columns": [], "stacks": [], "vectors": []}
+
+    def drawn(name: str) -> Iterator[Any]:
+        for piece in rows:
+            if piece is not None:
+                yield (len(piece), {"a": piece}) if name != "vectors" else piece
+                continue
+            yield chunks.NOW if name != "vectors" else None
+            # now somebody asks for what is behind it
+            counts[name].append(sum(map(len, seen[name])))
+
+    counts: Dict[str, List[int]] = {name: [] for name in seen}
+    for batch in chunks.rebatched(drawn("columns"), size, drop):
+        seen["columns"].append(batch["a"].tolist())
+    for stack in columnar._stacks(drawn("stacks"), size, drop, 1):
+        seen["stacks"] += stack["a"].tolist()
+    for vector in stream._regrouped(drawn("vectors"), size, drop):
+        seen["vectors"] += [vector.tolist()] if len(vector) else []
+    before = np.cumsum([0 if piece is None else len(piece) for piece in rows])
+    barriers = [int(before[i]) for i, piece in enumerate(rows) if piece is None]
+    for name in seen:
+        given = [row for batch in seen[name] for row in batch]
+        assert given == list(range(len(given))) and all(len(batch) <= size for batch in seen[name])
+        if drop:
+            assert all(len(batch) == size for batch in seen[name]) and int(before[-1] if rows else 0) - len(given) < size
+            assert all(n - size < count <= n for n, count in zip(barriers, counts[name], strict=True))
+        else:
+            assert counts[name] == barriers and len(given) == (int(before[-1]) if rows else 0)
+
+
+def test_a_batch_of_a_stream_waits_for_no_other() -> None:
+    drawn = []
+
+    def pieces() -> Iterator[Any]:
+        for i in range(4):
+            drawn.append(i)
+            yield 3, {"a": np.arange(3 * i, 3 * i + 3)}
+
+    stacks = columnar._stacks(pieces(), 4, False, 1)
+    assert next(stacks)["a"].tolist() == [[0, 1, 2, 3]] and drawn == [0, 1]
+    assert [stack["a"].tolist() for stack in stacks] == [[[4, 5, 6, 7]], [[8, 9, 10, 11]]]
 
 
 def test_shuffle_mixes_and_repeats_itself() -> None:

@@ -84,6 +84,16 @@ def test_a_value_that_cannot_cross_is_told(ends: Ends) -> None:
     assert said["kind"] == "DataError" and said["refused"].startswith("row 0, column 'x': 1e+300 does not fit a float32")
 
 
+def test_a_barrier_has_its_place_among_the_rows(ends: Ends) -> None:
+    ends.start(mode="stream")
+    assert ends.feed.put(as_bytes([BATCH]), 1) and ends.feed.put(1, 1) and ends.feed.put(as_bytes([BATCH]), 1)
+    ends.submitter.write_json(frames.CONTEXT, {})
+    ends.submitter.write_json(frames.START, {})
+    rows = [(frames.ROWS, 2), (frames.ROWS, 1)]
+    assert [frame_of(ends) for _ in range(7)][2:] == [*rows, (frames.BARRIER, 1), *rows]
+    assert not ends.feed.answered(1)
+
+
 def test_a_task_that_is_behind_holds_the_subtask_back(ends: Ends) -> None:
     chunk = as_bytes([BATCH])
     assert [ends.feed.put(chunk, 0.01) for _ in range(5)] == [True] * 4 + [False]
@@ -117,6 +127,35 @@ def test_rows_of_the_task_go_to_the_subtask_and_its_words_to_the_submitter() -> 
     with pa.ipc.open_stream(chunk) as stream:
         assert stream.read_all().to_pylist() == BATCH.to_pylist() * 2
     assert list(feed.taken()) == []
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("word", ["answered", "returned", "failed"])
+def test_a_barrier_is_answered_after_the_rows_of_before(word: str, wrong: bool) -> None:
+    """Or when the script has returned; not when it has failed, nor after a row that could not be taken."""
+    feed, schema = Feed(), schema_text(Schema.parse("a bigint, x double", "output_schema").arrow)
+    (source, task), (submitter, target) = os.pipe(), os.pipe()
+    passing = threading.Thread(target=feed.pass_on, args=(source, target, {"schema": schema, "rows": schema}))
+    passing.start()
+    writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter)
+    writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 3)
+    if wrong:
+        writer.write(frames.COLUMNS, codec.encode_columns(pa.record_batch({"a": ["no"], "x": [1.0]})), 1)
+    if word == "answered":
+        writer.write(frames.ANSWERED, b"", 7)
+    else:
+        writer.write_json(frames.CLOSED, {"ok": word == "returned"})
+    writer.close()
+    passing.join(5)
+    said = []
+    while (frame := reader.read()) is not None:
+        said.append(frame.kind)
+    reader.close()
+    os.close(source)
+    assert said == [frames.PASSED] * (2 if wrong else 1) + ([] if word == "answered" else [frames.CLOSED])
+    assert feed.answered(7) == (word != "failed" and not wrong) and feed.answered(8) == (word == "returned" and not wrong)
+    (chunk,) = feed.taken()
+    assert chunk[:1] != b"\0", "words to fail with begin so"
 
 
 def test_a_task_waits_while_flink_takes_nothing() -> None:

@@ -1,0 +1,197 @@
+"""A stream whose script fails, whose TaskManager is killed, that is stopped with a savepoint, resumed, and fails for good: on a real
+cluster, and no row is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import psutil
+import pytest
+
+from akrunner.engines.flink import cluster
+from akrunner.engines.flink.java import java_home
+from akrunner.engines.flink.rest import Rest
+from tests.conftest import FLINK, nothing_is_left
+from tests.worker.conftest import not_run
+
+PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
+ROWS = 6000
+#: holds rows back for a batch of 64, and fails once, after so many seconds
+SCRIPT = """
+    import time
+
+    def main(task_config):
+        began, fails = time.monotonic(), task_config.user_params["fails"]
+        for batch in task_config.batches(64):
+            if task_config.attempt == 0 and fails is not None and time.monotonic() - began >= fails:
+                raise ValueError("bad luck")
+            task_config.output_writer.write_batch({"a": batch["a"]})
+    """
+
+
+class Program:
+    """One run of the program, in a process of its own."""
+
+    def __init__(self, address: str, folder: Path, rate: int, restarts: int = 0, savepoint: str = "") -> None:
+        self.rest = Rest(address)
+        self.told: Dict[str, Any] = {}
+        environ = {
+            **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(folder / "temp"), "XDG_STATE_HOME": str(folder / "state"),
+            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'temp'}",
+        }  # fmt: skip
+        code = str(Path(__file__).parent / "programs" / "stream.py")
+        places = [address, sys.executable, str(folder / "s.py"), str(folder / "kept")]
+        command = [str(PROGRAM), code, *places, str(ROWS), str(rate), str(restarts), savepoint]
+        self._said = folder / "temp" / "said.txt"
+        with open(self._said, "w") as said:
+            self._process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=said, text=True)
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.startswith("TOLD "):
+                    name, value = json.loads(line[5:])
+                    self.told[name] = value
+
+    def until(self, what: str, so: Callable[[], Any], seconds: float = 60.0) -> Any:
+        deadline = time.monotonic() + seconds
+        while not (found := so()):
+            assert time.monotonic() < deadline and self._process.poll() is None, f"{what}: {self.told}"
+            time.sleep(0.1)
+        return found
+
+    @property
+    def path(self) -> str:
+        return f"/jobs/{self.told['job']}"
+
+    def checkpoints(self) -> int:
+        return int(self.rest.get(self.path + "/checkpoints")["counts"]["completed"])
+
+    def more_checkpoints(self) -> None:
+        before = self.checkpoints()
+        self.until("more checkpoints", lambda: self.checkpoints() > before + 1)
+
+    def end(self) -> Dict[str, Any]:
+        assert self._process.wait(100) == 0, self._said.read_text()[-3000:]
+        self._reading.join()
+        return self.told
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._reading.join()
+
+
+def tasks() -> List[psutil.Process]:
+    """Of akrunner's."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if "AKRUNNER_JOB" in process.environ() and "bundle.zip" in " ".join(process.cmdline()):
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def stop(program: Program, folder: Path) -> str:
+    """With a savepoint. Returns: where it is."""
+    body = json.dumps({"targetDirectory": f"file://{folder}", "drain": False}).encode()
+    request = urllib.request.Request(
+        f"http://{program.rest.master}{program.path}/stop", body, {"Content-Type": "application/json"}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        trigger = json.load(answer)["request-id"]
+    deadline = time.monotonic() + 30
+    while (done := program.rest.get(f"{program.path}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
+        assert time.monotonic() < deadline, done
+        time.sleep(0.1)
+    return str(done["operation"]["location"])
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
+    if not FLINK.exists() or not PROGRAM.exists():
+        not_run("Flink", "scripts/flink could not prepare it")
+    folder = tmp_path_factory.mktemp("story")
+    (folder / "temp").mkdir()
+    (folder / "s.py").write_text(textwrap.dedent(SCRIPT))
+    started = cluster.start(str(tmp_path_factory.mktemp("cluster")), str(FLINK), taskmanagers=2, slots=2, port=0)
+    program: Optional[Program] = None
+    told: Dict[str, Any] = {}
+    try:
+        program = Program(started.address, folder, 200, restarts=1)
+        program.until("the job", lambda: "job" in program.told)
+        program.until(
+            "the script's second attempt", lambda: program.rest.get(program.path + "/checkpoints")["counts"]["restored"]
+        )
+        program.more_checkpoints()
+        taskmanager = next(process for process in tasks()[0].parents() if "java" in process.name())
+        taskmanager.kill()
+        program.until("the third", lambda: program.rest.get(program.path + "/checkpoints")["counts"]["restored"] == 2)
+        program.more_checkpoints()
+        savepoint = stop(program, folder / "savepoints")
+        told["stopped"] = program.end()
+        told["kept then"] = kept(folder / "kept")
+        told["left then"] = tasks()
+        program = Program(started.address, folder, 1500, savepoint=savepoint)
+        told["resumed"] = program.end()
+        told["kept"] = kept(folder / "kept")
+        program = Program(started.address, folder, 1500)
+        told["failed"] = program.end()
+        told["failed"]["restored"] = program.rest.get(program.path + "/checkpoints")["counts"]["restored"]
+        nothing_is_left(started)
+        yield told
+    finally:
+        if program is not None:
+            program.kill()
+        started.stop()
+    assert not tasks()
+
+
+def kept(folder: Path) -> List[int]:
+    """The rows in the files Flink has committed."""
+    return [int(line) for path in folder.glob("part-*") for line in path.read_text().split()]
+
+
+def test_no_row_is_lost(story: Dict[str, Any]) -> None:
+    """At least once: after a script's failure, a killed TaskManager, a stop and a new start."""
+    times = Counter(story["kept"])
+    assert set(times) == set(range(ROWS))
+    assert set(times.values()) == {1}, "this sink takes back what came after the last checkpoint"
+
+
+def test_a_savepoint_has_what_was_answered(story: Dict[str, Any]) -> None:
+    before = len(story["kept then"])
+    assert 300 < before < ROWS and set(story["kept then"]) == set(range(before)), "rows held for a batch were answered too"
+    assert story["stopped"]["error"] == ["JobCancelledError", "the Flink job was stopped, as a savepoint does"]
+    assert story["left then"] == []
+    attempt, _, rows_in, rows_out = story["resumed"]["outcome"]
+    assert attempt == 0 and rows_in == rows_out == ROWS - before
+
+
+def test_a_script_that_fails_for_good(story: Dict[str, Any]) -> None:
+    """Whatever Flink's restart strategy says: the same script would fail the same way."""
+    kind, words = story["failed"]["error"]
+    assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
+    assert "SuppressRestartsException" in story["failed"]["Flink"] and "ValueError: bad luck" in story["failed"]["Flink"]
+    assert story["failed"]["restored"] == 0
+
+
+def test_what_cannot_be_in_a_checkpoint_is_refused(story: Dict[str, Any]) -> None:
+    assert "tasks without rows hold up Flink's checkpoints" in story["resumed"]["a parameter server"]
+    assert "a script that works on a whole table holds up Flink's checkpoints" in story["resumed"]["a script of whole tables"]
