@@ -5,18 +5,22 @@
     Table -> RowData -> ArrowPack.java -> FedSubtask (Python) -> ArrowUnpack.java -> Table
 
 The two Java operators travel as source text; Flink's own compiler (Janino) makes them on the TaskManager. They use classes inside Flink
-that may change: apache-flink>=2.3,<2.4. Imports PyFlink: only for programs that have it.
+that may change: where they do not compile, rows go through Python (`akrunner.engines.flink.rows`). Imports PyFlink: only for programs
+that have it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
+import warnings
 from typing import Any, Iterator, List, Mapping, Tuple
 
 import pyarrow as pa
 from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JError
 from pyflink.common import JobClient, Types
 from pyflink.datastream import DataStream, StreamExecutionEnvironment
 from pyflink.java_gateway import get_gateway
@@ -24,12 +28,15 @@ from pyflink.table import DataTypes, StreamTableEnvironment, Table
 from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import get_j_env_configuration
 
+from akrunner.engines.flink import rows
 from akrunner.engines.flink.function import FedSubtask, Subtask
+from akrunner.engines.flink.submit import words
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_UNITS = ("s", "ms", "us", "ns")
 _LOOPBACK = "127.0.0.1"
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
@@ -49,9 +56,15 @@ def arrow_schema(table: Table) -> pa.Schema:
     """Raises: ConfigError: a column of a type Arrow does not have."""
     schema = table.get_schema()
     try:
-        return create_arrow_schema(schema.get_field_names(), schema.get_field_data_types())
+        arrow = create_arrow_schema(schema.get_field_names(), schema.get_field_data_types())
     except (ValueError, TypeError) as e:
         raise ConfigError(f"source: {e} Select the column as something else: CAST(column AS STRING)") from None
+    for i, data_type in enumerate(table._j_table.getResolvedSchema().getColumnDataTypes()):
+        if pa.types.is_timestamp(arrow.field(i).type):
+            # PyFlink takes all of them for TIMESTAMP(3); what comes is as precise as the column
+            unit = _UNITS[(data_type.getLogicalType().getPrecision() + 2) // 3]
+            arrow = arrow.set(i, arrow.field(i).with_type(pa.timestamp(unit, arrow.field(i).type.tz)))
+    return arrow
 
 
 def check(table: Table, mode: str) -> None:
@@ -68,6 +81,24 @@ def check(table: Table, mode: str) -> None:
             f"mode {mode!r}: a script that works on a whole table holds up Flink's checkpoints; leave execution.checkpointing.interval "
             "out for this job"
         )
+
+
+@functools.cache
+def operators_compile() -> bool:
+    """Whether Flink can make the Java operators: a Flink of another version may have other classes inside."""
+    generated = get_gateway().jvm.org.apache.flink.table.runtime.generated
+    try:
+        for name in ("ArrowPack", "ArrowUnpack"):
+            generated.CompileUtils.compile(_class_loader(), "Akrunner" + name, _source(name))
+    except Py4JError as e:
+        warnings.warn(
+            "Flink's compiler does not take akrunner's Java operators, which are for apache-flink 2.3: rows go through Python one by "
+            f"one, some ten times slower ({words(e)})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
 
 
 def has_checkpoints(table: Table) -> bool:
@@ -88,11 +119,13 @@ def slots(table: Table, job: JobSpec) -> int:
     return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
 
 
-def submit(table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str]) -> "Running":
-    """Submit the table's own job, with a place for each task in it."""
+def submit(
+    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool
+) -> "Running":
+    """Submit the table's own job, with a place for each task in it. Args: in_java: with the Java operators."""
     environment = _environment(table)
     with _apart(environment):
-        out = _places(table, job, package, order, options, goes_on=False)
+        out = _places(table, job, package, order, options, in_java, goes_on=False)
         # what the tasks write goes to the submitter; Flink wants a sink
         sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
         out._j_data_stream.sinkTo(sink)
@@ -124,14 +157,21 @@ class Running:
 
 
 def attach(
-    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], schema: Schema
+    table: Table,
+    job: JobSpec,
+    package: str,
+    order: Mapping[str, Any],
+    options: Mapping[str, str],
+    in_java: bool,
+    schema: Schema,
 ) -> Tuple[Table, pa.Schema]:
     """A place for each task in whatever job executes the Table this returns, that of what they write.
 
+    Args: in_java: as for `submit`; schema: of what they write.
     Returns: the Table; the Arrow types Flink reads. Raises: ConfigError: a type Flink does not have.
     """
     with _apart(_environment(table)):
-        return _output_table(table, _places(table, job, package, order, options, goes_on=True), schema)
+        return _output_table(table, _places(table, job, package, order, options, in_java, goes_on=True), schema, in_java)
 
 
 @contextlib.contextmanager
@@ -148,7 +188,7 @@ def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
 
 
 def _places(
-    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], goes_on: bool
+    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool, goes_on: bool
 ) -> DataStream:
     """A place for each task in the table's own job. Returns: what the tasks write, as Arrow IPC streams; goes_on: to `_output_table`."""
     environment = _environment(table)
@@ -168,12 +208,11 @@ def _places(
         environment.add_python_file(package)
     address: Tuple[str, int] = (order["address"][0], order["address"][1])
     fed = len(job.cluster.fed)
-    out = (
-        packed(table, job)
-        .process(FedSubtask(address, order["token"], goes_on), output_type=_BYTES)
-        .name("akrunner")
-        .set_parallelism(fed)
-    )
+    subtask = FedSubtask(address, order["token"], goes_on)
+    if in_java:
+        out = packed(table, job).process(subtask, output_type=_BYTES).name("akrunner").set_parallelism(fed)
+    else:
+        out = rows.fed(table, arrow_schema(table), subtask, fed, job.chunk_rows, _flush_millis(job))
     others = order["subtasks"] - fed
     if others:
         numbers = environment.from_collection(list(range(others)), type_info=Types.INT()).set_parallelism(1)
@@ -191,23 +230,29 @@ def packed(table: Table, job: JobSpec) -> DataStream:
     row_data = jvm.java.lang.Class.forName("org.apache.flink.table.data.RowData", True, _class_loader())
     data_type = data_type.bridgedTo(row_data)
     stream = table._t_env._j_tenv.toDataStream(table._j_table, data_type).rebalance()
-    # half the delay is for the way in; what the tasks have written leaves with a tick
-    flush = max(1, int(job.flush_seconds * 500)) if job.mode == "stream" else 0
+    flush = _flush_millis(job)
     given = [data_type.getLogicalType(), job.chunk_rows, flush, flush]
     return _operated(table, stream, "ArrowPack", given, _CHUNK.get_java_type_info(), len(job.cluster.fed))
 
 
-def _output_table(table: Table, out: DataStream, schema: Schema) -> Tuple[Table, pa.Schema]:
+def _flush_millis(job: JobSpec) -> int:
+    # half the delay is for the way in; what the tasks have written leaves with a tick
+    return max(1, int(job.flush_seconds * 500)) if job.mode == "stream" else 0
+
+
+def _output_table(table: Table, out: DataStream, schema: Schema, in_java: bool) -> Tuple[Table, pa.Schema]:
     types = DataTypes.ROW([DataTypes.FIELD(field.name, _flinks(field.name, field.type)) for field in schema.arrow])
+    arrow = create_arrow_schema(types.names, [field.data_type for field in types.fields])
+    if not in_java:
+        return rows.rows_table(table, out, types.names, [field.data_type for field in types.fields]), arrow
     logical = _to_java_data_type(types).getLogicalType()
     jvm = get_gateway().jvm
     info = jvm.org.apache.flink.table.runtime.typeutils.InternalTypeInfo.of(logical)
     stream = out._j_data_stream
-    rows = _operated(table, stream, "ArrowUnpack", [logical], info, stream.getParallelism())
+    unpacked = _operated(table, stream, "ArrowUnpack", [logical], info, stream.getParallelism())
     # what PyFlink's from_data_stream does, too: without it the Python operators do not know our package
-    jvm.org.apache.flink.python.util.PythonConfigUtil.configPythonOperator(rows._j_data_stream.getExecutionEnvironment())
-    made = Table(table._t_env._j_tenv.fromDataStream(rows._j_data_stream), table._t_env)
-    return made, create_arrow_schema(types.names, [field.data_type for field in types.fields])
+    jvm.org.apache.flink.python.util.PythonConfigUtil.configPythonOperator(unpacked._j_data_stream.getExecutionEnvironment())
+    return Table(table._t_env._j_tenv.fromDataStream(unpacked._j_data_stream), table._t_env), arrow
 
 
 _FLINKS = {
@@ -242,13 +287,13 @@ def _operated(table: Table, stream: Any, name: str, given: List[Any], out: Any, 
     """A stream through one of the Java operators beside this file."""
     gateway = get_gateway()
     jvm = gateway.jvm
-    with open(os.path.join(_HERE, name + ".java")) as f:
-        code = f.read()
     references = gateway.new_array(jvm.java.lang.Object, len(given))
     for i, value in enumerate(given):
         references[i] = value
     config = table._t_env.get_config()._j_table_config
-    operator = jvm.org.apache.flink.table.runtime.generated.GeneratedOperator("Akrunner" + name, code, references, config)
+    operator = jvm.org.apache.flink.table.runtime.generated.GeneratedOperator(
+        "Akrunner" + name, _source(name), references, config
+    )
     factory = jvm.org.apache.flink.table.runtime.operators.CodeGenOperatorFactory(operator)
     made = jvm.org.apache.flink.streaming.api.transformations.OneInputTransformation(
         stream.getTransformation(), name, factory, out, parallelism
@@ -256,6 +301,11 @@ def _operated(table: Table, stream: Any, name: str, given: List[Any], out: Any, 
     environment = stream.getExecutionEnvironment()
     environment.addOperator(made)
     return DataStream(jvm.org.apache.flink.streaming.api.datastream.DataStream(environment, made))
+
+
+def _source(name: str) -> str:
+    with open(os.path.join(_HERE, name + ".java")) as f:
+        return f.read()
 
 
 def _environment(table: Table) -> StreamExecutionEnvironment:

@@ -44,6 +44,8 @@ class FlinkEngine:
         slot_timeout: seconds all subtasks may take to come.
         files_there: let the TaskManagers read large Parquet tables that all of them have under the same path (row groups in turn, shares
             even to within one row), and write the files of an output directory. False: this process does, row by row.
+        java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row by row through
+            Python, some ten times slower, as happens with a warning where Flink's compiler does not take them.
         options: Flink's own configuration, key -> value.
     As a context manager it keeps the Flink job and its slots between akrunner's jobs; each starts some seconds sooner then.
     Raises: ConfigError: an argument is wrong.
@@ -61,6 +63,7 @@ class FlinkEngine:
         host: Optional[str] = None,
         slot_timeout: float = 120.0,
         files_there: bool = True,
+        java_operators: bool = True,
         options: Optional[Mapping[str, str]] = None,
     ) -> None:
         if master != "local" and not master.rpartition(":")[2].isdigit():
@@ -72,6 +75,7 @@ class FlinkEngine:
         self.host = host
         self.slot_timeout = slot_timeout
         self.files_there = files_there
+        self.java_operators = java_operators
         self.options = dict(options or {})
         self._keeps = False
         self._client: Optional[Client] = None
@@ -116,7 +120,14 @@ class FlinkEngine:
         Raises: ConfigError: it cannot be run that way.
         """
         check_count("max_restarts", restarts, 0)
+        source.check(job.mode)
+        in_java = self._in_java(source)
         again = job.mode == "stream" and source.has_checkpoints
+        if again and not in_java:
+            raise ConfigError(
+                "java_operators: without them no checkpoint would have the rows on their way; leave out "
+                "execution.checkpointing.interval"
+            )
         if job.supervision.max_restarts or (restarts and not again):
             raise ConfigError(
                 "max_restarts: Flink starts a program's own job again from a checkpoint only; leave it out, or have a stream and "
@@ -128,8 +139,7 @@ class FlinkEngine:
                 "execution.checkpointing.interval"
             )
         self._check_resources(job)
-        source.check(job.mode)
-        graph = ProgramGraph(source.table, job, self.options)
+        graph = ProgramGraph(source.table, job, self.options, in_java)
         host = self.host or reachable_host(source.master)
         subtasks = Subtasks(graph, host, len(job.cluster.tasks), {"name": "akrunner"})
         rows = dataclasses.replace(source, output=graph.output)
@@ -142,6 +152,9 @@ class FlinkEngine:
             return run_attempts(job, rows, None, observer, None, launcher)
 
         return Attached(graph.table, subtasks, run, source.master, restarts if again else None)
+
+    def _in_java(self, table: FlinkTable) -> bool:
+        return self.java_operators and table.operators_compile()
 
     def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
         # cores and cards are of machines this one does not know: agents share them out
@@ -177,7 +190,7 @@ class FlinkEngine:
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
         """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back."""
         host = self.host or reachable_host(table.master)
-        return Subtasks(table.submitter(job, self.options), host, len(job.cluster.tasks), {"name": name})
+        return Subtasks(table.submitter(job, self.options, self._in_java(table)), host, len(job.cluster.tasks), {"name": name})
 
     def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.

@@ -9,7 +9,7 @@ from typing import Any, Iterator, Optional, Tuple
 from pyflink.datastream import ProcessFunction, RuntimeContext
 
 #: what `ArrowPack.java` sends
-HELLO, ROWS, END, BARRIER = 0, 1, 2, 4
+HELLO, ROWS, END, TICK, BARRIER = range(5)
 #: what `ArrowUnpack.java` takes for words to fail with for good begins so
 FINAL = b"\0"
 _TICK = 0.05

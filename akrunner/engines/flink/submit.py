@@ -15,7 +15,7 @@ import re
 import select
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
@@ -190,8 +190,10 @@ def words(error: BaseException) -> str:
     """What Java's exceptions say, the cause last."""
     text = str(error)
     causes = [found.strip() for found in re.findall(r"Caused by: (.*)", text)]
-    first: Optional[str] = next((line.strip() for line in text.splitlines() if line.strip()), None)
-    return causes[-1] if causes else first or type(error).__name__
+    # py4j says first which of its calls it was
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    own = [line[2:] for line in lines if line.startswith(": ")]
+    return next(iter(causes[-1:] or own or lines), type(error).__name__)
 
 
 def say(**body: Any) -> None:

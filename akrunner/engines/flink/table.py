@@ -55,6 +55,12 @@ class FlinkTable(TableSource):
 
         return bridge.master(self.table)
 
+    def operators_compile(self) -> bool:
+        """Whether its Flink takes the Java operators; warns when it does not."""
+        from akrunner.engines.flink import bridge
+
+        return bridge.operators_compile()
+
     @property
     def has_checkpoints(self) -> bool:
         """Whether its environment makes Flink take checkpoints."""
@@ -68,8 +74,8 @@ class FlinkTable(TableSource):
 
         return bridge.slots(self.table, job)
 
-    def submitter(self, job: JobSpec, options: Mapping[str, str]) -> "ProgramSubmitter":
-        return ProgramSubmitter(self.table, job, options)
+    def submitter(self, job: JobSpec, options: Mapping[str, str], in_java: bool) -> "ProgramSubmitter":
+        return ProgramSubmitter(self.table, job, options, in_java)
 
 
 def _not_here() -> Iterator[pa.RecordBatch]:
@@ -100,12 +106,14 @@ def _explained() -> Iterator[None]:
 
 
 class ProgramSubmitter:
-    """Submits one job, from within the user's own program; see `akrunner.engines.flink.client.Submitter`."""
+    """Submits one job, from within the user's own program; see `akrunner.engines.flink.client.Submitter`. Args: in_java: as for
+    `akrunner.engines.flink.bridge.submit`."""
 
-    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str]) -> None:
+    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str], in_java: bool) -> None:
         self._table = table
         self._job = job
         self._options = options
+        self._in_java = in_java
         self._running: Any = None
         self._watching: Optional[threading.Thread] = None
 
@@ -115,7 +123,7 @@ class ProgramSubmitter:
 
         job = Submission()
         with _explained():
-            self._running = bridge.submit(self._table, self._job, _package(), order, self._options)
+            self._running = bridge.submit(self._table, self._job, _package(), order, self._options, self._in_java)
         self._watching = threading.Thread(target=self._watch, args=(job,), name="akrunner-flink", daemon=True)
         self._watching.start()
         return job
@@ -150,13 +158,15 @@ class ProgramSubmitter:
 class ProgramGraph:
     """Builds places into the user's program, which runs them when it likes; see `akrunner.engines.flink.client.Submitter`.
 
+    Args: in_java: as for `akrunner.engines.flink.bridge.submit`.
     Attributes: table: the PyFlink Table of what the tasks write; output: its Arrow types; both once `submit` has returned.
     """
 
-    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str]) -> None:
+    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str], in_java: bool) -> None:
         self._source = table
         self._job = job
         self._options = options
+        self._in_java = in_java
         self.table: Any = None
         self.output: Optional[pa.Schema] = None
 
@@ -166,7 +176,7 @@ class ProgramGraph:
         assert self._job.output_schema is not None
         with _explained():
             self.table, self.output = bridge.attach(
-                self._source, self._job, _package(), order, self._options, self._job.output_schema
+                self._source, self._job, _package(), order, self._options, self._in_java, self._job.output_schema
             )
         job = Submission()
         job.state = "waiting to be executed by its program"

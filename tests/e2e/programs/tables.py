@@ -55,16 +55,13 @@ tell(
     [sorted(result.table["a"].to_pylist()) == list(range(1000)), list(result.stats.shares), result.stats.rows_in],
 )
 tell("sum", sum(result.table["x"].to_pylist()))
-result = run("doubles", numbers, output_schema="a bigint, x double")
-tell("examples", sum(result.table["x"].to_pylist()))
 tell("types in", run("sees", typed, data_format="columns", output_schema="name string, value string").table.to_pylist())
 
 stream = environment.from_collection(
     [(1, "a"), (2, "b")], type_info=Types.ROW_NAMED(["i", "s"], [Types.LONG(), Types.STRING()])
 )
-tell("a DataStream", run("sees", stream, data_format="columns", output_schema="name string, value string").table.to_pylist())
+tell("a DataStream, as Examples", run("sees", stream, output_schema="name string, value string").table.to_pylist())
 
-refused("raises", lambda: run("raises", numbers, num_workers=2))
 refused("too many", lambda: run("doubles", numbers, num_workers=50, output_schema="a bigint, x double"))
 refused("select", lambda: run("doubles", numbers, output_schema="a bigint, x double", select="SELECT a FROM input"))
 refused("local", lambda: akrunner.run(script("doubles"), numbers, python_env=PYTHON, output_schema="a bigint, x double"))
