@@ -21,8 +21,9 @@ from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.errors import ConfigError
 from akrunner.prepare import Arguments, PathLike, SchemaLike, prepare
+from akrunner.serving.job import ModelLike, checked
 
-__all__ = ["Attached", "FlinkEngine", "run", "stream"]
+__all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 
 def run(
@@ -70,6 +71,41 @@ def stream(
     return _attached("stream", script, source, output_schema, engine, observer, options, max_restarts)
 
 
+def predict(
+    model: ModelLike,
+    source: Any,
+    *,
+    flush_seconds: float = 0.02,
+    max_restarts: int = 0,
+    engine: Optional[FlinkEngine] = None,
+    observer: Optional[Observer] = None,
+    **options: Any,
+) -> Attached:
+    """Run a SavedModel over a Table or DataStream that may never end; its other columns, or those of `reserved_cols`, are kept beside.
+
+    Args: model, options: as for `akrunner.predict`; the others: as for `stream`.
+    Returns, raises: as `run`.
+    """
+    for name in ("output", "output_format", "overwrite"):
+        if name in options:
+            raise ConfigError(f"{name}=: what comes of it is a Table; akrunner.predict writes files")
+    chosen = engine if engine is not None else FlinkEngine()
+    prediction = checked(model, _table(source, chosen), engine=chosen, **options)
+    prediction.job = dataclasses.replace(prediction.job, flush_seconds=flush_seconds)
+    job: Attached = prediction.attach(chosen, observer, max_restarts)
+    return job
+
+
+def _table(source: Any, engine: FlinkEngine) -> FlinkTable:
+    table = table_of(source, engine)
+    if not isinstance(table, FlinkTable):
+        raise ConfigError(
+            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run and akrunner.predict take the "
+            "others"
+        )
+    return table
+
+
 def _attached(
     mode: str,
     script: PathLike,
@@ -93,10 +129,6 @@ def _attached(
             near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(f"there is no option {name!r} here" + (f"; did you mean {near[0]!r}?" if near else ""))
     chosen = engine if engine is not None else FlinkEngine()
-    table = table_of(source, chosen)
-    if not isinstance(table, FlinkTable):
-        raise ConfigError(
-            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run takes the others"
-        )
+    table = _table(source, chosen)
     prepared = prepare(mode, Arguments(script, table, output_schema=output_schema, engine=chosen, **options))
     return chosen.attach(prepared.job, table, observer, restarts)

@@ -3,7 +3,7 @@
 ::
 
     environment, params -> tables -> operator, flow -> { sources, scripts, predictions } -> streams -> pipeline
-    all of it thin over `akrunner.run`, `train`, `stream`, `predict`; the tables in between are DuckDB's
+    all of it thin over `akrunner.run`, `train`, `stream`, `predict`; the tables in between are DuckDB's, or Flink's
 """
 
 from akrunner.alink.environment import AlinkGlobalConfiguration, resetEnv, useLocalEnv, useRemoteEnv

@@ -23,6 +23,7 @@ class Environment:
         parallelism: workers and parameter servers together, where an operator does not say; None: one worker.
         engine: of the jobs.
         debug: keep the work dirs of jobs. echo: print what the tasks print.
+        flink: Flink's SQL (`akrunner.engines.flink.sql.Sql`), beneath batch tables; None: DuckDB's.
         pending: what `BatchOperator.execute()` is to do: sinks, and lazy prints. streams: what `StreamOperator.execute()` is to run.
     """
 
@@ -30,13 +31,16 @@ class Environment:
     engine: Any = "local"
     debug: bool = False
     echo: bool = False
+    flink: Optional[Any] = None
     pending: List[Callable[[], None]] = field(default_factory=list)
     streams: List[Any] = field(default_factory=list)
     _connection: Optional[Any] = None
 
     def hold(self, engine: FlinkEngine) -> None:
-        """Run jobs on it. Its slots are kept until another environment is chosen, or the program ends."""
+        """Run jobs on it. Its slots are kept until another environment is chosen, or the program ends. Batch tables are Flink's then,
+        where this interpreter has PyFlink."""
         self.engine = engine.__enter__()
+        self.flink = engine.sql(self.parallelism or 1)
 
     @property
     def connection(self) -> Any:
@@ -108,7 +112,8 @@ def useLocalEnv(
 
 
 def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Environment:
-    """Run jobs on a Flink cluster. The tables between them are this process's.
+    """Run jobs on a Flink cluster. Where this interpreter has PyFlink, the tables between batch operators are Flink's, and their SQL;
+    else this process's.
 
     Args:
         host, port: of the cluster's REST service; parallelism: as for `useLocalEnv`.

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from akrunner.alink.environment import current
 from akrunner.alink.operator import AlgoOperator
-from akrunner.alink.tables import Fields, arrow_table, fields_of, names_of, queried, renamed, sql
+from akrunner.alink.tables import DUCKDBS, Fields, arrow_table, names_of, queried, renamed
 from akrunner.errors import ConfigError
 
 _TICK = 0.1
@@ -49,11 +49,11 @@ class StreamOperator(AlgoOperator):
 
     def select(self, fields: Fields) -> "StreamOperator":
         """Columns and expressions, SQL: `"a, b + 1 AS c"`, or a list of columns."""
-        return SqlStreamOp(f"SELECT {fields_of(fields)} FROM input").linkFrom(self)
+        return SqlStreamOp(f"SELECT {DUCKDBS.fields(fields)} FROM {{input}}").linkFrom(self)
 
     def where(self, predicate: str) -> "StreamOperator":
         """Rows for which an SQL expression is true."""
-        return SqlStreamOp(f"SELECT * FROM input WHERE {sql(predicate)}").linkFrom(self)
+        return SqlStreamOp(f"SELECT * FROM {{input}} WHERE {DUCKDBS.text(predicate)}").linkFrom(self)
 
     def filter(self, predicate: str) -> "StreamOperator":
         """As `where`."""

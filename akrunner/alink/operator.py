@@ -16,7 +16,18 @@ import pyarrow as pa
 
 from akrunner.alink.environment import _check_parallelism, current
 from akrunner.alink.params import WithParams, schema_text, type_text
-from akrunner.alink.tables import Fields, arrow_schema, arrow_table, fields_of, kept, names_of, queried, renamed, shown, sql
+from akrunner.alink.tables import (
+    FLINKS,
+    Fields,
+    arrow_schema,
+    arrow_table,
+    dialect,
+    kept,
+    names_of,
+    queried,
+    renamed,
+    shown,
+)
 from akrunner.errors import ConfigError
 
 Op = TypeVar("Op", bound="AlgoOperator")
@@ -77,7 +88,7 @@ class AlgoOperator(WithParams):
         return arrow_schema(self._nothing())
 
     def _nothing(self) -> Any:
-        """A DuckDB relation of its columns, without rows."""
+        """A relation of its columns, without rows."""
         self._check_linked()
         return self._compute([operator._nothing() for operator in self._inputs], True)
 
@@ -105,7 +116,7 @@ class BatchOperator(AlgoOperator):
             operator._users += 1
 
     def _relation(self) -> Any:
-        """Its rows, as a DuckDB relation. Runs what must be run."""
+        """Its rows, as a relation. Runs what must be run."""
         if self._table is None:
             self._check_linked()
             self._check_required()
@@ -166,11 +177,11 @@ class BatchOperator(AlgoOperator):
 
     def select(self, fields: Fields) -> "BatchOperator":
         """Columns and expressions, SQL: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns."""
-        return SqlOp(f"SELECT {fields_of(fields)} FROM input").linkFrom(self)
+        return SqlOp(f"SELECT {dialect().fields(fields)} FROM {{input}}").linkFrom(self)
 
     def where(self, predicate: str) -> "BatchOperator":
         """Rows for which an SQL expression is true."""
-        return SqlOp(f"SELECT * FROM input WHERE {sql(predicate)}").linkFrom(self)
+        return SqlOp(f"SELECT * FROM {{input}} WHERE {dialect().text(predicate)}").linkFrom(self)
 
     def filter(self, predicate: str) -> "BatchOperator":
         """As `where`."""
@@ -186,7 +197,7 @@ class BatchOperator(AlgoOperator):
 
     def distinct(self) -> "BatchOperator":
         """Every different row once."""
-        return SqlOp("SELECT DISTINCT * FROM input").linkFrom(self)
+        return SqlOp("SELECT DISTINCT * FROM {input}").linkFrom(self)
 
     def orderBy(
         self,
@@ -202,13 +213,14 @@ class BatchOperator(AlgoOperator):
             raise ConfigError(f"orderBy: order={order!r}: give asc or desc")
         down = order.lower() == "desc" if isAscending is None else not isAscending
         most = limit if limit is not None else fetch
-        query = f"SELECT * FROM input ORDER BY {sql(fieldName)}" + (" DESC" if down else "")
+        query = f"SELECT * FROM {{input}} ORDER BY {dialect().text(fieldName)}" + (" DESC" if down else "")
         query += f" LIMIT {int(most)}" if most is not None else ""
         return SqlOp(query + (f" OFFSET {int(offset)}" if offset is not None else "")).linkFrom(self)
 
     def groupBy(self, groupByPredicate: Fields, selectClause: str) -> "BatchOperator":
         """A row a group: `groupBy("species", "species, AVG(p) AS p")`."""
-        return SqlOp(f"SELECT {sql(selectClause)} FROM input GROUP BY {fields_of(groupByPredicate)}").linkFrom(self)
+        groups = dialect().fields(groupByPredicate)
+        return SqlOp(f"SELECT {dialect().text(selectClause)} FROM {{input}} GROUP BY {groups}").linkFrom(self)
 
     def join(self, right: "BatchOperator", joinPredicate: str, selectClause: str = "*", type: str = "JOIN") -> "BatchOperator":
         """Two tables side by side; in SQL this one is `a`, the other `b`.
@@ -219,8 +231,13 @@ class BatchOperator(AlgoOperator):
         if type.upper() not in known:
             raise ConfigError(f"join: type={type!r}: give one of {', '.join(known)}")
         how = "JOIN" if type.upper() == "JOIN" else f"{type.upper()} JOIN"
-        on = "" if type.upper() == "CROSS" else f" ON {sql(joinPredicate)}"
-        return JoinOp(f"SELECT {sql(selectClause)} FROM a {how} b{on}").linkFrom(self, right)
+        selected, on = dialect().text(selectClause), dialect().text(joinPredicate)
+        if type.upper() in ("SEMI", "ANTI"):
+            # as every SQL has it
+            some = ("" if type.upper() == "SEMI" else "NOT ") + f"EXISTS (SELECT 1 FROM {{b}} WHERE {on})"
+            return JoinOp(f"SELECT {selected} FROM {{a}} WHERE {some}").linkFrom(self, right)
+        on = "" if type.upper() == "CROSS" else f" ON {on}"
+        return JoinOp(f"SELECT {selected} FROM {{a}} {how} {{b}}{on}").linkFrom(self, right)
 
     def unionAll(self, *others: "BatchOperator") -> "BatchOperator":
         """The rows of all, columns by their place."""
@@ -232,20 +249,23 @@ class BatchOperator(AlgoOperator):
             raise ConfigError("sample: withReplacement=True is not offered")
         if not 0 <= ratio <= 1:
             raise ConfigError(f"sample: ratio={ratio}: give 0 to 1")
-        return SqlOp(f"SELECT * FROM input USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
+        if dialect() is FLINKS:
+            return SqlOp(f"SELECT * FROM {{input}} WHERE RAND(7) < {ratio}").linkFrom(self)
+        return SqlOp(f"SELECT * FROM {{input}} USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
 
     def firstN(self, size: int) -> "BatchOperator":
         """The first so many rows."""
-        return SqlOp(f"SELECT * FROM input LIMIT {int(size)}").linkFrom(self)
+        return SqlOp(f"SELECT * FROM {{input}} LIMIT {int(size)}").linkFrom(self)
 
     # -- of something else
 
     @staticmethod
     def fromTable(table: Any) -> "BatchOperator":
-        """A table in memory: pyarrow, polars, a dict of columns, anything `akrunner.run` takes as its source."""
-        from akrunner.alink.sources import TableSourceBatchOp
+        """A table in memory: pyarrow, polars, a dict of columns, anything `akrunner.run` takes as its source. Or a PyFlink Table or
+        DataStream, which Flink computes."""
+        from akrunner.alink.sources import FlinkSourceBatchOp, TableSourceBatchOp
 
-        return TableSourceBatchOp(table)
+        return FlinkSourceBatchOp(table) if type(table).__module__.startswith("pyflink.") else TableSourceBatchOp(table)
 
     @staticmethod
     def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "BatchOperator":

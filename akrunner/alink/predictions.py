@@ -10,7 +10,7 @@ from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param, WithParams
 from akrunner.alink.scripts import INTRA_OP, PYTHON_ENV
-from akrunner.alink.tables import arrow_schema, arrow_table
+from akrunner.alink.tables import arrow_schema, arrow_table, from_arrow, source_of
 from akrunner.model import Model
 from akrunner.schema import Schema
 from akrunner.serving.job import predict
@@ -71,15 +71,15 @@ class PredictBatchOp(BatchOperator):
     def _compute(self, inputs: List[Any], dry: bool) -> Any:
         if dry:
             schema = predicted_schema(self, inputs[-1])
-            return current().connection.from_arrow(schema.empty_table())
+            return from_arrow(schema.empty_table())
         result = predict(
             self._model(inputs),
-            inputs[-1],
+            source_of(inputs[-1]),
             num_workers=current().parallelism or 1,
             engine=current().engine,
             **predict_arguments(self),
         )
-        return current().connection.from_arrow(result.table)
+        return from_arrow(result.table)
 
 
 def predicted_schema(operator: Any, table: Any) -> pa.Schema:

@@ -14,7 +14,7 @@ from akrunner import api
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
-from akrunner.alink.tables import arrow_schema, arrow_table, queried
+from akrunner.alink.tables import DUCKDBS, FLINKS, arrow_schema, arrow_table, from_arrow, is_flinks, queried, source_of
 from akrunner.errors import ConfigError
 from akrunner.model import MODEL_SCHEMA
 from akrunner.schema import Field, Schema
@@ -149,9 +149,8 @@ def chosen(relation: Any, columns: Optional[Sequence[str]]) -> Any:
     missing = [name for name in columns if name not in relation.columns]
     if missing:
         raise ConfigError(f"selectedCols: there is no column {missing[0]!r}; the table has {', '.join(relation.columns)}")
-    return queried(
-        "SELECT " + ", ".join('"' + name.replace('"', '""') + '"' for name in columns) + " FROM input", input=relation
-    )
+    written = FLINKS if is_flinks(relation) else DUCKDBS
+    return queried("SELECT " + written.fields(list(columns)) + " FROM {input}", input=relation)
 
 
 class ScriptBatchOp(BatchOperator):
@@ -167,21 +166,20 @@ class ScriptBatchOp(BatchOperator):
         self._check_required()
 
     def _compute(self, inputs: List[Any], dry: bool) -> Any:
-        connection = current().connection
         if dry:
-            return connection.from_arrow(self._result_schema().empty_table())
+            return from_arrow(self._result_schema().empty_table())
         relation = chosen(inputs[0], self._get("selectedCols"))
         job = ScriptJob(self, arrow_schema(relation), [arrow_table(side) for side in inputs[1:]])
         try:
-            return connection.from_arrow(self._run(relation, job))
+            return from_arrow(self._run(source_of(relation), job))
         finally:
             job.close()
 
     def _result_schema(self) -> pa.Schema:
         return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
 
-    def _run(self, relation: Any, job: ScriptJob) -> pa.Table:
-        result = api.run(self._get("mainScriptFile"), relation, output_schema=self._get("outputSchemaStr"), **job.arguments())
+    def _run(self, source: Any, job: ScriptJob) -> pa.Table:
+        result = api.run(self._get("mainScriptFile"), source, output_schema=self._get("outputSchemaStr"), **job.arguments())
         assert result.table is not None
         return result.table
 
@@ -207,8 +205,8 @@ class TrainBatchOp(ScriptBatchOp):
     def _result_schema(self) -> pa.Schema:
         return MODEL_SCHEMA
 
-    def _run(self, relation: Any, job: ScriptJob) -> pa.Table:
-        result = trained(self, relation, job)
+    def _run(self, source: Any, job: ScriptJob) -> pa.Table:
+        result = trained(self, source, job)
         assert result.model is not None
         return result.model.to_table()
 

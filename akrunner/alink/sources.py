@@ -12,7 +12,7 @@ from akrunner import codec
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
-from akrunner.alink.tables import arrow_schema, kept, rows_of
+from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
 from akrunner.errors import ConfigError
 from akrunner.io import paths
 from akrunner.io.sinks import FileSink
@@ -48,10 +48,10 @@ class SourceOp(BatchOperator):
         self._check_required()
         source = self._open()
         if dry:
-            return current().connection.from_arrow(source.schema.empty_table())
+            return from_arrow(source.schema.empty_table())
         # a reader can be scanned once: its rows go into a table of DuckDB's, which is on disk where memory does not suffice
         reader = pa.RecordBatchReader.from_batches(source.schema, source.batches())
-        return kept(self, current().connection.from_arrow(reader))
+        return kept(self, from_arrow(reader))
 
 
 class RandomTableSourceBatchOp(SourceOp):
@@ -84,6 +84,24 @@ def random_table(
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return TableSource(schema, batches, "random numbers", True)
+
+
+class FlinkSourceBatchOp(BatchOperator):
+    """A PyFlink Table or DataStream, whose rows stay where Flink has them."""
+
+    INPUTS = (0, 0)
+
+    def __init__(self, table: Any) -> None:
+        super().__init__()
+        flink = current().flink
+        if flink is None:
+            raise ConfigError(
+                "fromTable: for a PyFlink table, call useRemoteEnv(...) or useLocalEnv(..., engine='flink') first"
+            )
+        self._given_table = flink.of(table)
+
+    def _compute(self, inputs: List[Any], dry: bool) -> Any:
+        return self._given_table
 
 
 class TableSourceBatchOp(SourceOp):
@@ -181,7 +199,7 @@ class ParquetSourceBatchOp(SourceOp):
 
     def _compute(self, inputs: List[Any], dry: bool) -> Any:
         path = self._get("filePath")
-        if dry or "://" in path:
+        if dry or "://" in path or current().flink is not None:
             return super()._compute(inputs, dry)
         # DuckDB reads what a query needs of it, and no more
         return current().connection.read_parquet(paths.expand(path, "parquet").paths)
@@ -266,7 +284,7 @@ def write_csv(path: str, relation: Any, delimiter: str, overwrite: bool) -> None
     if os.path.exists(path) and not overwrite:
         raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
     try:
-        relation.write_csv(partial, header=False, sep=delimiter)
+        in_memory(relation).write_csv(partial, header=False, sep=delimiter)
         os.replace(partial, path)
     finally:
         if os.path.exists(partial):

@@ -1,10 +1,11 @@
-"""The tables beneath the operators: DuckDB relations, computed when they are drawn."""
+"""The tables beneath the operators: DuckDB's relations, or Flink's (`akrunner.engines.flink.sql`), computed when they are drawn."""
 
 from __future__ import annotations
 
 import re
 import uuid
 import weakref
+from dataclasses import dataclass
 from typing import Any, List, Sequence, Union
 
 import pyarrow as pa
@@ -17,10 +18,15 @@ Fields = Union[str, Sequence[str]]
 
 
 def queried(query: str, **tables: Any) -> Any:
-    """A relation of a query over relations. Raises: ConfigError: DuckDB refuses it, in its own words."""
+    """A relation of a query over relations. Args: query: with `{name}` where each stands. Raises: ConfigError: DuckDB, or Flink, refuses it,
+    in its own words."""
     import duckdb
 
-    connection = current().connection
+    flink, connection = current().flink, current().connection
+    if flink is not None and any(is_flinks(table) for table in tables.values()):
+        return flink.query(query, **tables)
+    for name in tables:
+        query = query.replace("{" + name + "}", name)
     # DuckDB finds tables under the names of local variables
     input, a, b = tables.get("input"), tables.get("a"), tables.get("b")
     try:
@@ -36,10 +42,38 @@ def renamed(relation: Any, names: Sequence[str]) -> Any:
     """The same columns under other names."""
     if len(names) != len(relation.columns):
         raise ConfigError(f"alias: {len(relation.columns)} columns ({', '.join(relation.columns)}) and {len(names)} names")
+    written = FLINKS if is_flinks(relation) else DUCKDBS
     return queried(
-        "SELECT " + ", ".join(f"{quoted(old)} AS {quoted(new)}" for old, new in zip(relation.columns, names)) + " FROM input",
+        "SELECT "
+        + ", ".join(f"{written.name(old)} AS {written.name(new)}" for old, new in zip(relation.columns, names))
+        + " FROM {input}",
         input=relation,
     )
+
+
+def is_flinks(relation: Any) -> bool:
+    """Whether it is Flink's; else it is DuckDB's."""
+    return not hasattr(relation, "create")
+
+
+def from_arrow(rows: Union[pa.Table, pa.RecordBatchReader]) -> Any:
+    """A relation beneath batch operators."""
+    flink = current().flink
+    if flink is None:
+        return current().connection.from_arrow(rows)
+    return flink.from_arrow(rows if isinstance(rows, pa.Table) else rows.read_all())
+
+
+def source_of(relation: Any) -> Any:
+    """It as a source of a job: a table of Flink's is there already, but for rows this process has."""
+    if not is_flinks(relation):
+        return relation
+    return relation.rows if relation.rows is not None else relation.table
+
+
+def in_memory(relation: Any) -> Any:
+    """It as a relation of DuckDB's."""
+    return current().connection.from_arrow(arrow_table(relation)) if is_flinks(relation) else relation
 
 
 def arrow_table(relation: Any) -> pa.Table:
@@ -49,12 +83,12 @@ def arrow_table(relation: Any) -> pa.Table:
 
 def rows_of(relation: Any) -> Any:
     """Its rows as RecordBatches, computed as they are drawn."""
-    return duckdb_reader(relation)
+    return arrow_table(relation).to_batches() if is_flinks(relation) else duckdb_reader(relation)
 
 
 def arrow_schema(relation: Any) -> pa.Schema:
     """Its columns; no row is computed."""
-    return arrow_table(relation.limit(0)).schema
+    return relation.schema if is_flinks(relation) else arrow_table(relation.limit(0)).schema
 
 
 def shown(relation: Any) -> str:
@@ -66,15 +100,33 @@ def shown(relation: Any) -> str:
         return str(table)
 
 
-def sql(text: str) -> str:
-    """Flink's SQL as DuckDB's: `name` in backticks is "name"."""
-    return re.sub(r"('(?:[^']|'')*')|`([^`]*)`", lambda m: m.group(1) or f'"{m.group(2)}"', text)
+@dataclass(frozen=True)
+class Dialect:
+    """How a query is written. Attributes: mark: what a name stands between."""
+
+    mark: str
+
+    def text(self, sql: str) -> str:
+        """SQL as Alink's users write it, for Flink: `name` in backticks is "name" to DuckDB."""
+        if self is FLINKS:
+            return sql
+        return re.sub(r"('(?:[^']|'')*')|`([^`]*)`", lambda m: m.group(1) or f'"{m.group(2)}"', sql)
+
+    def name(self, name: str) -> str:
+        """A column."""
+        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
+
+    def fields(self, fields: Fields) -> str:
+        """What is selected."""
+        return self.text(fields) if isinstance(fields, str) else ", ".join(map(self.name, fields))
 
 
-def fields_of(fields: Fields) -> str:
-    if isinstance(fields, str):
-        return sql(fields)
-    return ", ".join(quoted(name) for name in fields)
+DUCKDBS, FLINKS = Dialect('"'), Dialect("`")
+
+
+def dialect() -> Dialect:
+    """Of batch operators; stream operators have DuckDB's."""
+    return DUCKDBS if current().flink is None else FLINKS
 
 
 def names_of(names: Fields) -> List[str]:
@@ -83,12 +135,11 @@ def names_of(names: Fields) -> List[str]:
     return list(names)
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def kept(operator: Any, relation: Any) -> Any:
-    """A relation's rows in a table of DuckDB's, for as long as the operator lives."""
+    """A relation's rows, computed once: in a table of DuckDB's, for as long as the operator lives. Flink computes a table again that
+    comes out the same."""
+    if is_flinks(relation):
+        return relation.kept()
     connection = current().connection
     name = "kept_" + uuid.uuid4().hex
     relation.create(name)

@@ -144,9 +144,9 @@ def _prediction(model: Any, source: Any, engine: FlinkEngine, options: Dict[str,
     """The same of a model."""
     if options.get("output") is None:
         raise ConfigError(_NO_OUTPUT)
-    opened, job = checked(model, source, engine=engine, **options)
-    shutil.copytree(opened.path, os.path.join(folder, "model"))
-    return job
+    prediction = checked(model, source, engine=engine, **options)
+    shutil.copytree(prediction.model.path, os.path.join(folder, "model"))
+    return prediction.job
 
 
 def _arguments(job: JobSpec, options: Dict[str, Any], folder: str) -> Dict[str, Any]:

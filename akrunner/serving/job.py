@@ -17,7 +17,7 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.api import Result, engine_of, lines_source
+from akrunner.api import Result, engine_of, lines_source, table_of
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource
 from akrunner.errors import ConfigError, InputLostError, ModelError, ScriptFailedError
 from akrunner.io.partition import rechunk
@@ -83,6 +83,8 @@ def predict(
         num_workers: processes that share the rows.
         output, output_format, overwrite, python_env, select, input_schema, input_format, env, timeout, start_timeout, engine,
             observer: as for `run`.
+    A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+
     Returns: the result.
     Raises:
         ConfigError: an argument is wrong, or the table does not fit the model's signature; nothing was started.
@@ -90,10 +92,10 @@ def predict(
         JobError: the job failed.
     """
     chosen = engine_of(engine)
-    prepared = _Prediction.prepare(
-        model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
-        output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env, timeout,
-        start_timeout, chosen,
+    prepared = Prediction.prepare(
+        model, table_of(source, chosen), selected_cols, input_signature_defs, output_signature_defs, signature_def_key,
+        graph_def_tag, output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env,
+        timeout, start_timeout, chosen,
     )  # fmt: skip
     schema = prepared.plan.result
     if output is None:
@@ -143,7 +145,7 @@ def predict_stream(
     """
     chosen = engine_of(engine)
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
-    prepared = _Prediction.prepare(
+    prepared = Prediction.prepare(
         model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
         output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env, timeout,
         start_timeout, chosen, flush_seconds,
@@ -151,20 +153,20 @@ def predict_stream(
     return StreamJob(lambda sink, cancel: prepared.run(chosen, sink, observer, cancel), prepared.plan.result)
 
 
-def checked(model: ModelLike, source: Any, **options: Any) -> Tuple[Model, JobSpec]:
+def checked(model: ModelLike, source: Any, **options: Any) -> "Prediction":
     """What `predict` would run, of the same arguments. Raises: ConfigError: as it does."""
     bound = inspect.signature(predict).bind(model, source, **options)
     bound.apply_defaults()
     given = {**bound.arguments, "engine": engine_of(bound.arguments["engine"])}
-    prepared = _Prediction.prepare(
-        **{name: given[name] for name in inspect.signature(_Prediction.prepare).parameters if name in given}
+    prepared = Prediction.prepare(
+        **{name: given[name] for name in inspect.signature(Prediction.prepare).parameters if name in given}
     )
     if given["output"] is not None:
         # it only looks
         FileSink(
             os.fspath(given["output"]), prepared.plan.result, codec.write_examples, given["output_format"], given["overwrite"]
         )
-    return prepared.model, prepared.job
+    return prepared
 
 
 def open_model(model: ModelLike) -> Model:
@@ -214,7 +216,7 @@ def job_for(
     )
 
 
-class _Prediction:
+class Prediction:
     """A prediction whose arguments are all checked."""
 
     def __init__(self, model: Model, plan: Plan, job: JobSpec, table: TableSource, arriving: bool) -> None:
@@ -247,7 +249,7 @@ class _Prediction:
         start_timeout: float,
         engine: Engine,
         flush_seconds: Optional[float] = None,
-    ) -> "_Prediction":
+    ) -> "Prediction":
         opened = open_model(model)
         signature = signature_of(opened.path, signature_def_key, graph_def_tag)
         cluster = ClusterSpec(num_workers, 0)
@@ -278,8 +280,20 @@ class _Prediction:
         )
         return cls(opened, plan, job, table, arriving=flush_seconds is not None)
 
+    def attach(self, engine: Any, observer: Optional[Observer], restarts: int = 0) -> Any:
+        """Of a PyFlink table: an `akrunner.engines.flink.attached.Attached`."""
+        job = engine.attach(self.job, self.table, observer, restarts, self.plan.result, self.plan)
+        # a temporary model goes with its last reference
+        job.holds = self.model
+        return job
+
     def run(self, engine: Engine, sink: RowSink, observer: Optional[Observer], cancel: Optional[threading.Event] = None) -> Any:
         """Returns: the outcome."""
+        if self.table.elsewhere:
+            job = self.attach(engine, observer)
+            for batch in job.collect().to_batches():
+                sink.write(_FIRST, batch)
+            return job.wait()
         pairing = Pairing(self.plan, self.table, self.job, sink, self.arriving)
         try:
             outcome = engine.run(self.job, pairing, pairing, observer, cancel)

@@ -73,7 +73,7 @@ def index() -> str:
         "# Operators", "",
         "Alink's operators on this machine: change the import line of a program to `from akrunner.alink import *`. Tables in between are",
         "DuckDB's, and SQL is DuckDB's with Flink's backticks and `RAND()`. Nothing is computed before `print`, `collect...` or `execute`; what several",
-        "operators use, and what a job has written, is computed once.", "",
+        "operators use, and what a job has written, is computed once. On Flink, [tables and SQL are Flink's](../flink.md#alinks-operators).", "",
         "These pages are generated from the operators' declarations: `scripts/gen-docs`.", "",
     ]  # fmt: skip
     for name in alink.__all__:

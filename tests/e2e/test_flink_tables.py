@@ -15,6 +15,7 @@ import pytest
 
 from akrunner.engines.flink.cluster import Cluster, flink_home
 from akrunner.engines.flink.java import java_home
+from tests import models
 from tests.conftest import FLINK, nothing_is_left
 from tests.worker.conftest import not_run
 
@@ -55,6 +56,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scripts")
     for name, text in SCRIPTS.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    models.make(sys.executable, models.DOUBLE, folder / "double")
     return folder
 
 
@@ -120,6 +122,14 @@ def test_streams(told: Dict[str, Any]) -> None:
     assert told["an endless one"] > 600
 
 
+def test_predictions(told: Dict[str, Any]) -> None:
+    """Every column of the table beside the model's, whatever its type, nulls included."""
+    assert told["predicted"] == [
+        ["0", "0.0", "0.00", "None", "0.0"], ["1", "0.5", "1.00", "None", "1.0"], ["2", "1.0", "2.00", "s", "2.0"], ["3", "1.5", "3.00", "s", "3.0"],
+    ]  # fmt: skip
+    assert told["a stream predicted"] == [1000, sum(range(1000)), ["i", "y"]]
+
+
 def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
     kind, words = told["wait says"]
     assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
@@ -135,6 +145,7 @@ def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
         ("map", "column 'm'"),
         ("decimal", "CAST"),
         ("batch", "StreamTableEnvironment.create(StreamExecutionEnvironment"),
+        ("an output", "output=: what comes of it is a Table"),
         ("misspelled", "there is no option 'num_worker' here; did you mean 'num_workers'?"),
         ("not Flink's", "source must be a PyFlink Table or DataStream, not dict"),
     ],
@@ -153,6 +164,21 @@ def test_without_the_java_operators(flink_cluster: Cluster, scripts: Path, tmp_p
         assert told["a stream to a table"] == sum(range(1000)) and told["shares"] == [500, 500]
         assert told["Flink says"] is True
         assert "java_operators: without them no checkpoint would have the rows" in told["checkpoints"]
+
+
+def test_alinks_operators_on_flinks_tables(flink_cluster: Cluster, scripts: Path, tmp_path: Path) -> None:
+    """Their SQL is Flink's."""
+    for told in printed("alink_tables.py", flink_cluster, scripts, tmp_path):
+        assert told["schema"] == "kind VARCHAR, n BIGINT, j VARCHAR"
+        assert told["Flink's SQL"] == [["a", 2, '{"most":3}'], ["b", 1, '{"most":2}']]
+        assert told["ordered"] == [[3, "a", 4.0], [2, "b", None]]
+        assert told["joined"] == [[1, 1.5], [3, 4.0]] and told["anti"] == [[2]] and told["others"] == [3, 2]
+        assert told["drawn once"] == 12, "random numbers are the same for both that use them"
+        assert told["a script over Flink's table"] == [[500, sum(range(0, 1000, 2)), float(sum(range(0, 1000, 2)))]]
+        assert told["predicted"] == [[0, 0.0], [2, 2.0], [4, 4.0]] and told["a file"] == 500
+        assert "Column 'nothing' not found" in told["wrong SQL"] and "SELECT nothing FROM" in told["wrong SQL"]
+        assert "this table is of another Flink environment" in told["another environment"]
+        assert "call useRemoteEnv(...)" in told["no environment"]
 
 
 @pytest.mark.tensorflow

@@ -43,7 +43,7 @@ MAY: Dict[str, Set[str]] = {
         "model",
         "engines",
     },
-    "flink": {"api", "prepare", "errors", "engines"},
+    "flink": {"api", "prepare", "serving", "errors", "engines"},
     "detached": {"api", "serving", "prepare", "errors", "schema", "spec", "launch", "codec", "io", "model", "engines"},
     "serving": {
         "api",

@@ -13,10 +13,14 @@ import dataclasses
 import threading
 from typing import Any, Callable, List, Optional
 
+import pyarrow as pa
+
 from akrunner.engines.base import Outcome
 from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, JobError, OutputError
+
+_WHY_SECONDS = 20.0
 
 
 class Attached:
@@ -35,11 +39,13 @@ class Attached:
         self._again: List[str] = []
         self._outcome: Optional[Outcome] = None
         self._error: Optional[BaseException] = None
+        self._begun = threading.Event()
         self._thread = threading.Thread(target=self._work, name="akrunner-attached", daemon=True)
         self._thread.start()
 
     def _work(self) -> None:
         self._subtasks.wait_for_first()
+        self._begun.set()
         try:
             self._outcome = self._attempts()
             self._subtasks.leave()
@@ -80,6 +86,18 @@ class Attached:
             return str(Rest(self._master).get(f"/jobs/{job}")["state"])
         except ConfigError:
             return None
+
+    def collect(self) -> pa.Table:
+        """Execute the table, and bring its rows here. Raises: JobError: the tasks failed; ConfigError: Flink did."""
+        from akrunner.engines.flink.sql import collected
+
+        try:
+            return collected(self.table)
+        except ConfigError:
+            # why the tasks failed says more, if it was they
+            if self._begun.is_set():
+                self.wait(_WHY_SECONDS)
+            raise
 
     def wait(self, seconds: Optional[float] = None) -> Outcome:
         """What became of the tasks, once the program has executed the table and they have ended.

@@ -32,7 +32,6 @@ from akrunner.engines.flink import rows
 from akrunner.engines.flink.function import FedSubtask, Subtask
 from akrunner.engines.flink.submit import words
 from akrunner.errors import ConfigError
-from akrunner.schema import Schema
 from akrunner.spec import JobSpec
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -163,7 +162,7 @@ def attach(
     order: Mapping[str, Any],
     options: Mapping[str, str],
     in_java: bool,
-    schema: Schema,
+    schema: pa.Schema,
 ) -> Tuple[Table, pa.Schema]:
     """A place for each task in whatever job executes the Table this returns, that of what they write.
 
@@ -240,8 +239,8 @@ def _flush_millis(job: JobSpec) -> int:
     return max(1, int(job.flush_seconds * 500)) if job.mode == "stream" else 0
 
 
-def _output_table(table: Table, out: DataStream, schema: Schema, in_java: bool) -> Tuple[Table, pa.Schema]:
-    types = DataTypes.ROW([DataTypes.FIELD(field.name, _flinks(field.name, field.type)) for field in schema.arrow])
+def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: bool) -> Tuple[Table, pa.Schema]:
+    types = DataTypes.ROW([DataTypes.FIELD(field.name, flink_type(field.name, field.type)) for field in schema])
     arrow = create_arrow_schema(types.names, [field.data_type for field in types.fields])
     if not in_java:
         return rows.rows_table(table, out, types.names, [field.data_type for field in types.fields]), arrow
@@ -255,7 +254,7 @@ def _output_table(table: Table, out: DataStream, schema: Schema, in_java: bool) 
     return Table(table._t_env._j_tenv.fromDataStream(unpacked._j_data_stream), table._t_env), arrow
 
 
-_FLINKS = {
+_TYPES = {
     pa.bool_(): DataTypes.BOOLEAN(),
     pa.int8(): DataTypes.TINYINT(),
     pa.uint8(): DataTypes.SMALLINT(),
@@ -264,8 +263,13 @@ _FLINKS = {
     pa.int64(): DataTypes.BIGINT(),
     pa.float32(): DataTypes.FLOAT(),
     pa.float64(): DataTypes.DOUBLE(),
+    pa.uint16(): DataTypes.INT(),
+    pa.uint32(): DataTypes.BIGINT(),
+    pa.float16(): DataTypes.FLOAT(),
     pa.string(): DataTypes.STRING(),
+    pa.large_string(): DataTypes.STRING(),
     pa.binary(): DataTypes.BYTES(),
+    pa.large_binary(): DataTypes.BYTES(),
     pa.date32(): DataTypes.DATE(),
     pa.timestamp("s"): DataTypes.TIMESTAMP(0),
     pa.timestamp("ms"): DataTypes.TIMESTAMP(3),
@@ -274,13 +278,17 @@ _FLINKS = {
 }
 
 
-def _flinks(name: str, arrow: pa.DataType) -> Any:
-    """Flink's type for an output column's."""
-    if pa.types.is_list(arrow):
-        return DataTypes.ARRAY(_flinks(name, arrow.value_type))
-    if arrow not in _FLINKS:
-        raise ConfigError(f"output_schema: column {name!r}: Flink has no {arrow}")
-    return _FLINKS[arrow]
+def flink_type(name: str, arrow: pa.DataType) -> Any:
+    """Flink's type for a column's. Raises: ConfigError: it has none."""
+    if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow) or pa.types.is_large_list(arrow):
+        return DataTypes.ARRAY(flink_type(name, arrow.value_type))
+    if pa.types.is_decimal(arrow):
+        return DataTypes.DECIMAL(arrow.precision, arrow.scale)
+    if pa.types.is_time(arrow):
+        return DataTypes.TIME(3)
+    if arrow not in _TYPES:
+        raise ConfigError(f"column {name!r}: Flink has no {arrow}")
+    return _TYPES[arrow]
 
 
 def _operated(table: Table, stream: Any, name: str, given: List[Any], out: Any, parallelism: int) -> DataStream:

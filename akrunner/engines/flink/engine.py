@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import os
 import socket
 import subprocess
@@ -11,11 +12,14 @@ import threading
 import time
 from typing import Any, List, Mapping, Optional
 
+import pyarrow as pa
+
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
 from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.client import Client
+from akrunner.engines.flink.feed import Pairs
 from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.launcher import FlinkLauncher
@@ -113,10 +117,19 @@ class FlinkEngine:
         spread = isinstance(sink, PartsSink) and sink.spread and self.files_there and self.master != "local"
         return sink if spread and isinstance(sink, PartsSink) else None
 
-    def attach(self, job: JobSpec, source: FlinkTable, observer: Optional[Observer], restarts: int = 0) -> Attached:
+    def attach(
+        self,
+        job: JobSpec,
+        source: FlinkTable,
+        observer: Optional[Observer],
+        restarts: int = 0,
+        schema: Optional[pa.Schema] = None,
+        pairs: Optional[Pairs] = None,
+    ) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.
 
-        Args: restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint.
+        Args: restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint; schema: of what
+        becomes of the rows the tasks write, None: those; pairs: what is kept beside them.
         Raises: ConfigError: it cannot be run that way.
         """
         check_count("max_restarts", restarts, 0)
@@ -139,10 +152,13 @@ class FlinkEngine:
                 "execution.checkpointing.interval"
             )
         self._check_resources(job)
-        graph = ProgramGraph(source.table, job, self.options, in_java)
+        if schema is None:
+            assert job.output_schema is not None
+            schema = job.output_schema.arrow
+        graph = ProgramGraph(source.table, job, schema, self.options, in_java)
         host = self.host or reachable_host(source.master)
         subtasks = Subtasks(graph, host, len(job.cluster.tasks), {"name": "akrunner"})
-        rows = dataclasses.replace(source, output=graph.output)
+        rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
         resources = self._resources(job)
 
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
@@ -159,6 +175,15 @@ class FlinkEngine:
     def _resources(self, job: JobSpec) -> Mapping[TaskSpec, TaskResources]:
         # cores and cards are of machines this one does not know: agents share them out
         return assign(job.cluster, job.resources, [], [], {name: "" for name in THREADS})
+
+    def sql(self, parallelism: int) -> Optional[Any]:
+        """Flink's SQL in this process (`akrunner.engines.flink.sql.Sql`), None where it has no PyFlink. Args: parallelism: of queries."""
+        if self.python != sys.executable or importlib.util.find_spec("pyflink") is None:
+            return None
+        from akrunner.engines.flink.sql import Sql
+
+        os.environ.setdefault("JAVA_HOME", java_home(self.python))
+        return Sql(self.master, self.options, parallelism)
 
     def __enter__(self) -> "FlinkEngine":
         """Keep the Flink job, with its slots, for one akrunner job after the other, until the block ends."""

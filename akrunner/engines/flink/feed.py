@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import pickle
 import queue
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Protocol, Union
 
 import pyarrow as pa
 
@@ -48,6 +50,19 @@ def schema_text(schema: pa.Schema) -> str:
 def schema_from(text: str) -> pa.Schema:
     """Of `schema_text`."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+class Pairs(Protocol):
+    """What is fed of a batch, and what becomes of it and of the one batch that answers it (`akrunner.serving.plan.Plan`)."""
+
+    def fed(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch: ...
+
+    def joined(self, batch: pa.RecordBatch, outputs: pa.RecordBatch) -> pa.RecordBatch: ...
+
+
+def pairs_text(pairs: Pairs) -> str:
+    """As text."""
+    return base64.b64encode(pickle.dumps(pairs)).decode()
 
 
 def as_bytes(batches: List[pa.RecordBatch]) -> bytes:
@@ -99,12 +114,13 @@ def pass_on(
     put: Callable[[pa.RecordBatch], None],
     finish: Callable[[bool], None],
     answered: Callable[[int], None] = lambda number: None,
+    paired: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> None:
     """What the task says, until it ends: rows to where they go, all else to the submitter.
 
     Args: source_fd: the task's pipe; target_fd: closed at the end; output: `schema` of what it writes, `rows`: of what is put; put: takes
     rows; finish: called before the submitter hears that the task is done, with whether it went well; both raise PartError when the rows
-    cannot be kept; answered: called with a barrier's number once every row of before it is put.
+    cannot be kept; answered: called with a barrier's number once every row of before it is put; paired: makes of what the task wrote what is put.
     """
     reader, writer = frames.FrameReader(source_fd), frames.FrameWriter(target_fd)
     rows = 0
@@ -126,7 +142,7 @@ def pass_on(
                     writer.write(frame.kind, frame.payload, frame.count)
                     continue
                 batch = codec.decode_frame(schema, frame, rows)
-                for cast in pa.Table.from_batches([batch]).cast(put_as).to_batches():
+                for cast in pa.Table.from_batches([paired(batch)]).cast(put_as).to_batches():
                     put(cast)
             except (DataError, pa.ArrowException) as e:
                 complete = False
@@ -155,6 +171,8 @@ class Feed:
         self._answered = 0
         self._returned = False
         self._written = Written()
+        self._pairs: Optional[Pairs] = None
+        self._unpaired: Deque[pa.RecordBatch] = deque()
         self._writer: Optional[frames.FrameWriter] = None
 
     def put(self, chunk: Union[bytes, int, None], seconds: float) -> bool:
@@ -188,6 +206,9 @@ class Feed:
         """Args: source_fd: what the submitter sends; target_fd: the task's pipe, closed at the end; order: as the launcher wrote it;
         say: to the submitter."""
         self._writer = frames.FrameWriter(target_fd)
+        if order.get("pairs") is not None:
+            # the submitter's own, over a connection that has shown the job's token
+            self._pairs = pickle.loads(base64.b64decode(order["pairs"]))
         threads = [
             threading.Thread(target=self._forward, args=(frames.FrameReader(source_fd),), name="akrunner-in", daemon=True),
             threading.Thread(target=self._feed, args=(order, say), name="akrunner-rows", daemon=True),
@@ -198,7 +219,14 @@ class Feed:
 
     def pass_on(self, source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
         """What the task says, until it ends: rows to the subtask, the rest to the submitter. Args: as `pass_on`."""
-        pass_on(source_fd, target_fd, output, lambda batch: self._written.put(batch, self._over), self._end, self._answer)
+        pass_on(source_fd, target_fd, output, self._put_written, self._end, self._answer, self._paired)
+
+    def _put_written(self, batch: pa.RecordBatch) -> None:
+        self._written.put(batch, self._over)
+
+    def _paired(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """With what is kept of the rows it answers; a task answers in order."""
+        return batch if self._pairs is None else self._pairs.joined(self._unpaired.popleft(), batch)
 
     def _end(self, went_well: bool) -> None:
         self._returned = went_well
@@ -240,6 +268,9 @@ class Feed:
                     with contextlib.suppress(OSError):
                         self._writer.write(frames.BARRIER, b"", batch)
                     continue
+                if self._pairs is not None:
+                    self._unpaired.append(batch)
+                    batch = self._pairs.fed(batch, counts["fed"])
                 payload = codec.encode_frame(batch, order["data_format"], stream, counts["fed"])
                 try:
                     self._writer.write(frames.ROWS if stream else frames.DATA, payload, batch.num_rows)

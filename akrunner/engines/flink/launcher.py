@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
 
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
-from akrunner.engines.flink.feed import schema_text
+from akrunner.engines.flink.feed import pairs_text, schema_text
 from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.hub import Place, RemoteProcess
 from akrunner.engines.flink.subtasks import Subtasks
@@ -118,6 +118,7 @@ class FlinkLauncher:
             "chunk_bytes": job.chunk_bytes,
             "output": self._output(task),
             "files": self._reads(task),
+            "pairs": pairs_text(self._table.pairs) if self._table is not None and self._table.pairs is not None else None,
             "threads": max(1, place.cores // len(beside)),
             "env": {**self._resources[task].env, **job.task_env},
             "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]

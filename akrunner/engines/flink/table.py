@@ -16,6 +16,7 @@ from typing import Any, Iterator, Mapping, Optional
 import pyarrow as pa
 
 from akrunner.engines.flink.client import Submission, write_package
+from akrunner.engines.flink.feed import Pairs
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.table import TableSource
 from akrunner.spec import JobSpec
@@ -28,11 +29,13 @@ _ENDED = ("FINISHED", "FAILED", "CANCELED")
 class FlinkTable(TableSource):
     """A PyFlink Table whose rows Flink brings to the tasks itself.
 
-    Attributes: table: the Table; output: Arrow types of the Table that what the tasks write becomes, None when it comes here.
+    Attributes: table: the Table; output: Arrow types of the Table that what the tasks write becomes, None when it comes here; pairs: what
+    is kept of the rows beside it.
     """
 
     table: Any = None
     output: Optional[pa.Schema] = None
+    pairs: Optional[Pairs] = None
 
     @classmethod
     def of(cls, source: Any) -> "FlinkTable":
@@ -158,13 +161,14 @@ class ProgramSubmitter:
 class ProgramGraph:
     """Builds places into the user's program, which runs them when it likes; see `akrunner.engines.flink.client.Submitter`.
 
-    Args: in_java: as for `akrunner.engines.flink.bridge.submit`.
+    Args: schema: of what the tasks' rows become; in_java: as for `akrunner.engines.flink.bridge.submit`.
     Attributes: table: the PyFlink Table of what the tasks write; output: its Arrow types; both once `submit` has returned.
     """
 
-    def __init__(self, table: Any, job: JobSpec, options: Mapping[str, str], in_java: bool) -> None:
+    def __init__(self, table: Any, job: JobSpec, schema: pa.Schema, options: Mapping[str, str], in_java: bool) -> None:
         self._source = table
         self._job = job
+        self._schema = schema
         self._options = options
         self._in_java = in_java
         self.table: Any = None
@@ -173,10 +177,9 @@ class ProgramGraph:
     def submit(self, order: Mapping[str, Any]) -> Submission:
         from akrunner.engines.flink import bridge
 
-        assert self._job.output_schema is not None
         with _explained():
             self.table, self.output = bridge.attach(
-                self._source, self._job, _package(), order, self._options, self._in_java, self._job.output_schema
+                self._source, self._job, _package(), order, self._options, self._in_java, self._schema
             )
         job = Submission()
         job.state = "waiting to be executed by its program"

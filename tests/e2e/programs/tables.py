@@ -99,6 +99,12 @@ except Exception as e:
     tell("Flink says", "ValueError: bad luck" in str(e))
 refused("wait says", lambda: job.wait(20))
 
+kept = t_env.sql_query(
+    f"SELECT a, x, CAST(a AS DECIMAL(12, 2)) AS d, CASE WHEN a > 1 THEN 's' END AS s FROM {numbers} WHERE a < 4"
+)
+predicted = akrunner.predict(f"{SCRIPTS}/double", kept, engine=ENGINE, python_env=PYTHON, num_workers=2)
+tell("predicted", sorted([str(value) for value in row.values()] for row in predicted.table.to_pylist()))
+
 t_env.execute_sql(
     "CREATE TABLE clock (i BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '500', 'fields.i.kind' = 'sequence',"
     " 'fields.i.start' = '0', 'fields.i.end' = '999')"
@@ -108,6 +114,13 @@ job = flink.stream(script("doubles"), ticking, data_format="columns", output_sch
 with job.table.execute().collect() as rows:
     tell("a stream to a table", sum(row[0] for row in rows))
 tell("its rows", job.wait(20).stats.rows_out)
+
+job = flink.predict(
+    f"{SCRIPTS}/double", t_env.from_path("clock"), output_schema="y double", reserved_cols=["i"], python_env=PYTHON
+)
+with job.table.execute().collect() as rows:
+    found = list(rows)
+tell("a stream predicted", [len(found), sum(row[0] for row in found), list(job.table.get_schema().get_field_names())])
 
 t_env.execute_sql("CREATE TABLE endless (a BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '500')")
 seen = 0
@@ -126,4 +139,5 @@ with akrunner.stream(
 tell("an endless one", seen)
 
 refused("misspelled", lambda: flink.run(script("doubles"), numbers, output_schema="a bigint", num_worker=2))
+refused("an output", lambda: flink.predict(f"{SCRIPTS}/double", numbers, output="file.csv"))
 refused("not Flink's", lambda: flink.run(script("doubles"), {"a": [1]}, output_schema="a bigint"))
