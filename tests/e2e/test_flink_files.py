@@ -1,4 +1,4 @@
-"""Parquet files a cluster's machines read themselves."""
+"""Files a cluster's machines read themselves."""
 
 from __future__ import annotations
 
@@ -58,6 +58,18 @@ def test_they_are_read_there(
     # row groups in turn: neither task has the table's beginning to itself
     of_chief = [i for i, task in zip(result.table["i"].to_pylist(), result.table["task"].to_pylist()) if task == "chief"]
     assert of_chief[:201] == [*range(100), *range(200, 300), 400]
+    nothing_is_left(flink_cluster)
+
+
+def test_lines_are_read_there(
+    flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    host_reads_nothing(monkeypatch)
+    monkeypatch.setattr("akrunner.io.blocks.LINES_BYTES", 500)
+    table = tmp_path / "table.csv"
+    table.write_text("i\n" + "".join(f"{i}\n" for i in range(ROWS)))
+    result = akrunner.run(script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string")
+    assert sorted(result.table["i"].to_pylist()) == list(range(ROWS)) and sorted(result.stats.shares) == [1000, 1001]
     nothing_is_left(flink_cluster)
 
 

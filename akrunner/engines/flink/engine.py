@@ -46,7 +46,7 @@ class FlinkEngine:
         parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
         host: address of this machine that TaskManagers reach; None: found out.
         slot_timeout: seconds all subtasks may take to come.
-        files_there: let the TaskManagers read large Parquet tables that all of them have under the same path (row groups in turn, shares
+        files_there: let the TaskManagers read large tables of files that all of them have under the same path (blocks in turn, shares
             even to within one row), and write the files of an output directory. False: this process does, row by row.
         java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row by row through
             Python, some ten times slower, as happens with a warning where Flink's compiler does not take them.

@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.errors import DataError
+from akrunner.io import blocks
 from akrunner.io.partition import rechunk
-from akrunner.io.table import BATCH_ROWS
 from akrunner.io.writers import PartError, PartFile
 from akrunner.schema import Schema
 from akrunner.wire import frames
@@ -305,24 +305,22 @@ class FileFeed(Feed):
     """Rows of files that this machine reads itself; see `akrunner.engines.flink.files`."""
 
     def _chunks(self, order: Dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        for path, group, start, stop in order["files"]["parts"]:
+        form, schema = order["files"]["format"], schema_from(order["files"]["schema"])
+        for path, block, start, stop in order["files"]["parts"]:
             if self._over.is_set():
                 return
             try:
-                yield from rechunk(_rows(path, group, start, stop), order["chunk_rows"], order["chunk_bytes"])
+                read = _between(blocks.rows(form, path, block, schema), start, stop)
+                yield from rechunk(read, order["chunk_rows"], order["chunk_bytes"])
             except (pa.ArrowException, OSError) as e:
                 raise DataError(f"source: cannot read {path} on {socket.gethostname()}: {e}") from None
 
 
-def _rows(path: str, group: int, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Rows of a row group."""
-    import pyarrow.parquet as pq
-
-    # pre_buffer would hold the whole row group in memory before the first batch
-    with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-        at = 0
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
-            first, last = max(start - at, 0), min(stop - at, batch.num_rows)
-            if first < last:
-                yield batch.slice(first, last - first)
-            at += batch.num_rows
+def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """Rows `start` to `stop` of them."""
+    at = 0
+    for batch in batches:
+        first, last = max(start - at, 0), min(stop - at, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        at += batch.num_rows

@@ -1,19 +1,23 @@
-"""Which rows of Parquet files are read where."""
+"""Which rows of files are read where."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import List
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from akrunner import codec
-from akrunner.engines.flink.feed import FileFeed
-from akrunner.engines.flink.files import GROUPS_EACH, Part, SharedFiles, dealt
+from akrunner.engines.flink.feed import FileFeed, schema_text
+from akrunner.engines.flink.files import BLOCKS_EACH, Part, SharedFiles, dealt
+from akrunner.io import blocks
 from akrunner.io.sources import open_source
 
 
@@ -28,46 +32,77 @@ def test_shares_are_even_and_complete(rows: List[int], tasks: int) -> None:
     shares = dealt(groups, tasks)
     counts = [sum(part.rows for part in share) for share in shares]
     assert sum(counts) == sum(rows) and max(counts) - min(counts) <= 1
-    seen = [(part.group, row) for share in shares for part in share for row in range(part.start, part.stop)]
+    seen = [(part.block, row) for share in shares for part in share for row in range(part.start, part.stop)]
     assert sorted(seen) == [(group, row) for group, count in enumerate(rows) for row in range(count)]
 
 
-def test_what_the_shares_read_is_the_table(tmp_path: Path) -> None:
-    first, second = (
-        written(tmp_path / "a.parquet", list(range(95)), 10),
-        written(tmp_path / "b.parquet", list(range(95, 200)), 7),
-    )
-    source = open_source([first, second], read_examples=codec.read_examples)
+TABLE = pa.table(
+    {"i": range(200), "x": [i / 2 if i % 7 else None for i in range(200)], "s": ["ä" * (i % 9) + str(i) for i in range(200)]}
+)
+
+
+def in_format(form: str, path: Path, table: pa.Table) -> Path:
+    path = path.with_suffix("." + form)
+    if form == "parquet":
+        pq.write_table(table, path, row_group_size=10)
+    elif form == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, 7)
+    elif form == "csv":
+        pa_csv.write_csv(table, path)
+    else:
+        # no end of line at the end
+        path.write_text("\r\n".join(json.dumps(row) for row in table.to_pylist()))
+    return path
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
+def test_what_the_shares_read_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(blocks, "LINES_BYTES", 100)
+    paths = [in_format(form, tmp_path / "a", TABLE.slice(0, 95)), in_format(form, tmp_path / "b", TABLE.slice(95))]
+    source = open_source(paths, read_examples=codec.read_examples)
     files = SharedFiles.of(source, 3)
-    assert files is not None and files.sizes == tuple((str(path), path.stat().st_size) for path in (first, second))
+    assert files is not None and files.sizes == tuple((str(path), path.stat().st_size) for path in paths)
     seen = []
     for share in range(3):
-        order = {"files": files.order(share), "chunk_rows": 4, "chunk_bytes": 1 << 20}
-        rows = [value for batch in FileFeed()._chunks(order) for value in batch["i"].to_pylist()]
+        order = {"files": json.loads(json.dumps(files.order(share))), "chunk_rows": 4, "chunk_bytes": 1 << 20}
+        rows = [row for batch in FileFeed()._chunks(order) for row in batch.to_pylist()]
         assert len(rows) in (66, 67)
         seen += rows
-    assert sorted(seen) == list(range(200))
+    assert sorted(seen, key=lambda row: int(row["i"])) == TABLE.to_pylist()
 
 
-def test_what_the_submitter_reads(tmp_path: Path) -> None:
+def test_what_the_submitter_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.parquet", list(range(80)), 10)
     few = written(tmp_path / "few.parquet", list(range(80)), 80)
     other = tmp_path / "other.parquet"
     pq.write_table(pa.table({"i": [1.5] * 80}), other, row_group_size=10)
     csv = tmp_path / "a.csv"
     csv.write_text("i\n1\n")
+    texts = [tmp_path / "b.csv", tmp_path / "c.csv", tmp_path / "d.csv.gz"]
+    texts[0].write_text("i,j\n" + "1,2\n" * 80)
+    texts[1].write_text("j,i\n" + "1,2\n" * 80)
+    texts[2].write_bytes(gzip.compress(texts[0].read_bytes()))
+    year = tmp_path / "years" / "year=2026"
+    year.mkdir(parents=True)
+    (year / "a.csv").write_text(texts[0].read_text())
+    monkeypatch.setattr(blocks, "LINES_BYTES", 10)
 
     def shared(source: object, **options: object) -> object:
         return SharedFiles.of(open_source(source, read_examples=codec.read_examples, **options), 2)  # type: ignore[arg-type]
 
-    assert shared(path) is not None and 8 == 2 * GROUPS_EACH
+    assert shared(path) is not None and 8 == 2 * BLOCKS_EACH
     assert shared(few) is None, "one row group"
     assert shared([path, other]) is None, "of two schemas"
     assert shared(csv) is None and shared({"i": [1]}) is None
+    assert shared(texts[0]) is not None and shared(texts[:2]) is None, "columns in another order"
+    assert shared(texts[2]) is None, "unpacked from its beginning only"
+    assert shared(tmp_path / "years") is None, "a column in the name of a directory"
     assert shared(path, select="SELECT i FROM input") is None
 
 
 def test_a_file_that_has_gone_is_named(tmp_path: Path) -> None:
-    order = {"files": {"parts": [[str(tmp_path / "gone.parquet"), 0, 0, 1]]}, "chunk_rows": 4, "chunk_bytes": 1 << 20}
+    files = {"format": "parquet", "schema": schema_text(pa.schema([])), "parts": [[str(tmp_path / "gone.parquet"), 0, 0, 1]]}
+    order = {"files": files, "chunk_rows": 4, "chunk_bytes": 1 << 20}
     with pytest.raises(Exception, match="cannot read .*gone.parquet on "):
         list(FileFeed()._chunks(order))

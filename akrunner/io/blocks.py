@@ -1,0 +1,111 @@
+"""Files in blocks that can be read one without the other: row groups of Parquet, batches of Arrow files, a megabyte of lines of CSV and
+JSON lines. pyarrow only: TaskManagers read with it.
+
+A block is what stands for it in JSON: a number, or for lines [first byte, byte behind the last].
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, List, Optional, Tuple
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+
+from akrunner.io.table import BATCH_ROWS
+
+#: bytes of lines, about
+LINES_BYTES = 1 << 20
+
+#: (block, rows)
+Counted = Tuple[Any, int]
+
+
+def blocks(form: str, path: str, schema: pa.Schema, header: Optional[bytes]) -> Optional[List[Counted]]:
+    """The blocks of a local file, with their rows.
+
+    Args: schema: of the table; header: the first line of its first CSV file.
+    Returns: None when it is of another schema, or of no format with blocks: unpacked on the way, or a stream.
+    """
+    try:
+        if form == "parquet":
+            return _row_groups(path, schema)
+        if form == "arrow":
+            return _batches(path, schema)
+        if form in ("csv", "jsonl") and path.endswith(f".{form}") and not any(map(_is_list, schema.types)):
+            return _lines(path, header if form == "csv" else None)
+    except (pa.ArrowException, OSError):
+        pass
+    return None
+
+
+def first_line(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.readline().rstrip(b"\r\n")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind))
+
+
+def _row_groups(path: str, schema: pa.Schema) -> Optional[List[Counted]]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        if not file.schema_arrow.remove_metadata().equals(schema):
+            return None
+        return [(group, file.metadata.row_group(group).num_rows) for group in range(file.num_row_groups)]
+
+
+def _batches(path: str, schema: pa.Schema) -> Optional[List[Counted]]:
+    with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
+        if not file.schema.equals(schema):
+            return None
+        return [(number, file.get_batch(number).num_rows) for number in range(file.num_record_batches)]
+
+
+def _lines(path: str, header: Optional[bytes]) -> Optional[List[Counted]]:
+    found: List[Counted] = []
+    with open(path, "rb") as file:
+        if header is not None and file.readline().rstrip(b"\r\n") != header:
+            return None
+        first = file.tell()
+        while data := file.read(LINES_BYTES):
+            data += file.readline()
+            found.append(([first, first + len(data)], data.count(b"\n") + (not data.endswith(b"\n"))))
+            first += len(data)
+    return found
+
+
+def rows(form: str, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a block. Raises: pa.ArrowException, OSError: it cannot be read."""
+    if form == "parquet":
+        import pyarrow.parquet as pq
+
+        # pre_buffer would hold the whole row group in memory before the first batch
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            yield from file.iter_batches(BATCH_ROWS, row_groups=[block])
+    elif form == "arrow":
+        with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
+            yield file.get_batch(block)
+    else:
+        with open(path, "rb") as file:
+            file.seek(block[0])
+            data = pa.py_buffer(file.read(block[1] - block[0]))
+        yield from (_csv if form == "csv" else _jsonl)(data, schema).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _csv(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
+    return pa_csv.read_csv(
+        pa.BufferReader(data),
+        read_options=pa_csv.ReadOptions(column_names=schema.names, block_size=data.size + 1, use_threads=False),
+        convert_options=pa_csv.ConvertOptions(column_types=schema),
+    )
+
+
+def _jsonl(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
+    return pa_json.read_json(
+        pa.BufferReader(data),
+        read_options=pa_json.ReadOptions(block_size=data.size + 1, use_threads=False),
+        parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
