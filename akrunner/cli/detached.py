@@ -47,7 +47,7 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
 def status(
     job: Optional[str] = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
     flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
-    wait: bool = typer.Option(False, "--wait", help="Return when the job has ended."),
+    wait: bool = typer.Option(False, "--wait", help="Return when the job has ended: 0 when it has succeeded, else 1."),
     as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),
 ) -> None:
     """How a detached job is, or every akrunner job of a Flink cluster; why it failed, the script's own traceback in it."""
@@ -66,9 +66,10 @@ def status(
         typer.echo(json.dumps(found[0] if job else found))
     else:
         _show(jobs)
-    if job and (jobs[0].error or jobs[0].state == "FAILED"):
+    if job and (jobs[0].error or jobs[0].state == "FAILED" or (wait and jobs[0].state != "FINISHED")):
         if not as_json:
-            typer.echo(f"akrunner: {jobs[0].error or 'Flink does not say why'}", err=True)
+            why = "Flink does not say why" if jobs[0].state == "FAILED" else f"the job is {jobs[0].state}"
+            typer.echo(f"akrunner: {jobs[0].error or why}", err=True)
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -186,6 +186,8 @@ def test_it_is_cancelled(
     nothing_is_left(flink_cluster)
     nobody_hosts()
     assert not output.exists()
+    told = command("status", job, "--wait", "--flink-master", engine.master)
+    assert told.returncode == 1 and told.stderr == "akrunner: the job is CANCELED\n"
     # once more: it has ended already
     assert command("cancel", job, "--flink-master", engine.master).returncode == 0
 

@@ -114,8 +114,9 @@ class FlinkEngine:
 
     def _parts(self, sink: Optional[RowSink]) -> Optional[PartsSink]:
         """A directory of files the tasks' machines may write."""
-        spread = isinstance(sink, PartsSink) and sink.spread and self.files_there and self.master != "local"
-        return sink if spread and isinstance(sink, PartsSink) else None
+        if not isinstance(sink, PartsSink) or not sink.spread or not self.files_there or self.master == "local":
+            return None
+        return sink
 
     def attach(
         self,

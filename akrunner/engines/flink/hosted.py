@@ -8,13 +8,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import psutil
 
-from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
 from akrunner.engines.flink.client import Submission
 from akrunner.engines.flink.engine import FlinkEngine
-from akrunner.engines.flink.launcher import FlinkLauncher
 from akrunner.engines.flink.subtasks import Subtasks
-from akrunner.engines.workdir import WorkDir
+from akrunner.engines.flink.table import FlinkTable
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
@@ -38,20 +36,23 @@ class HostedEngine(FlinkEngine):
         observer: Optional[Observer],
         cancel: Optional[threading.Event] = None,
     ) -> Outcome:
-        self._check_resources(job)
-        resources = self._resources(job)
-        files, parts = self._files(job, source), self._parts(sink)
-        subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {})
-
-        def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
-            return FlinkLauncher(self, job, work, guard, resources, None, subtasks, files, parts)
-
+        self._subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {})
         try:
-            return run_attempts(job, source, sink, observer, cancel, launcher)
+            return super().run(job, source, sink, observer, cancel)
         finally:
             # how it went is the host's to say
-            subtasks.leave()
-            subtasks.disconnect()
+            self._subtasks.leave()
+            self._subtasks.disconnect()
+
+    def _check(self, job: JobSpec, table: Optional[FlinkTable]) -> None:
+        self._check_resources(job)
+
+    def take(self, count: int, name: str, guard: Guard) -> Subtasks:
+        """The same for every attempt."""
+        return self._subtasks
+
+    def give_back(self, subtasks: Subtasks, guard: Guard) -> None:
+        """They stay until the job ends."""
 
 
 class _Told:
