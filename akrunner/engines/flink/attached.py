@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from typing import Any, Callable, List, Optional
@@ -18,13 +19,15 @@ import pyarrow as pa
 from akrunner.engines.base import Outcome
 from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.subtasks import Subtasks
-from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, JobError, OutputError
+from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, JobError, JobTimeoutError, OutputError
 
 _WHY_SECONDS = 20.0
+#: the same rows and the same script would fail the same way
+_FINAL = (OutputError, JobTimeoutError)
 
 
 class Attached:
-    """Attributes: table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks."""
+    """Attributes: table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks. holds: what must live as long."""
 
     def __init__(
         self, table: Any, subtasks: Subtasks, run: Callable[[], Outcome], master: str = "local", restarts: Optional[int] = None
@@ -36,6 +39,7 @@ class Attached:
         self._run = run
         self._master = master
         self._restarts = restarts
+        self.holds: Any = None
         self._again: List[str] = []
         self._outcome: Optional[Outcome] = None
         self._error: Optional[BaseException] = None
@@ -65,7 +69,7 @@ class Attached:
             except JobError as e:
                 lost = self._subtasks.any_gone()
                 failed += 0 if lost else 1
-                if self._restarts is None or failed > self._restarts or isinstance(e, OutputError):
+                if self._restarts is None or failed > self._restarts or isinstance(e, _FINAL):
                     raise
                 self._subtasks.leave(f"{type(e).__name__}: {e}", final=False)
                 ended = self._subtasks.start_again(self._state)
@@ -96,7 +100,8 @@ class Attached:
         except ConfigError:
             # why the tasks failed says more, if it was they
             if self._begun.is_set():
-                self.wait(_WHY_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    self.wait(_WHY_SECONDS)
             raise
 
     def wait(self, seconds: Optional[float] = None) -> Outcome:
