@@ -3,6 +3,7 @@
     >>> from akrunner import flink
     >>> job = flink.stream("score.py", t_env.from_path("clicks"), output_schema="id bigint, p double")
     >>> job.table.execute_insert("scores")
+    >>> scored = flink.predict("model.zip", t_env.from_path("clicks")).table
 
 Nothing runs before the program executes the table; each task runs beside a subtask of the program's own Flink job, and its rows go to it
 and on without leaving that machine.
