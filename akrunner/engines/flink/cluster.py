@@ -187,6 +187,8 @@ def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: st
         "jobmanager.bind-host": host,
         # one that is killed is missed within seconds, after two calls it has not answered
         "heartbeat.interval": "2000",
+        # one that comes before the JobManager tries again soon
+        "cluster.registration.error-delay": "500",
         "jobmanager.memory.process.size": "1024m",
         "rest.address": host,
         "rest.bind-address": host,

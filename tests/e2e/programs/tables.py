@@ -106,7 +106,7 @@ predicted = akrunner.predict(f"{SCRIPTS}/double", kept, engine=ENGINE, python_en
 tell("predicted", sorted([str(value) for value in row.values()] for row in predicted.table.to_pylist()))
 
 t_env.execute_sql(
-    "CREATE TABLE clock (i BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '500', 'fields.i.kind' = 'sequence',"
+    "CREATE TABLE clock (i BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '1000', 'fields.i.kind' = 'sequence',"
     " 'fields.i.start' = '0', 'fields.i.end' = '999')"
 )
 ticking = t_env.sql_query("SELECT i AS a, x FROM clock")
