@@ -180,7 +180,9 @@ def csv_source(operator: Any) -> TableSource:
                     stream,
                     read_options=pa_csv.ReadOptions(column_names=wanted.arrow.names, skip_rows=skip),
                     parse_options=pa_csv.ParseOptions(
-                        delimiter=operator._get("fieldDelimiter"), quote_char=operator._get("quoteChar") or False
+                        delimiter=operator._get("fieldDelimiter"),
+                        quote_char=operator._get("quoteChar") or False,
+                        newlines_in_values=True,
                     ),
                     convert_options=pa_csv.ConvertOptions(column_types=wanted.arrow),
                 )

@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
+from akrunner.io.lines import row_ends, rows_before
 from akrunner.io.table import BATCH_ROWS
 
 #: bytes of lines, about
 LINES_BYTES = 1 << 20
+#: no row is longer: rather a quote is never closed
+_ROW_BYTES = 16 << 20
 
 #: (block, rows)
 Counted = Tuple[Any, int]
@@ -48,10 +51,15 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
-def _row_groups(path: str, schema: pa.Schema) -> Optional[List[Counted]]:
+def parquet_file(source: Any) -> Any:
+    """A `ParquetFile` that reads as it is asked, and not a whole row group, or file, before the first batch."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    return pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+
+
+def _row_groups(path: str, schema: pa.Schema) -> Optional[List[Counted]]:
+    with parquet_file(path) as file:
         if not file.schema_arrow.remove_metadata().equals(schema):
             return None
         return [(group, file.metadata.row_group(group).num_rows) for group in range(file.num_row_groups)]
@@ -69,21 +77,25 @@ def _lines(path: str, header: Optional[bytes]) -> Optional[List[Counted]]:
     with open(path, "rb") as file:
         if header is not None and file.readline().rstrip(b"\r\n") != header:
             return None
-        first = file.tell()
-        while data := file.read(LINES_BYTES):
-            data += file.readline()
-            found.append(([first, first + len(data)], data.count(b"\n") + (not data.endswith(b"\n"))))
-            first += len(data)
+        first, data = file.tell(), b""
+        while more := file.read(LINES_BYTES):
+            data += more
+            ends = row_ends(data, quoted=header is not None)
+            if ends is None or len(data) > _ROW_BYTES:
+                return None
+            if ends.size:
+                length = int(ends[-1])
+                found.append(([first, first + length], rows_before(data, ends)))
+                first, data = first + length, data[length:]
+        if data:
+            found.append(([first, first + len(data)], 1))
     return found
 
 
 def rows(form: str, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a block. Raises: pa.ArrowException, OSError: it cannot be read."""
     if form == "parquet":
-        import pyarrow.parquet as pq
-
-        # pre_buffer would hold the whole row group in memory before the first batch
-        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+        with parquet_file(path) as file:
             yield from file.iter_batches(BATCH_ROWS, row_groups=[block])
     elif form == "arrow":
         with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
@@ -99,6 +111,7 @@ def _csv(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
     return pa_csv.read_csv(
         pa.BufferReader(data),
         read_options=pa_csv.ReadOptions(column_names=schema.names, block_size=data.size + 1, use_threads=False),
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
         convert_options=pa_csv.ConvertOptions(column_types=schema),
     )
 

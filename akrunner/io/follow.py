@@ -12,10 +12,12 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
+from akrunner.io.lines import row_ends
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
 _BLOCK = 1 << 20
+_ROW_BYTES = 16 << 20
 _POLL_SECONDS = 0.02
 
 
@@ -29,7 +31,7 @@ def open_text(fd: int, form: str, schema: Optional[Schema], follow: bool, name: 
         name: for errors.
     Raises: SourceError: the first lines do not parse.
     """
-    blocks = _blocks(fd, follow)
+    blocks = _blocks(fd, form, follow, name)
     header = b""
     if form == "csv":
         first = next(blocks, b"")
@@ -58,7 +60,8 @@ def _parser(form: str, header: bytes, name: str) -> Callable[[bytes, Optional[pa
                 table = pa_json.read_json(io.BytesIO(block), parse_options=options)
             else:
                 convert = pa_csv.ConvertOptions(column_types=schema, include_columns=schema.names if schema else None)
-                table = pa_csv.read_csv(io.BytesIO(header + block), convert_options=convert)
+                whole = pa_csv.ParseOptions(newlines_in_values=True)
+                table = pa_csv.read_csv(io.BytesIO(header + block), parse_options=whole, convert_options=convert)
         except (pa.ArrowException, KeyError) as e:
             raise SourceError(f"source: cannot read {name} as {form}: {e}; is input_schema= right?") from None
         return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
@@ -66,8 +69,8 @@ def _parser(form: str, header: bytes, name: str) -> Callable[[bytes, Optional[pa
     return parse
 
 
-def _blocks(fd: int, follow: bool) -> Iterator[bytes]:
-    """What can be read at once, cut after its last whole line."""
+def _blocks(fd: int, form: str, follow: bool, name: str) -> Iterator[bytes]:
+    """What can be read at once, cut after its last whole row."""
     rest = b""
     while True:
         chunk = os.read(fd, _BLOCK)
@@ -78,9 +81,14 @@ def _blocks(fd: int, follow: bool) -> Iterator[bytes]:
             if rest.strip():
                 yield rest + b"\n"
             return
-        whole, newline, rest = (rest + chunk).rpartition(b"\n")
+        data = rest + chunk
+        if len(data) > _ROW_BYTES:
+            raise SourceError(f"source: a row of {name} of more than {_ROW_BYTES >> 20} MiB; is a quote not closed?")
+        ends = row_ends(data, quoted=form == "csv")
+        end = data.rfind(b"\n") + 1 if ends is None else int(ends[-1]) if ends.size else 0
+        whole, rest = data[:end], data[end:]
         if whole.strip():
-            yield whole + newline
+            yield whole
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

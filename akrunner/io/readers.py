@@ -14,6 +14,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
+from akrunner.io.blocks import parquet_file
 from akrunner.io.paths import Files
 from akrunner.io.table import BATCH_ROWS, opened_once
 from akrunner.schema import Schema
@@ -82,6 +83,7 @@ def _csv(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Sc
     reader = pa_csv.open_csv(
         _stream(files, path),
         read_options=pa_csv.ReadOptions(block_size=_BLOCK),
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
         convert_options=pa_csv.ConvertOptions(column_types=types),
     )
     return reader.schema, iter(reader)
@@ -98,11 +100,7 @@ def _jsonl(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.
 
 
 def _parquet(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Schema]) -> Opened:
-
-    import pyarrow.parquet as pq
-
-    # pre_buffer would hold the whole file in memory before the first batch
-    file = pq.ParquetFile(_seekable(files, path), buffer_size=1 << 20, pre_buffer=False)
+    file = parquet_file(_seekable(files, path))
     return file.schema_arrow.remove_metadata(), _closing(file.iter_batches(BATCH_ROWS), file)
 
 

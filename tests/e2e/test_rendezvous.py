@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Iterator, List, Tuple
+from typing import Any, Callable, Iterator, List, Tuple
 
 import pytest
 
@@ -17,8 +17,15 @@ TOKEN = "a-secret"
 
 @pytest.fixture
 def server() -> Iterator[RendezvousServer]:
-    with RendezvousServer(TASKS, TOKEN, heartbeat_limit=1.0) as server:
+    with RendezvousServer(TASKS, TOKEN, heartbeat_limit=2.0) as server:
         yield server
+
+
+def until(there: Callable[[], Any], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def client(server: RendezvousServer, task: str, token: str = TOKEN, attempt: int = 0) -> RendezvousClient:
@@ -59,14 +66,13 @@ def test_a_task_of_an_earlier_attempt(server: RendezvousServer) -> None:
         one.register("h", 1)
 
 
-def test_one_that_falls_silent_is_lost_within_its_limit(server: RendezvousServer) -> None:
+def test_one_that_falls_silent_is_lost(server: RendezvousServer) -> None:
     stopped: List[str] = []
     alive = [client(server, task) for task in TASKS[:2]]
     silent = client(server, "ps:0")
     waiting = [one.registering("h", i) for i, one in enumerate([*alive, silent])]
     for outcome in waiting:
         outcome()
-    began = time.monotonic()
     for one in alive:
         one.keep_beating(0.2, stopped.append)
     events: List[Tuple[str, str, str]] = []
@@ -74,11 +80,9 @@ def test_one_that_falls_silent_is_lost_within_its_limit(server: RendezvousServer
         events.append(event)
         if event[0] == "lost":
             break
-    assert events == [("complete", "", ""), ("lost", "ps:0", "has given no sign of life for 1 s")]
-    assert time.monotonic() - began < 3
-    while len(stopped) < 2 and time.monotonic() - began < 5:
-        time.sleep(0.05)
-    assert stopped == ["[ps:0] has given no sign of life for 1 s"] * 2
+    assert events == [("complete", "", ""), ("lost", "ps:0", "has given no sign of life for 2 s")]
+    until(lambda: len(stopped) == 2)
+    assert stopped == ["[ps:0] has given no sign of life for 2 s"] * 2
     for one in [*alive, silent]:
         one.close()
 
@@ -86,8 +90,7 @@ def test_one_that_falls_silent_is_lost_within_its_limit(server: RendezvousServer
 def test_a_failure_ends_everybodys_waiting(server: RendezvousServer) -> None:
     first, second = client(server, "chief:0"), client(server, "worker:0")
     waiting = first.registering("h", 1)
-    while server.missing != ["worker:0", "ps:0"]:
-        time.sleep(0.05)
+    until(lambda: server.missing == ["worker:0", "ps:0"])
     second.failed("raised ValueError")
     with pytest.raises(RendezvousError, match=r"\[worker:0\] raised ValueError"):
         waiting()
@@ -123,20 +126,20 @@ def test_an_address_that_is_not_ours() -> None:
 
 
 def test_a_thousand_tasks() -> None:
-    """Complete within seconds; the one that falls silent afterwards is named."""
+    """All hear of each other; the one that falls silent afterwards is named. How fast: scripts/bench."""
     tasks = ["chief:0", *(f"worker:{i}" for i in range(999))]
-    with RendezvousServer(tasks, TOKEN, heartbeat_limit=3.0) as server:
+    now = 0.0
+    with RendezvousServer(tasks, TOKEN, heartbeat_limit=3.0, clock=lambda: now) as server:
         clients = [client(server, task) for task in tasks]
-        began = time.monotonic()
         waiting = [one.registering("h", i) for i, one in enumerate(clients)]
         addresses = [outcome() for outcome in waiting]
-        took = time.monotonic() - began
         assert all(len(found) == 1000 for found in addresses)
-        # a promise, with room for a machine that does other things too; scripts/bench measures it
-        assert took < 15
-        while not server.failed and time.monotonic() - began < 60:
-            for one in clients[:-1]:
-                one.beat()
+        now = 2.0
+        for one in clients[:-1]:
+            one.beat()
+        assert server.failed == []
+        now = 4.0
+        until(lambda: server.failed)
         assert server.failed == [("worker:998", "has given no sign of life for 3 s")]
         for one in clients:
             one.close()

@@ -27,7 +27,7 @@ class RendezvousServer:
     Args:
         tasks: names of all tasks of the job; token: what every call must carry.
         host: address to listen on; port: 0 for any.
-        attempt: of the gang; heartbeat_limit: seconds of silence after which a task is lost.
+        attempt: of the gang; heartbeat_limit: seconds of silence after which a task is lost, by `clock`.
     Attributes: port: it listens on.
     Raises: ConfigError: it cannot listen there.
     """
@@ -40,8 +40,9 @@ class RendezvousServer:
         port: int = 0,
         attempt: int = 0,
         heartbeat_limit: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._service = _Service(Members(tuple(tasks), attempt, heartbeat_limit), token)
+        self._service = _Service(Members(tuple(tasks), attempt, heartbeat_limit), token, clock)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="akrunner-rendezvous", daemon=True)
         self._thread.start()
@@ -105,8 +106,9 @@ class RendezvousServer:
 class _Service:
     """The calls, all on one event loop."""
 
-    def __init__(self, members: Members, token: str) -> None:
+    def __init__(self, members: Members, token: str, clock: Callable[[], float]) -> None:
         self.members = members
+        self._clock = clock
         self._token = token.encode()
         self._begin()
         self._over = ""
@@ -168,7 +170,7 @@ class _Service:
 
     async def _register(self, member: Any, context: Any) -> Any:
         members, complete, failed = self.members, self._complete, self._failed
-        members.join(member.task, f"{_bracketed(member.host)}:{member.port}", member.attempt, time.monotonic())
+        members.join(member.task, f"{_bracketed(member.host)}:{member.port}", member.attempt, self._clock())
         if members.complete:
             complete.set()
             self._tell(pb.Event(kind=pb.Event.COMPLETE))
@@ -190,7 +192,7 @@ class _Service:
         )
 
     async def _heartbeat(self, sign: Any, context: Any) -> Any:
-        self.members.sign(sign.task, sign.attempt, time.monotonic())
+        self.members.sign(sign.task, sign.attempt, self._clock())
         return self._answer()
 
     async def _finished(self, outcome: Any, context: Any) -> Any:
@@ -255,7 +257,7 @@ class _Service:
     async def _look_for_the_lost(self) -> None:
         while True:
             await asyncio.sleep(min(1.0, self.members.limit / 4))
-            for task in self.members.lose(time.monotonic()):
+            for task in self.members.lose(self._clock()):
                 self._failed.set()
                 self._tell(pb.Event(kind=pb.Event.LOST, task=task, what=dict(self.members.failed)[task]))
 

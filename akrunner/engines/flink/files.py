@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
@@ -34,18 +35,15 @@ class Part:
 
 @dataclass(frozen=True)
 class SharedFiles:
-    """Attributes: source: the table; sizes: (path, bytes) of every file; shares: of each task with rows, what it reads, in order."""
+    """Attributes: source: the table; tasks: that get rows; sizes: (path, bytes) of every file."""
 
     source: TableSource
+    tasks: int
     sizes: Tuple[Tuple[str, int], ...]
-    shares: Tuple[Tuple[Part, ...], ...]
 
     @classmethod
     def of(cls, source: Any, tasks: int) -> Optional["SharedFiles"]:
-        """None when it is no table of files in blocks on a file system of this machine's, or one of few blocks.
-
-        Args: source: as it was opened; tasks: that get rows.
-        """
+        """None when it is no table of files on a file system of this machine's. Args: source: as it was opened."""
         if not isinstance(source, TableSource) or source.files is None:
             return None
         files = source.files
@@ -53,15 +51,18 @@ class SharedFiles:
         named = files.base is not None and any("=" in path[len(files.base) :] for path in files.paths)
         if not files.is_local or named or len(files.paths) > _FILES:
             return None
-        parts = _parts(files.format, files.paths, source.schema)
-        if len(parts) < BLOCKS_EACH * tasks:
-            return None
-        sizes = tuple((path, os.path.getsize(path)) for path in files.paths)
-        return cls(source, sizes, tuple(tuple(share) for share in dealt(parts, tasks)))
+        return cls(source, tasks, tuple((path, os.path.getsize(path)) for path in files.paths))
+
+    @functools.cached_property
+    def shares(self) -> Optional[List[List[Part]]]:
+        """[tasks] What each reads, in order; None: no format in blocks, or too few. Reads every footer, and every line of text."""
+        assert self.source.files is not None
+        parts = _parts(self.source.files.format, self.source.files.paths, self.source.schema)
+        return dealt(parts, self.tasks) if len(parts) >= BLOCKS_EACH * self.tasks else None
 
     def order(self, share: int) -> Dict[str, Any]:
         """What an agent is told."""
-        assert self.source.files is not None
+        assert self.source.files is not None and self.shares is not None
         return {
             "format": self.source.files.format,
             "schema": schema_text(self.source.schema),

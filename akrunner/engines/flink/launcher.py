@@ -88,7 +88,7 @@ class FlinkLauncher:
             place.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files, output)
         for place in self._places.values():
             place.settle()
-        if not all(place.sees for place in self._places.values()):
+        if self._files is not None and (not all(place.sees for place in self._places.values()) or self._files.shares is None):
             self._files = None
         if not all(place.writes for place in self._places.values()):
             self._parts = None

@@ -25,7 +25,7 @@ from pyflink.table.types import BinaryType, DataType, TimestampType, VarBinaryTy
 from pyflink.table.udf import udf, udtf
 
 from akrunner.engines.flink.feed import as_bytes, schema_from, schema_text
-from akrunner.engines.flink.function import END, HELLO, ROWS, TICK, FedSubtask
+from akrunner.engines.flink.function import END, FINAL, HELLO, ROWS, TICK, FedSubtask
 
 _MAX_PARALLELISM = 128
 #: bytes; a pickled row has more
@@ -43,7 +43,7 @@ class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
     """Raises: RuntimeError: the words the job is to fail with."""
 
     def eval(self, data: bytes) -> Iterator[Tuple[Any, ...]]:
-        if data[:1] == b"\0":
+        if data[:1] == FINAL:
             raise RuntimeError(bytes(data[1:]).decode())
         with pa.ipc.open_stream(data) as reader:
             for batch in reader:

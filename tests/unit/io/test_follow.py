@@ -9,6 +9,7 @@ from typing import Any, List, Optional
 import pytest
 
 from akrunner.errors import SourceError
+from akrunner.io import follow
 from akrunner.io.follow import open_text
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
@@ -42,6 +43,7 @@ def through_a_pipe(parts: List[bytes], form: str, schema: Optional[Schema]) -> A
         ("jsonl", [b'{"a": 1, "s": "x"}\n{"a"', b': 2, "s": "\xc3', b'\xa9"}\n', b'\n{"a": 3, "s": null}']),
         ("csv", [b"a,s\n", b"1,x\n2", b",\xc3\xa9\n3,", b"\n"]),
         ("csv", [b"a,s\n1,x\n2,\xc3\xa9\n3,\n"]),
+        ("csv", [b'a,s\n1,"x\n', b'y"\n2,', b"\xc3\xa9\n", b'3,5" pipe\n']),
     ],
 )
 def test_lines_in_pieces(form: str, parts: List[bytes], schema: Optional[Schema]) -> None:
@@ -62,9 +64,16 @@ def test_other_columns_are_passed_over() -> None:
         ("jsonl", b'{"a": "x"}\n', SCHEMA, "cannot read stdin as jsonl"),
         ("csv", b"a,s\nx,y\n", SCHEMA, "cannot read stdin as csv"),
         ("csv", b"b,s\n1,y\n", SCHEMA, "cannot read stdin as csv"),
+        (
+            "csv",
+            b'a,s\n1,"never closed\n' + b"2,x\n" * 100,
+            SCHEMA,
+            "a row of stdin of more than 0 MiB; is a quote not closed?",
+        ),
     ],
 )
-def test_what_is_wrong(form: str, data: bytes, schema: Optional[Schema], words: str) -> None:
+def test_what_is_wrong(monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: Optional[Schema], words: str) -> None:
+    monkeypatch.setattr(follow, "_ROW_BYTES", 400)
     with pytest.raises(SourceError, match=words):
         through_a_pipe([data] if data else [], form, schema)
 

@@ -21,6 +21,7 @@ import pytest
 
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import SourceError
+from akrunner.io import readers
 from akrunner.io.sources import TableSource, open_source
 from akrunner.schema import Schema
 
@@ -225,6 +226,13 @@ def test_errors_of_files(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="has no files"):
         rows(tmp_path / "empty")
+
+
+def test_cells_of_many_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_BLOCK", 100)
+    table = pa.table({"a": range(99), "s": [f'{i}\n"{i}"\n' * (i % 4) for i in range(99)]})
+    pa_csv.write_csv(table, tmp_path / "t.csv")
+    assert rows(tmp_path / "t.csv") == table.to_pylist()
 
 
 def test_files_whose_columns_differ(tmp_path: Path) -> None:

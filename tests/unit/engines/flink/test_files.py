@@ -37,7 +37,11 @@ def test_shares_are_even_and_complete(rows: List[int], tasks: int) -> None:
 
 
 TABLE = pa.table(
-    {"i": range(200), "x": [i / 2 if i % 7 else None for i in range(200)], "s": ["ä" * (i % 9) + str(i) for i in range(200)]}
+    {
+        "i": range(200),
+        "x": [i / 2 if i % 7 else None for i in range(200)],
+        "s": ["ä" * (i % 9) + str(i) + '\n"\n,' * (i % 2) for i in range(200)],
+    }
 )
 
 
@@ -83,19 +87,23 @@ def test_what_the_submitter_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     texts[0].write_text("i,j\n" + "1,2\n" * 80)
     texts[1].write_text("j,i\n" + "1,2\n" * 80)
     texts[2].write_bytes(gzip.compress(texts[0].read_bytes()))
+    pipes = tmp_path / "e.csv"
+    pipes.write_text("i,s\n" + '1,5" pipe\n' * 80)
     year = tmp_path / "years" / "year=2026"
     year.mkdir(parents=True)
     (year / "a.csv").write_text(texts[0].read_text())
     monkeypatch.setattr(blocks, "LINES_BYTES", 10)
 
     def shared(source: object, **options: object) -> object:
-        return SharedFiles.of(open_source(source, read_examples=codec.read_examples, **options), 2)  # type: ignore[arg-type]
+        files = SharedFiles.of(open_source(source, read_examples=codec.read_examples, **options), 2)  # type: ignore[arg-type]
+        return files and files.shares
 
     assert shared(path) is not None and 8 == 2 * BLOCKS_EACH
     assert shared(few) is None, "one row group"
     assert shared([path, other]) is None, "of two schemas"
     assert shared(csv) is None and shared({"i": [1]}) is None
     assert shared(texts[0]) is not None and shared(texts[:2]) is None, "columns in another order"
+    assert shared(pipes) is None, "quotes that are none"
     assert shared(texts[2]) is None, "unpacked from its beginning only"
     assert shared(tmp_path / "years") is None, "a column in the name of a directory"
     assert shared(path, select="SELECT i FROM input") is None

@@ -1,0 +1,48 @@
+"""Where rows of text end."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from akrunner.io.lines import row_ends, rows_before
+
+CELLS = st.lists(st.text('a",\r\n', max_size=6), min_size=2, max_size=3)
+
+
+@given(st.lists(CELLS, max_size=8))
+def test_every_row_of_csv_by_itself(rows: List[List[str]]) -> None:
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
+    text = out.getvalue().encode()
+    ends = row_ends(text, quoted=True)
+    assert ends is not None and rows_before(text, ends) == len(rows)
+    cut = [text[start:end].decode() for start, end in zip([0, *ends], ends)]
+    assert [next(csv.reader(io.StringIO(row, newline=""))) for row in cut] == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted", "ends", "rows"),
+    [
+        (b"", True, [], 0),
+        (b"a,b", True, [], 0),
+        (b"a\nb", True, [2], 1),
+        (b'"a\nb\n"\nc\n', True, [7, 9], 2),
+        (b'"a\nb\n"\nc\n', False, [3, 5, 7, 9], 4),
+        (b'a,"never closed\nb\n', True, [], 0),
+        (b"\na\n\r\n\nb\r\n", True, [1, 3, 5, 6, 9], 2),
+    ],
+)
+def test_ends(text: bytes, quoted: bool, ends: List[int], rows: int) -> None:
+    found = row_ends(text, quoted)
+    assert found is not None and found.tolist() == ends and rows_before(text, found) == rows
+
+
+@pytest.mark.parametrize("text", [b'a 5" pipe\n"b\nc"\n', b'1, "a"\n', b'x""y\n'])
+def test_quotes_in_cells_that_are_not_quoted(text: bytes) -> None:
+    assert row_ends(text, quoted=True) is None and row_ends(text, quoted=False) is not None
