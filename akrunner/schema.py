@@ -267,15 +267,15 @@ class _Parser:
     def parse(self) -> Schema:
         if not self.tokens:
             raise SchemaError(f"{self.parameter} is empty; write for instance 'id bigint, p double'")
-        fields: List[Field] = []
+        fields: Dict[str, Field] = {}
         while True:
             position = self.position()
             field = self.field()
-            if any(field.name == other.name for other in fields):
+            if field.name in fields:
                 raise self.error(f"column {field.name!r} is there twice", position)
-            fields.append(field)
+            fields[field.name] = field
             if self.at == len(self.tokens):
-                return Schema(tuple(fields))
+                return Schema(tuple(fields.values()))
             self.expect(",", "a comma between columns")
 
     def field(self) -> Field:

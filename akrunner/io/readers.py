@@ -86,6 +86,13 @@ def _csv(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Sc
         parse_options=pa_csv.ParseOptions(newlines_in_values=True),
         convert_options=pa_csv.ConvertOptions(column_types=types),
     )
+    for field in reader.schema if types is None else ():
+        # what cannot be a string is guessed to be bytes
+        if pa.types.is_binary(field.type):
+            raise SourceError(
+                f"source: column {field.name!r} of {path} is not UTF-8; convert the file (iconv -f latin1 -t utf-8), or give "
+                f"input_schema= (--input-schema) with '{field.name} bytes'"
+            )
     return reader.schema, iter(reader)
 
 

@@ -388,9 +388,15 @@ def wait_for_pids(out: Path, count: int) -> "list[int]":
 def gone(pids: "list[int]", seconds: float) -> bool:
     import psutil
 
+    def there(pid: int) -> bool:
+        try:
+            return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return False
+
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
+        if not any(map(there, pids)):
             return True
         time.sleep(0.05)
     return False

@@ -22,7 +22,7 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.hub import Hub
-from tests.conftest import FLINK, Script, nothing_is_left
+from tests.conftest import FLINK, Script, nothing_is_left, start_cluster
 from tests.worker.conftest import not_run
 
 WAITS = """
@@ -51,7 +51,7 @@ class There:
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
     if not FLINK.exists():
         not_run("Flink", "scripts/flink could not prepare it")
-    started = cluster.start(str(tmp_path_factory.mktemp("faults")), str(FLINK), taskmanagers=2, slots=2, port=0)
+    started = start_cluster(tmp_path_factory.mktemp("faults"), taskmanagers=2, slots=2)
     yield There(started)
     started.stop()
     assert not [pid for pid in started.processes if psutil.pid_exists(pid)]

@@ -17,7 +17,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 from akrunner.engines.flink.java import java_home
-from tests.conftest import FLINK, Script
+from tests.conftest import FLINK, Script, start_cluster
 from tests.worker.conftest import not_run
 
 HERE, THERE, AWAY = "10.199.77.1", "10.199.77.2", "akrunner-away"
@@ -48,7 +48,7 @@ def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
             assert ip("-n", AWAY, *words)
         folder = tmp_path / "here"
         folder.mkdir()
-        started = cluster.start(str(folder), str(FLINK), taskmanagers=1, slots=1, port=0, host=HERE)
+        started = start_cluster(folder, taskmanagers=1, slots=1, host=HERE)
         try:
             away = taskmanager_away(folder, tmp_path / "away")
             deadline = time.monotonic() + 60

@@ -53,10 +53,11 @@ class Client:
         self.package = os.path.join(self.folder, "akrunner.zip")
         write_package(self.package)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
+        # what PyFlink and Java leave in the temp directory goes with the folder; Java's quicker compiler: it has no rows to work on
+        options = f"-Djava.io.tmpdir={self.folder} -XX:TieredStopAtLevel=1 {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
         environ = {
             **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
-            # what PyFlink and Java leave in the temp directory goes with the folder
-            "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder} {os.environ.get('JAVA_TOOL_OPTIONS', '')}",
+            "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": options,
         }  # fmt: skip
         self._numbers = itertools.count()
         self._jobs: Dict[int, Submission] = {}

@@ -32,6 +32,8 @@ from akrunner.errors import ConfigError
 
 _STATE = "cluster.json"
 _TEMP = "tmp"
+#: a TaskManager that has had Python functions waits longer than that for processes that have gone
+_GRACE_SECONDS = 2.0
 _START_SECONDS = 90.0
 
 
@@ -56,7 +58,7 @@ class Cluster:
             found: Dict[str, int] = json.load(answer)
             return found
 
-    def stop(self, seconds: float = 10.0) -> None:
+    def stop(self) -> None:
         """End every process of it, and what they have started."""
         groups = [pid for pid, started in self.processes.items() if _process(pid, started) is not None]
         children = [child for pid in groups for child in _process_tree(pid)]
@@ -66,7 +68,7 @@ class Cluster:
                     os.killpg(pid, number)
                 except (ProcessLookupError, PermissionError):
                     pass
-            _, alive = psutil.wait_procs(children, timeout=seconds)
+            _, alive = psutil.wait_procs(children, timeout=_GRACE_SECONDS)
             if not alive:
                 break
         for child in children:
@@ -75,7 +77,7 @@ class Cluster:
             except psutil.Error:
                 pass
         for own in self.children:
-            own.wait(seconds)
+            own.wait(10.0)
         shutil.rmtree(os.path.join(self.folder, _TEMP), ignore_errors=True)
         try:
             os.unlink(os.path.join(self.folder, _STATE))
