@@ -57,11 +57,13 @@ def _parser(form: str, header: bytes, name: str) -> Callable[[bytes, Optional[pa
                 options = pa_json.ParseOptions(
                     explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer"
                 )
-                table = pa_json.read_json(io.BytesIO(block), parse_options=options)
+                as_one = pa_json.ReadOptions(block_size=len(block) + 1)
+                table = pa_json.read_json(io.BytesIO(block), as_one, options)
             else:
                 convert = pa_csv.ConvertOptions(column_types=schema, include_columns=schema.names if schema else None)
+                text = header + block
                 whole = pa_csv.ParseOptions(newlines_in_values=True)
-                table = pa_csv.read_csv(io.BytesIO(header + block), parse_options=whole, convert_options=convert)
+                table = pa_csv.read_csv(io.BytesIO(text), pa_csv.ReadOptions(block_size=len(text) + 1), whole, convert)
         except (pa.ArrowException, KeyError) as e:
             raise SourceError(f"source: cannot read {name} as {form}: {e}; is input_schema= right?") from None
         return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)

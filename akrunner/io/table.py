@@ -36,7 +36,7 @@ class TableSource:
         try:
             yield from self.open()
         except (pa.ArrowException, OSError) as e:
-            raise SourceError(f"source: cannot read {self.name}: {e}{_csv_hint(str(e))}") from e
+            raise SourceError(f"source: cannot read {self.name}: {e}{hint(str(e))}") from e
 
 
 def opened_once(
@@ -47,7 +47,10 @@ def opened_once(
     return lambda: held.pop() if held else again()
 
 
-def _csv_hint(message: str) -> str:
+def hint(message: str) -> str:
+    """What to do about what Arrow says."""
+    if "straddling object" in message:
+        return "; a row is too long for text: a Parquet, Arrow or TFRecord file may have it"
     if "CSV conversion error" in message:
         return "; the types were guessed from the file's beginning: give input_schema= (--input-schema)"
     return ""

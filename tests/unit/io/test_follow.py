@@ -51,6 +51,13 @@ def test_lines_in_pieces(form: str, parts: List[bytes], schema: Optional[Schema]
     assert [row["a"] for row in rows] == [1, 2, 3] and rows[1]["s"] == "é"
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_long_row(form: str) -> None:
+    text = "x" * (3 << 20)
+    row = f'{{"a": 1, "s": "{text}"}}\n' if form == "jsonl" else f"a,s\n1,{text}\n"
+    assert through_a_pipe([row.encode()], form, SCHEMA) == [{"a": 1, "s": text}]
+
+
 def test_other_columns_are_passed_over() -> None:
     assert through_a_pipe([b'{"z": 1, "a": 5, "s": "x"}\n'], "jsonl", SCHEMA) == [{"a": 5, "s": "x"}]
     assert through_a_pipe([b"s,z,a\nx,1,5\n"], "csv", SCHEMA) == [{"a": 5, "s": "x"}]
