@@ -34,6 +34,20 @@ _ERRORS: Dict[str, Type[JobError]] = {
 }
 
 
+#: what an exception of the script says -> what to do about it
+_ADVICE = (
+    (
+        re.compile(r"Feature: (\S+) \(data type: \w+\) is required but could not be found"),
+        "a row has no {!r}: it is null there, or no column is called so; defaults= of dataset() and batches(), or COALESCE in select=, "
+        "gives nulls a value",
+    ),
+    (
+        re.compile(r"\ANo module named '([^'.]+)"),
+        "user_files= brings a module of yours, requirements= installs the package {!r} is of, python_env= names an interpreter that has it",
+    ),
+)
+
+
 @dataclass
 class TaskRecord:
     """What is known of a task while the job runs.
@@ -74,8 +88,8 @@ class Failed:
         if kind == "SystemExit":
             what = f"called sys.exit({record['message']}) {phase}"
         else:
-            said = gist(record["message"])
-            what = f"raised {kind} {phase}" + (f": {said}" if said else "")
+            said, to_do = gist(record["message"]), advice(record["message"])
+            what = f"raised {kind} {phase}" + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
         return cls("script", what, record["time_ns"], record["traceback"])
 
 
@@ -84,6 +98,15 @@ def gist(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     telling = [line for line in lines if not line.endswith(":") and not line.startswith("<stack traces")]
     return (telling or lines or [""])[0]
+
+
+def advice(message: str) -> str:
+    """What to do about an exception of the script; "" when only its author knows."""
+    for pattern, words in _ADVICE:
+        found = pattern.search(message)
+        if found:
+            return words.format(found.group(1))
+    return ""
 
 
 def job_error(
