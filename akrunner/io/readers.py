@@ -86,6 +86,12 @@ def _csv(files: Files, path: str, wanted: Optional[Schema], like: Optional[pa.Sc
         parse_options=pa_csv.ParseOptions(newlines_in_values=True),
         convert_options=pa_csv.ConvertOptions(column_types=types),
     )
+    only = reader.schema.names[0] if len(reader.schema) == 1 else ""
+    if set(only) & set(";\t|"):
+        raise SourceError(
+            f"source: {path} has one column, {only!r}: what stands between its cells is no comma; convert it, or give the table "
+            "that pandas.read_csv(sep=...) or duckdb.read_csv makes of it"
+        )
     for field in reader.schema if types is None else ():
         # what cannot be a string is guessed to be bytes
         if pa.types.is_binary(field.type):

@@ -211,6 +211,7 @@ def test_errors_of_files(tmp_path: Path) -> None:
     failing("a.parquet", b"not parquet", "cannot read .*a.parquet as parquet")
     failing("a.csv", b"a,b\n1,2\n3\n", "a.csv.*Expected 2 columns, got 1")
     failing("l.csv", b"a,s\n1,caf\xe9\n", "'s' of .*l.csv is not UTF-8; convert .* or give input_schema=.*'s bytes'")
+    failing("semi.csv", b"a;b\n1;2\n", "semi.csv has one column, 'a;b': .* no comma; convert it")
     failing("long.jsonl", b'{"s": "' + b"x" * (9 << 20) + b'"}\n', "long.jsonl.*a row is too long for text: a Parquet")
     failing("b.csv", b"", "b.csv.*[Ee]mpty")
     failing("t.tfrecord", b"", "give input_schema=")
