@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import textwrap
 import time
@@ -19,6 +20,8 @@ from akrunner.engines.flink import FlinkEngine, cluster
 # the same examples every time, and no time limit on a busy machine
 settings.register_profile("akrunner", deadline=None, derandomize=True)
 settings.load_profile("akrunner")
+# a shell that runs tests in the background has it ignored, and so would every command that a test interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Script = Callable[..., str]
 #: what scripts/flink prepares
