@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import psutil
 import pytest
 
+from akrunner.engines.flink import cluster
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.rest import Rest
 from tests.conftest import FLINK, QUICK_JAVA, nothing_is_left, start_cluster
@@ -95,12 +96,14 @@ class Program:
         self._reading.join()
 
 
-def tasks() -> List[psutil.Process]:
-    """Of akrunner's."""
+def tasks(running: cluster.Cluster) -> List[psutil.Process]:
+    """Of akrunner's, there."""
     found = []
     for process in psutil.process_iter():
         try:
-            if "AKRUNNER_JOB" in process.environ() and "bundle.zip" in " ".join(process.cmdline()):
+            environ = process.environ()
+            there = "AKRUNNER_JOB" in environ and environ.get("TMPDIR", "").startswith(running.folder)
+            if there and "bundle.zip" in " ".join(process.cmdline()):
                 found.append(process)
         except (psutil.Error, OSError):
             continue
@@ -139,14 +142,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
             "the script's second attempt", lambda: program.rest.get(program.path + "/checkpoints")["counts"]["restored"]
         )
         program.more_checkpoints()
-        taskmanager = next(process for process in tasks()[0].parents() if "java" in process.name())
+        taskmanager = next(process for process in tasks(started)[0].parents() if "java" in process.name())
         taskmanager.kill()
         program.until("the third", lambda: program.rest.get(program.path + "/checkpoints")["counts"]["restored"] == 2)
         program.more_checkpoints()
         savepoint = stop(program, folder / "savepoints")
         told["stopped"] = program.end()
         told["kept then"] = kept(folder / "kept")
-        told["left then"] = tasks()
+        told["left then"] = tasks(started)
         program = Program(started.address, folder, 1500, savepoint=savepoint)
         told["resumed"] = program.end()
         told["kept"] = kept(folder / "kept")
@@ -159,7 +162,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
         if program is not None:
             program.kill()
         started.stop()
-    assert not tasks()
+    assert not tasks(started)
 
 
 def kept(folder: Path) -> List[int]:
