@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         OutputError,
         ProtocolError,
         PythonEnvError,
+        ReadError,
         RendezvousError,
         SchemaError,
         ScriptError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         TaskDiedError,
         TaskFailure,
         UserFilesError,
+        WriteError,
     )
     from akrunner.model import Model
     from akrunner.schema import Schema
@@ -55,8 +57,8 @@ _HOMES = {
 }
 _ERRORS = (
     "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobStalledError", "JobTimeoutError",
-    "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "RendezvousError", "SchemaError", "ScriptError", "ScriptFailedError",
-    "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError",
+    "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError", "RendezvousError", "SchemaError", "ScriptError",
+    "ScriptFailedError", "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError", "WriteError",
 )  # fmt: skip
 _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
 
@@ -75,6 +77,7 @@ __all__ = [
     "OutputError",
     "ProtocolError",
     "PythonEnvError",
+    "ReadError",
     "RendezvousError",
     "Result",
     "Schema",
@@ -88,6 +91,7 @@ __all__ = [
     "TaskDiedError",
     "TaskFailure",
     "UserFilesError",
+    "WriteError",
     "predict",
     "predict_stream",
     "run",

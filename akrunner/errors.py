@@ -19,6 +19,8 @@
     │   ├── TaskDiedError             a worker process ended without a word (signal, os._exit)
     │   ├── OutputError               the script wrote something the output schema does not allow
     │   ├── InputLostError            rows handed over and rows delivered differ
+    │   ├── ReadError                 the input could not be read to its end while the job ran: a bad row, a disk, a network
+    │   ├── WriteError                what the scripts wrote could not be stored: a full disk, a bucket that refuses
     │   ├── RendezvousError           the tasks of a cluster did not find each other; names who is missing
     │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
@@ -170,6 +172,14 @@ class OutputError(JobError):
 
 class InputLostError(JobError):
     """A task did not receive as many rows as were sent to it."""
+
+
+class ReadError(JobError):
+    """The input could not be read to its end while the job ran: a row that does not parse, a disk, a network."""
+
+
+class WriteError(JobError):
+    """What the scripts wrote could not be stored: the disk is full, the bucket refuses, the connection broke."""
 
 
 class RendezvousError(JobError):
