@@ -1,40 +1,302 @@
-"""Whatever a library raises (a file system, a source, a driver) -> one of akrunner's own exceptions, without secrets in it."""
+"""Whatever a library raises (a file system, a source, a driver) -> one of akrunner's own exceptions: one line, without secrets, with
+what to set or install.
+
+::
+
+    with ours(SourceError, "source: cannot open s3://b/a.csv"):    NoCredentialsError, ImportError, OSError, ...
+        ...                                                        -> SourceError("source: cannot open s3://b/a.csv: no credentials ...")
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
-from typing import Iterator, Type
+import shutil
+from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
 
 from akrunner.errors import AkrunnerError
 
-_SECRET = re.compile(r"(?<=://)([^/@\s:]*):([^/@\s]+)@")
+_LONGEST = 600
+#: package that is missing -> what pip calls it
+_PACKAGES = {
+    "adlfs": "adlfs",
+    "aiohttp": "'fsspec[http]'",
+    "gcsfs": "gcsfs",
+    "huggingface_hub": "huggingface_hub",
+    "ocifs": "ocifs",
+    "ossfs": "ossfs",
+    "paramiko": "paramiko",
+    "pygit2": "pygit2",
+    "requests": "requests",
+    "s3fs": "s3fs",
+    "smbclient": "smbprotocol",
+}
+_AWS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), and AWS_ENDPOINT_URL for a server other than Amazon's"
+#: what an S3 server answers -> what it means
+_S3 = {
+    "NoSuchBucket": "there is no such bucket; create it first, or set AWS_ENDPOINT_URL if it is not at Amazon's",
+    "NoSuchKey": "there is no such object",
+    "NoSuchUpload": "the upload was ended by somebody else; is a rule of the bucket ending uploads early?",
+    "404": "there is no such bucket or object; AWS_ENDPOINT_URL says at which server",
+    "403": f"access denied; check {_AWS}",
+    "AccessDenied": f"access denied; check what the credentials may do, and {_AWS}",
+    "InvalidAccessKeyId": "the server does not know the key in AWS_ACCESS_KEY_ID",
+    "SignatureDoesNotMatch": "AWS_SECRET_ACCESS_KEY does not fit AWS_ACCESS_KEY_ID",
+    "ExpiredToken": "the credentials have expired; renew AWS_SESSION_TOKEN",
+    "InvalidToken": "AWS_SESSION_TOKEN is not valid",
+    "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
+    "AuthorizationHeaderMalformed": "the bucket is in another region; set AWS_DEFAULT_REGION",
+    "PermanentRedirect": "the bucket is in another region; set AWS_DEFAULT_REGION",
+    "IllegalLocationConstraintException": "the bucket is in another region; set AWS_DEFAULT_REGION",
+    "SlowDown": "the server asked to slow down, also after several tries",
+    "503": "the server is not available, also after several tries",
+    "ServiceUnavailable": "the server is not available, also after several tries",
+    "500": "the server failed, also after several tries",
+    "InternalError": "the server failed, also after several tries",
+}
+#: a part of an exception's type and text -> what it means; the first that fits
+_MEANINGS: Tuple[Tuple[str, str], ...] = (
+    (r"NoCredentialsError|NoAuthTokenError|PartialCredentialsError", f"no credentials for S3: set {_AWS}"),
+    (r"ProfileNotFound", "AWS_PROFILE names a profile that is in no file of credentials"),
+    (r"libjvm|libhdfs", "hdfs:// needs a Java and Hadoop's client on this machine (JAVA_HOME, HADOOP_HOME, CLASSPATH); webhdfs:// needs neither"),
+    (r"DefaultCredentialsError|Anonymous caller", "no credentials for Google's storage: set GOOGLE_APPLICATION_CREDENTIALS"),
+    (r"connection_string or account_name", "no account for Azure's storage: set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+    (r"ClientAuthenticationError", "Azure's storage refused the credentials; check AZURE_STORAGE_CONNECTION_STRING"),
+    (r"GatedRepoError|RepositoryNotFoundError|LocalTokenNotFoundError", "Hugging Face has no such repository, or none that may be seen: check the name and HF_TOKEN"),
+    (r"error_perm: (530|331|332)", "the FTP server refused the login; write ftp://user:password@host/path"),
+    (r"CERTIFICATE_VERIFY_FAILED", "the server's certificate is signed by nobody this machine trusts; SSL_CERT_FILE names a file of those to trust"),
+    (r"FileSystem\.__init__\(\) missing .*argument", "this file system needs options that a URL cannot hold; open it yourself, and give what comes of it"),
+)  # fmt: skip
+_SECRET_NAME = (
+    r"(?:x-amz-[a-z-]+|x-goog-[a-z-]+|awsaccesskeyid|aws_?secret\w*|aws_session_token|account_?key|sharedaccess\w*|\w*passw(?:or)?d|passphrase|pwd|"
+    r"\w*secret\w*|\w*token|sig|signature|\w*api_?-?key)"
+)
+#: what to hide, and what is shown instead
+_HIDDEN: Tuple[Tuple["re.Pattern[str]", str], ...] = (
+    # a port is no password
+    (re.compile(r"(?<=://)([^/@\s:\[\"'<>]*):(?!\d{1,5}(?:[/?#\s,;]|$))[^\s\"'<>]+@"), r"\1:***@"),
+    (re.compile(r"(?<=://)[\w.~%-]{20,}@"), "***@"),
+    (re.compile(rf"(?i)(\b{_SECRET_NAME}=)[^&\s;,\"'<>)\]}}]+"), r"\1***"),
+    (re.compile(r"([?&]key=)[^&\s;,\"'<>)]+"), r"\1***"),
+    (re.compile(rf"(?i)(([\"']){_SECRET_NAME}\2\s*[:=]\s*)([\"'])(?:(?!\3).)+\3"), r"\1\3***\3"),
+    (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=-]{8,}"), r"\1 ***"),
+)
+#: environment variables whose values are never shown
+_SECRET_VARIABLES = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_CLIENT_SECRET",
+    "HF_TOKEN",
+    "GITHUB_TOKEN",
+    "PGPASSWORD",
+)
 
 
 @contextlib.contextmanager
-def ours(kind: Type[AkrunnerError], what: str) -> Iterator[None]:
-    """Turn what a library raises in the block into `kind`: "WHAT: the library's first line".
+def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iterator[None]:
+    """Turn what a library raises in the block into `kind`: "WHAT: the library's first line", or better words where it is known.
 
     akrunner's own exceptions pass as they are, and so does what is no `Exception` (Ctrl-C).
-    Args: kind: the exception to raise; what: names the parameter and what was tried, "source: cannot open s3://b/a.csv".
+    Args:
+        kind: the exception to raise.
+        what: names the parameter and what was tried, "source: cannot open s3://b/a.csv".
+        at: the local path that was written, so that a full disk can be named.
     """
     try:
         yield
     except AkrunnerError:
         raise
-    except Exception as e:
-        raise kind(redacted(f"{what}: {in_words(e)}")) from e
+    except BaseException as e:
+        # what panics in Rust (polars) is no Exception
+        if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
+            raise
+        made = kind(redacted(f"{what}: {in_words(e, at)}"))
+        if any(redacted(_text(one)) != _text(one) for one in _chain(e)):
+            # a traceback would show what the message does not
+            raise made from None
+        raise made from e
 
 
-def in_words(error: BaseException) -> str:
-    """A library's exception as half a sentence: its first line, and its type where that alone says little."""
-    text = str(error).strip().splitlines()
-    first = text[0] if text else ""
-    if isinstance(error, OSError) and error.strerror:
-        first = error.strerror
-    return first if len(first) > 12 else f"{type(error).__name__}: {first}".rstrip(": ")
+def in_words(error: BaseException, at: Optional[str] = None) -> str:
+    """A library's exception as half a sentence: what it means and what to set, or its first line. Never more than a line, no secrets.
+
+    Args: at: the local path that was written.
+    """
+    chain = _chain(error)
+    for one in chain:
+        known = next((words for words in (look(one) for look in _LOOKS) if words), None)
+        if known:
+            return redacted(known)
+    full = next((one for one in chain if getattr(one, "errno", None) in (errno.ENOSPC, errno.EDQUOT)), None)
+    if isinstance(full, OSError):
+        return redacted(disk_full(at or _local(full.filename), full.errno))
+    return redacted(_plain(error))
+
+
+def disk_full(path: Optional[str], number: Optional[int] = errno.ENOSPC) -> str:
+    """Half a sentence: which disk is full, and what is free on it."""
+    what = "the disk quota is used up" if number == errno.EDQUOT else "the disk is full"
+    try:
+        where = os.path.realpath(path or "")
+        while path and not os.path.exists(where):
+            where = os.path.dirname(where)
+        free = shutil.disk_usage(where).free if path else None
+        while path and not os.path.ismount(where):
+            where = os.path.dirname(where)
+    except (OSError, ValueError):
+        free = None
+    return f"{what}: {free:,} bytes free on {where}" if free is not None else what
 
 
 def redacted(text: str) -> str:
-    """The text with the passwords of URLs in it replaced by ***."""
-    return _SECRET.sub(r"\1:***@", text)
+    """The text with passwords of URLs, signatures and tokens, and secrets of the environment in it replaced by ***."""
+    for pattern, shown in _HIDDEN:
+        text = pattern.sub(shown, text)
+    for name in _SECRET_VARIABLES:
+        value = os.environ.get(name, "")
+        if len(value) >= 8:
+            text = text.replace(value, "***")
+    return text
+
+
+def _chain(error: BaseException) -> List[BaseException]:
+    """The exception, what it comes from, and so on."""
+    found: List[BaseException] = []
+    one: Optional[BaseException] = error
+    while one is not None and one not in found and len(found) < 20:
+        found.append(one)
+        inner = getattr(one, "exceptions", None)
+        group = inner[0] if isinstance(inner, tuple) and inner and isinstance(inner[0], BaseException) else None
+        one = group or one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    return found
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def _plain(error: BaseException) -> str:
+    lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
+    first = lines[0] if lines else ""
+    if isinstance(error, OSError) and isinstance(error.strerror, str) and error.strerror:
+        first = error.strerror
+    elif isinstance(error, FileNotFoundError) and " " not in first:
+        # file systems raise it with nothing but the path
+        first = f"there is no such file ({first})" if first else "there is no such file"
+    first = "".join(c if c.isprintable() else " " for c in first)
+    first = first if len(first) <= _LONGEST else first[:_LONGEST] + "..."
+    return first if len(first) > 12 else f"{type(error).__name__}: {first}".rstrip(": ")
+
+
+def _local(name: Any) -> Optional[str]:
+    return os.fsdecode(name) if isinstance(name, (str, bytes)) else None
+
+
+# -- looks at one exception: what it means, or nothing
+
+
+def _package(error: BaseException) -> str:
+    if not isinstance(error, ImportError) or not re.search(r"No module named|install|require", _text(error), re.IGNORECASE):
+        return ""
+    # fsspec names the package in its own words and raises from Python's exception, which has its name
+    name = error.name or next((one for one in _PACKAGES if re.search(rf"\b{one}\b", _text(error))), "")
+    top = name.partition(".")[0]
+    if "HTTPFileSystem" in _text(error):
+        top = "aiohttp"
+    return f"the package {top} is missing: pip install {_PACKAGES.get(top, top)}" if top else ""
+
+
+def _s3(error: BaseException) -> str:
+    response = getattr(error, "response", None)
+    if not isinstance(response, dict) or not isinstance(response.get("Error"), dict):
+        return ""
+    code = str(response["Error"].get("Code", ""))
+    message = str(response["Error"].get("Message", ""))
+    return _S3.get(code) or f"the S3 server answered {code}: {message}".rstrip(": ")
+
+
+def _meaning(error: BaseException) -> str:
+    told = f"{type(error).__name__}: {_text(error)}"
+    return next((words for pattern, words in _MEANINGS if re.search(pattern, told)), "")
+
+
+def _unknown(error: BaseException) -> str:
+    found = re.search(r"Protocol not known: (\S+)", _text(error)) if isinstance(error, ValueError) else None
+    return (
+        f"no file system is called {found.group(1)}:// (known are s3, gs, abfs, hdfs, http, ftp, sftp and others)"
+        if found
+        else ""
+    )
+
+
+def _connection(error: BaseException) -> str:
+    named = {kind.__name__ for kind in type(error).__mro__}
+    place = re.search(r"endpoint URL: \"(\w+://[^/\"]+)|host (\S+:\d+)", _text(error))
+    at = f" to {place.group(1) or place.group(2)}" if place else ""
+    hint = "; is AWS_ENDPOINT_URL right?" if type(error).__module__.startswith("botocore") else ""
+    if named & {
+        "TimeoutError",
+        "ConnectTimeoutError",
+        "ReadTimeoutError",
+        "ServerTimeoutError",
+        "ConnectTimeout",
+        "ReadTimeout",
+    }:
+        return f"no answer in time{at}{hint}"
+    if "gaierror" in named:
+        return "no machine of that name was found"
+    if named & {"EndpointConnectionError", "ClientConnectorError", "ConnectionRefusedError"}:
+        return f"cannot connect{at}: nobody listens there, or the network does not reach it{hint}"
+    if named & {
+        "ConnectionResetError",
+        "BrokenPipeError",
+        "ServerDisconnectedError",
+        "ConnectionClosedError",
+        "IncompleteRead",
+    }:
+        return "the connection broke"
+    return ""
+
+
+def _status(error: BaseException) -> str:
+    """What an HTTP server answered, as aiohttp, urllib and requests have it."""
+    answered = getattr(error, "response", None)
+    code = next((c for c in (getattr(error, "status", None), getattr(error, "code", None), getattr(answered, "status_code", None)) if isinstance(c, int)), 0)  # fmt: skip
+    hints = {401: "it wants credentials", 403: "access denied", 404: "there is nothing of that name", 429: "too many requests"}
+    if not 400 <= code < 600:
+        return ""
+    return f"the server answered HTTP {code}" + (f": {hints[code]}" if code in hints else "")
+
+
+def _resources(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    hints = {
+        errno.EMFILE: "too many files are open (ulimit -n)",
+        errno.EFBIG: "the file would be larger than allowed (ulimit -f, or the file system)",
+        errno.EROFS: "the file system is read-only",
+        errno.ENAMETOOLONG: "the name is too long",
+        errno.ESTALE: "the network file system has lost it (stale file handle)",
+        errno.EIO: "the disk or network file system failed (input/output error)",
+    }
+    return hints.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+
+
+_LOOKS: Tuple[Callable[[BaseException], str], ...] = (
+    _package,
+    _s3,
+    _meaning,
+    _unknown,
+    _connection,
+    _status,
+    _resources,
+)

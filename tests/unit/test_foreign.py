@@ -1,0 +1,163 @@
+"""What libraries raise becomes ours: one line, what to set, no secrets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from typing import Any, Dict
+
+import fsspec
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from akrunner import errors
+from akrunner.foreign import disk_full, in_words, ours, redacted
+
+
+def answered(code: str, message: str = "something") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "PutObject")
+
+
+def raised_from(outer: Exception, inner: Exception) -> Exception:
+    """As s3fs does: Python's own exception, from the server's."""
+    try:
+        try:
+            raise inner
+        except Exception as e:
+            raise outer from e
+    except Exception as e:
+        return e
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (NoCredentialsError(), "no credentials for S3: set AWS_ACCESS_KEY_ID"),
+        (answered("NoSuchBucket"), "no such bucket.*AWS_ENDPOINT_URL"),
+        (answered("403"), "access denied.*AWS_ACCESS_KEY_ID"),
+        (answered("ExpiredToken"), "expired.*AWS_SESSION_TOKEN"),
+        (answered("RequestTimeTooSkewed"), "clock"),
+        (answered("Strange", "no idea"), "answered Strange: no idea"),
+        (raised_from(PermissionError("Forbidden"), answered("403")), "access denied"),
+        (raised_from(FileNotFoundError("b/x"), answered("NoSuchBucket")), "no such bucket"),
+        (
+            EndpointConnectionError(endpoint_url="http://127.0.0.1:1/b"),
+            r"cannot connect to http://127.0.0.1:1: .*AWS_ENDPOINT_URL",
+        ),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "cannot connect: nobody listens"),
+        (TimeoutError(), "no answer in time"),
+        (socket.gaierror(-2, "Name or service not known"), "no machine of that name"),
+        (OSError("Unable to load libjvm\n" + "dlopen failed\n" * 160), "^hdfs:// needs a Java"),
+        (ModuleNotFoundError("No module named 'nice'", name="nice"), "the package nice is missing: pip install nice"),
+        (ImportError("cannot import name 'a' from 'b'", name="b"), "cannot import name 'a'"),
+        (ImportError("Please install gcsfs to access Google Storage"), "pip install gcsfs"),
+        (ImportError("HTTPFileSystem requires requests and aiohttp to be installed"), r"pip install 'fsspec\[http\]'"),
+        (ValueError("Protocol not known: nonsense"), "no file system is called nonsense://"),
+        (OSError(errno.EIO, "Input/output error", "/x"), "disk or network file system failed"),
+        (OSError(errno.EACCES, "Permission denied", "/x"), "^Permission denied$"),
+        (FileNotFoundError("b/x"), "no such file .b/x."),
+        (KeyError("a"), "KeyError: 'a'"),
+        (MemoryError(), "not enough memory"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+        (RuntimeError(""), "^RuntimeError$"),
+        (RuntimeError("a\x1b[2Jscreen\x07 that blinks"), "^a .2Jscreen  that blinks$"),
+    ],
+    ids=lambda value: repr(value)[:40] if isinstance(value, Exception) else "",
+)
+def test_words(error: Exception, words: str) -> None:
+    with pytest.raises(errors.SinkError) as caught:
+        with ours(errors.SinkError, "output: cannot open x"):
+            raise error
+    message = str(caught.value)
+    assert message.startswith("output: cannot open x: ") and "\n" not in message and len(message) < 800
+    assert re.search(words, message.removeprefix("output: cannot open x: "))
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("hf://datasets/a/b", "pip install huggingface_hub"),
+        ("gs://b/x", "pip install gcsfs"),
+        ("abfs://c@a/x", "pip install adlfs"),
+        ("sftp://h/x", "pip install paramiko"),
+        ("nonsense://x", "nonsense://"),
+        ("github://a/b", "options that a URL cannot hold"),
+        ("ftp://127.0.0.1:1/x", "cannot connect"),
+    ],
+)
+def test_file_systems_that_are_not_there(url: str, words: str) -> None:
+    with pytest.raises(errors.SourceError, match=words):
+        with ours(errors.SourceError, "source"):
+            fsspec.core.url_to_fs(url)[0].exists(url)
+
+
+def test_a_full_disk_says_what_is_free_and_where(tmp_path: Any) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    words = in_words(full, str(tmp_path / "not" / "there"))
+    assert words.startswith("the disk is full: ") and " bytes free on /" in words
+    assert in_words(full) == "the disk is full" == disk_full(None)
+    assert "bytes free on /" in in_words(OSError(errno.ENOSPC, "No space left on device", os.fspath(tmp_path / "x")))
+    assert in_words(OSError(errno.EDQUOT, "Disk quota exceeded"), str(tmp_path)).startswith("the disk quota is used up: ")
+
+
+def test_ours_pass_and_what_is_no_exception() -> None:
+    for error in (errors.DataError("a row"), KeyboardInterrupt(), SystemExit(3)):
+        with pytest.raises(type(error)) as caught, ours(errors.SinkError, "output"):
+            raise error
+        assert caught.value is error
+
+
+def test_an_exception_that_cannot_even_be_printed() -> None:
+    class Hostile(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    with pytest.raises(errors.SourceError, match="^source: Hostile$"), ours(errors.SourceError, "source"):
+        raise Hostile
+
+
+def test_a_cause_that_is_its_own_cause() -> None:
+    one, other = ValueError("this one is long enough"), ValueError("and the other as well")
+    one.__cause__, other.__cause__ = other, one
+    assert in_words(one) == "this one is long enough"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("https://u:secret@h/x", "https://u:***@h/x"),
+        ("https://u:se@cret@h/x", "https://u:***@h/x"),
+        ("postgresql://u:se/cret@h/db", "postgresql://u:***@h/db"),
+        ("ftp://u:1234@h/x and http://h:80/", "ftp://u:***@h/x and http://h:80/"),
+        ("git+https://ghp_secretsecretsecret@github.com/x", "git+https://***@github.com/x"),
+        ("host=h password=secret dbname=d", "host=h password=*** dbname=d"),
+        ("https://b/x?X-Amz-Signature=secret&X-Amz-Credential=secret%2F1&v=1", "https://b/x?X-Amz-Signature=***&X-Amz-Credential=***&v=1"),
+        ("https://a/x?se=1&sig=secret%3D", "https://a/x?se=1&sig=***"),
+        ("https://a/x?access_token=secret#f", "https://a/x?access_token=***"),
+        ("{'token': 'secret', 'a': 'b'}", "{'token': '***', 'a': 'b'}"),
+        ("Authorization: Bearer secretsecret", "Authorization: Bearer ***"),
+        ("http://h:80/a@b", "http://h:80/a@b"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+        ("the token is a word, x=1", "the token is a word, x=1"),
+    ],
+)  # fmt: skip
+def test_secrets(given: str, shown: str) -> None:
+    assert redacted(given) == shown
+
+
+def test_secrets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    assert redacted("signed with wJalrXUtnFEMI/x") == "signed with ***/x"
+
+
+def test_no_secret_in_the_traceback_either() -> None:
+    caught: Dict[str, BaseException] = {}
+    for url in ("https://u:secret@h/x", "https://h/x"):
+        with pytest.raises(errors.SourceError) as one, ours(errors.SourceError, "source"):
+            raise ValueError("cannot open " + url)
+        caught[url] = one.value
+    hidden, plain = caught.values()
+    assert hidden.__cause__ is None and hidden.__suppress_context__
+    assert isinstance(plain.__cause__, ValueError)
