@@ -7,15 +7,16 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.engines.base import Engine, Observer, Stats, TaskResult
-from akrunner.errors import ConfigError, SourceError
+from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
+from akrunner.errors import ConfigError, SourceError, WriteError
+from akrunner.foreign import underway
 from akrunner.io.follow import open_text
-from akrunner.io.sinks import LineWriter, MemorySink, sink_to
+from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, remove_checkpoints
@@ -227,7 +228,10 @@ def train(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    saved = model.save(model_out, overwrite) if model_out is not None else None
+    saved = None
+    if model_out is not None:
+        with underway(WriteError, "model_out"):
+            saved = model.save(model_out, overwrite)
     return dataclasses.replace(result, model=model, output=saved)
 
 
@@ -334,13 +338,23 @@ def _run(
         rows = memory.table() if memory is not None else None
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
     sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
+    outcome = committed(sink, lambda: chosen.run(job, prepared.table, sink, observer))
+    return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
+
+
+def committed(sink: Union[FileSink, PartsSink], run: Callable[[], Outcome]) -> Outcome:
+    """Run a job that writes to a sink, and commit what it has written.
+
+    Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.
+    """
     try:
-        outcome = chosen.run(job, prepared.table, sink, observer)
-        sink.commit()
+        outcome = run()
+        with underway(WriteError, f"output: cannot store {sink.path}"):
+            sink.commit()
     except BaseException:
         sink.abort()
         raise
-    return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
+    return outcome
 
 
 def table_of(source: Any, engine: Engine) -> Any:

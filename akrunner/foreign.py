@@ -16,7 +16,7 @@ import re
 import shutil
 from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
 
-from akrunner.errors import AkrunnerError
+from akrunner.errors import AkrunnerError, ConfigError, JobError
 
 _LONGEST = 600
 #: package that is missing -> what pip calls it
@@ -119,6 +119,21 @@ def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iter
             # a traceback would show what the message does not
             raise made from None
         raise made from e
+
+
+@contextlib.contextmanager
+def underway(kind: Type[JobError], what: str, at: Optional[str] = None) -> Iterator[None]:
+    """As `ours`, for what a job does while it runs: a `ConfigError`, which means that nothing was started, becomes `kind`, too.
+
+    So does `sys.exit()` in a user's generator: it ends the job, and not the host.
+    """
+    try:
+        with ours(kind, what, at):
+            yield
+    except ConfigError as e:
+        raise kind(redacted(str(e))) from e
+    except SystemExit as e:
+        raise kind(f"{what}: {type(e).__name__}: {e}") from e
 
 
 def in_words(error: BaseException, at: Optional[str] = None) -> str:

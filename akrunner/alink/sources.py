@@ -13,7 +13,8 @@ from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, WriteError
+from akrunner.foreign import underway
 from akrunner.io import paths
 from akrunner.io.sinks import FileSink
 from akrunner.io.sources import open_source
@@ -263,8 +264,10 @@ def write_file(path: str, form: str, relation: Any, overwrite: bool) -> None:
     sink = FileSink(path, arrow_schema(relation), codec.write_examples, form, overwrite)
     try:
         for batch in rows_of(relation):
-            sink.write(TaskSpec(CHIEF, 0), batch)
-        sink.commit()
+            with underway(WriteError, f"filePath: cannot write {path}"):
+                sink.write(TaskSpec(CHIEF, 0), batch)
+        with underway(WriteError, f"filePath: cannot write {path}"):
+            sink.commit()
     except BaseException:
         sink.abort()
         raise

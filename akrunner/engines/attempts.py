@@ -17,7 +17,7 @@ from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSo
 from akrunner.engines.gang import Gang, GangFailed
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, JobError
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
@@ -66,6 +66,11 @@ def run_attempts(
                     sink.restart()
     except GangFailed as e:
         raise e.error(work.close_failed(), warnings) from None
+    except JobError as e:
+        # what no task is to blame for: the input could not be read, the output not stored
+        kept = work.close_failed() or None
+        e.work_dir, e.warnings = e.work_dir or kept, e.warnings or tuple(warnings)
+        raise
     except BaseException:
         work.close_failed()
         raise

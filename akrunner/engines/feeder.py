@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines.base import RowSource
-from akrunner.errors import JobCancelledError
+from akrunner.errors import JobCancelledError, ReadError
+from akrunner.foreign import underway
 from akrunner.io.partition import Dealer, rechunk
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
@@ -95,11 +96,13 @@ class Feeder:
         self.seconds = time.monotonic() - began if began else 0.0
 
     def _drawn(self) -> Iterator[pa.RecordBatch]:
-        batches = self.source.batches()
+        with underway(ReadError, "source"):
+            batches = self.source.batches()
         while True:
             self.in_source = True
             try:
-                batch = next(batches, None)
+                with underway(ReadError, "source"):
+                    batch = next(batches, None)
             finally:
                 self.in_source = False
             if batch is None:
@@ -204,7 +207,8 @@ class CountingFeeder(StreamFeeder):
     def _look(self, part: int, session: TaskSession) -> bool:
         given = self._given(session)
         if given.error is not None:
-            raise given.error
+            with underway(ReadError, "source"):
+                raise given.error
         session.was_given(given.rows, given.bytes)
         self.dealer.shares[part] = given.rows
         return given.finished or session.process.exit is not None

@@ -25,7 +25,8 @@ from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import DataError, JobCancelledError, JobError, SinkError, TaskFailure
+from akrunner.errors import DataError, JobCancelledError, JobError, TaskFailure, WriteError
+from akrunner.foreign import underway
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import oom_kills, stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
@@ -311,12 +312,13 @@ class Gang:
         result.rows_out += batch.num_rows
         result.bytes_out += len(frame.payload)
         if self.sink is not None:
-            self.sink.write(event.task, batch)
+            with underway(WriteError, "output"):
+                self.sink.write(event.task, batch)
 
     def on_passed(self, event: Event) -> None:
         """Rows it has written went on without us."""
         if "lost" in event.data:
-            raise SinkError(event.data["lost"])
+            raise WriteError(event.data["lost"])
         if "error" in event.data:
             self.fail_output(event.task, event.data["error"])
         else:

@@ -17,7 +17,7 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.api import Result, engine_of, lines_source, table_of
+from akrunner.api import Result, committed, engine_of, lines_source, table_of
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource
 from akrunner.errors import ConfigError, InputLostError, ModelError, ScriptFailedError
 from akrunner.io.partition import rechunk
@@ -103,12 +103,7 @@ def predict(
         outcome = prepared.run(chosen, memory, observer)
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
-    try:
-        outcome = prepared.run(chosen, sink, observer)
-        sink.commit()
-    except BaseException:
-        sink.abort()
-        raise
+    outcome = committed(sink, lambda: prepared.run(chosen, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 

@@ -290,17 +290,17 @@ def test_one_of_two_fails(run: Run, seconds: float, script: Script, event: str, 
     assert "was stopped" in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [OSError, BrokenPipeError, ValueError])
-def test_source_that_raises(run: Run, script: Script, kind: Type[Exception]) -> None:
+@pytest.mark.parametrize("kind", [OSError, BrokenPipeError, ValueError, SystemExit])
+def test_source_that_raises(run: Run, script: Script, kind: Type[BaseException]) -> None:
     def rows() -> Iterator[Any]:
         for i in range(20_000):
             if i == 15_000:
                 raise kind("the disk is gone")
             yield {"a": i}
 
-    expected = ValueError if kind is ValueError else akrunner.SourceError
-    with pytest.raises(expected, match="the disk is gone"):
+    with pytest.raises(akrunner.ReadError, match="the disk is gone") as caught:
         run(script("def main(task_config):\n    pass\n"), rows())
+    assert isinstance(caught.value.__cause__, (kind, akrunner.SourceError))
 
 
 def test_value_that_cannot_cross(run: Run, script: Script) -> None:

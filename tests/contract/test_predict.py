@@ -214,7 +214,7 @@ def test_a_stream_ends_early_and_fails(engine: str, everything: str, leaves_noth
         raise OSError("the line is dead")
 
     got = 0
-    with pytest.raises(akrunner.SourceError, match="the line is dead"):
+    with pytest.raises(akrunner.ReadError, match="the line is dead"):
         with akrunner.predict_stream(everything, breaks(), engine=engine, input_schema=schema) as job:
             for batch in job:
                 got += batch.num_rows

@@ -134,7 +134,7 @@ def test_a_source_that_raises(stream: Stream, script: Script) -> None:
         yield from ({"i": i} for i in range(10))
         raise ConnectionError("the broker is gone")
 
-    with pytest.raises(akrunner.SourceError, match="the broker is gone"), stream(script(SLEEPS), rows()) as job:
+    with pytest.raises(akrunner.ReadError, match="the broker is gone"), stream(script(SLEEPS), rows()) as job:
         list(job)
 
 

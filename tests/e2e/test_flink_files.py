@@ -155,7 +155,7 @@ def test_a_directory_that_cannot_be_written_fails_the_job(
     options = dict(
         output_schema="i bigint, task string", user_params={"partial": f"{tmp_path}/.out.*.partial"}, data_format="columns"
     )
-    with pytest.raises(akrunner.SinkError, match=r"cannot write .*part-chief-0.parquet: No such file or directory \(on "):
+    with pytest.raises(akrunner.WriteError, match=r"cannot write .*part-chief-0.parquet: No such file or directory \(on "):
         akrunner.run(script(REMOVES), table, engine=flink, output=f"{tmp_path}/out/", **options)
     assert not (tmp_path / "out").exists()
     nothing_is_left(flink_cluster)
