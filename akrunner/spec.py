@@ -196,14 +196,14 @@ class ScriptSpec:
         real: the file the user named.
         path: where it will be in the work dir, with "/".
         files: (file, path in the work dir) of plain files; the script is among them unless it comes out of an archive.
-        archives: (archive, directory in the work dir, "" for itself) to unpack.
+        archives: (archive, directory in the work dir, "" for itself, bytes it may unpack to, 0 for the default) to unpack.
         module: a module of the bundle to run in place of a script, "" for a script.
     """
 
     real: str
     path: str
     files: Tuple[Tuple[str, str], ...] = ()
-    archives: Tuple[Tuple[str, str], ...] = ()
+    archives: Tuple[Tuple[str, str, int], ...] = ()
     module: str = ""
 
 

@@ -18,15 +18,42 @@ import fcntl
 import hashlib
 import os
 import shutil
-from typing import Callable
+from typing import Callable, Iterator
+
+_DONE = ".complete"
+_LOCK = ".lock"
+
+
+def base() -> str:
+    """Where the cache is; it need not be there."""
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "akrunner")
 
 
 def directory(*parts: str) -> str:
-    """A path in the cache; its parent exists."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    path = os.path.join(base, "akrunner", *parts)
+    """A path in the cache; its parent exists, and is the user's alone, whatever the umask says.
+
+    Raises: OSError: it cannot be made; PermissionError: others may write to it, and that cannot be changed.
+    """
+    path = base()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    return path
+    _private(path)
+    for part in parts[:-1]:
+        path = os.path.join(path, part)
+        _private(path)
+    return os.path.join(path, parts[-1])
+
+
+def _private(path: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    mode = os.stat(path).st_mode
+    if mode & 0o077:
+        try:
+            os.chmod(path, 0o700)
+        except PermissionError:
+            # whatever is put there, another user may change
+            if mode & 0o022:
+                raise
 
 
 def key(*parts: str) -> str:
@@ -36,31 +63,52 @@ def key(*parts: str) -> str:
 
 def made_once(path: str, make: Callable[[str], None]) -> str:
     """The directory `path`, filled by `make(path)` unless that was done before. Of two at a time the second waits; what failed half way
-    is gone, and what was killed half way is made anew.
+    is gone, and what was killed half way goes when the next one beside it is made.
 
-    Raises: whatever `make` raises.
+    Raises: whatever `make` raises; OSError: the cache cannot be written.
     """
-    done = path + ".complete"
-    with open(path + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    done = path + _DONE
+    with _locked(path):
         if os.path.isdir(path) and os.path.exists(done):
             return path
+        _remove_half_made(os.path.dirname(path))
         shutil.rmtree(path, ignore_errors=True)
         os.makedirs(path, mode=0o700)
         try:
             make(path)
+            os.close(os.open(done, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
-        open(done, "w").close()
     return path
+
+
+@contextlib.contextmanager
+def _locked(path: str, wait: bool = True) -> Iterator[None]:
+    """Raises: BlockingIOError: another process has it, and `wait` is false."""
+    lock = os.open(path + _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(lock)
+
+
+def _remove_half_made(folder: str) -> None:
+    """Remove what was being made in a directory of the cache by a process that was killed."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name.removesuffix(_LOCK))
+        if name.endswith(_LOCK) and os.path.isdir(path) and not os.path.exists(path + _DONE):
+            with contextlib.suppress(OSError), _locked(path, wait=False):
+                if not os.path.exists(path + _DONE):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def forget(path: str) -> bool:
     """Remove what `made_once` made. Returns: whether there was any."""
     there = os.path.isdir(path)
     shutil.rmtree(path, ignore_errors=True)
-    for name in (path + ".complete", path + ".lock"):
+    for name in (path + _DONE, path + _LOCK):
         with contextlib.suppress(FileNotFoundError):
             os.remove(name)
     return there

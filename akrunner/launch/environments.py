@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
-import zipfile
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Tuple
 
 from akrunner.errors import PythonEnvError, UserFilesError
-from akrunner.launch import cache, fetch
-from akrunner.launch.files import is_archive, unpack
+from akrunner.foreign import ours, redacted
+from akrunner.launch import archives, cache, fetch
+from akrunner.launch.downloads import sha256
+from akrunner.launch.trees import Blame
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,8 @@ def create(name: str) -> str:
         # an interpreter that may not write byte code would compile TensorFlow again at every start
         subprocess.run([python_in(folder), "-m", "compileall", "-qq", folder], capture_output=True, env=_compiling())
 
-    return cache.made_once(created(name), make)
+    with ours(PythonEnvError, f"{name}: cannot make it in the cache (XDG_CACHE_HOME)"):
+        return cache.made_once(created(name), make)
 
 
 def remove(name: str) -> bool:
@@ -129,24 +129,30 @@ def found(version: str = "") -> Iterator[str]:
 def unpacked(archive: str) -> str:
     """A packed environment (conda-pack, or a venv as tar or zip; local or a URL), unpacked once. Returns: its directory.
 
-    Raises: PythonEnvError: it is not there, no archive, or has no interpreter.
+    Raises: PythonEnvError: it is not there, no archive, too large, or has no interpreter.
     """
-    try:
-        path = fetch.fetch(archive, "python_env").path
+    fetched = fetch.fetch(archive, "python_env", PythonEnvError)
+    path, blame = fetched.path, Blame("python_env", PythonEnvError, given=fetched.given)
+
+    def make(folder: str) -> None:
+        archives.unpack(path, folder, blame, fetched.most, may_lead_out=_leads_to_an_interpreter)
+        python = python_in(_root(folder, archive))
+        mender = os.path.join(os.path.dirname(python), "conda-unpack")
+        if os.path.exists(mender):
+            # the prefix it was packed with is replaced by where it lies now
+            _called([python, mender], archive)
+
+    with blame.ours(f"cannot unpack {archive} into the cache (XDG_CACHE_HOME)"):
         stat = os.stat(path)
         target = cache.directory("unpacked", cache.key(os.path.realpath(path), str(stat.st_size), str(stat.st_mtime_ns)))
+        return _root(cache.made_once(target, make), archive)
 
-        def make(folder: str) -> None:
-            unpack(path, folder, trusted=True)
-            python = python_in(_root(folder))
-            mender = os.path.join(os.path.dirname(python), "conda-unpack")
-            if os.path.exists(mender):
-                # the prefix it was packed with is replaced by where it lies now
-                _called([python, mender], archive)
 
-        return _root(cache.made_once(target, make))
-    except (UserFilesError, OSError, tarfile.TarError, zipfile.BadZipFile) as e:
-        raise PythonEnvError(f"python_env: {archive}: {e}") from None
+def _leads_to_an_interpreter(place: str) -> bool:
+    """A venv has links to the interpreter it was made from, wherever that is: bin/python, bin/python3.11. No other link of an
+    environment has to lead outside; those of conda-pack and of venv lead to places in it."""
+    folder, name = os.path.split(place)
+    return os.path.basename(folder) == "bin" and name.startswith(("python", "pypy"))
 
 
 def there(python_env: str) -> str:
@@ -165,7 +171,7 @@ def there(python_env: str) -> str:
 
 def is_packed(python_env: str) -> bool:
     """Whether this names an archive, or something to download."""
-    return fetch.is_url(python_env) or (is_archive(python_env.partition("#")[0]) and not os.path.isdir(python_env))
+    return fetch.is_url(python_env) or (archives.is_archive(python_env.partition("#")[0]) and not os.path.isdir(python_env))
 
 
 def overlay(python: str, requirements: str) -> str:
@@ -174,16 +180,17 @@ def overlay(python: str, requirements: str) -> str:
     Raises: UserFilesError: there is no such file; PythonEnvError: pip cannot install it.
     """
     path = fetch.fetch(requirements, "requirements").path
-    with open(path, "rb") as f:
-        content = f.read()
-    stat = os.stat(python)
-    identity = cache.key(os.path.realpath(python), str(stat.st_mtime_ns), hashlib.sha256(content).hexdigest())
+    if os.path.isdir(path):
+        raise UserFilesError(f"requirements: {path} is a directory; name the file with the requirements")
+    content = sha256(path, Blame("requirements"))
 
     def make(folder: str) -> None:
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-conflicts"]
         _called([*pip, "--target", folder, "-r", path], f"requirements {requirements}")
 
-    return cache.made_once(cache.directory("overlays", identity), make)
+    with ours(PythonEnvError, "requirements: cannot install them in the cache (XDG_CACHE_HOME)"):
+        identity = cache.key(os.path.realpath(python), str(os.stat(python).st_mtime_ns), content)
+        return cache.made_once(cache.directory("overlays", identity), make)
 
 
 def _base(recipe: Recipe) -> str:
@@ -200,13 +207,15 @@ def _base(recipe: Recipe) -> str:
     )
 
 
-def _root(folder: str) -> str:
+def _root(folder: str, archive: str) -> str:
     """The environment in an unpacked archive: at its top, or in its only directory."""
     inside = os.listdir(folder)
     for path in [folder] + ([os.path.join(folder, inside[0])] if len(inside) == 1 else []):
         if os.path.exists(os.path.join(path, "bin")):
             return path
-    raise PythonEnvError(f"no bin/python in it (there is {', '.join(sorted(inside)[:5]) or 'nothing'})")
+    raise PythonEnvError(
+        redacted(f"python_env: {archive} has no bin/python (there is {', '.join(sorted(inside)[:5]) or 'nothing'})")
+    )
 
 
 def python_in(folder: str) -> str:
@@ -221,10 +230,11 @@ def _called(command: List[str], what: str) -> None:
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_compiling())
     except OSError as e:
-        raise PythonEnvError(f"{what}: cannot run {command[0]}: {e}") from None
+        raise PythonEnvError(redacted(f"{what}: cannot run {command[0]}: {e}")) from None
     if done.returncode:
         said = (done.stderr or done.stdout).strip()[-1500:]
-        raise PythonEnvError(f"{what}: `{' '.join(command[:6])} ...` failed with exit code {done.returncode}:\n{said}")
+        shown = " ".join(command[:6])
+        raise PythonEnvError(redacted(f"{what}: `{shown} ...` failed with exit code {done.returncode}:\n{said}"))
 
 
 def _compiling() -> Dict[str, str]:

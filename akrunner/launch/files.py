@@ -6,21 +6,30 @@ import ast
 import os
 import posixpath
 import shutil
-import stat
-import tarfile
-import zipfile
+import tempfile
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-from akrunner.errors import ScriptError, UserFilesError
+from akrunner import leftovers
+from akrunner.errors import JobError, ScriptError, UserFilesError
+from akrunner.launch import archives
 from akrunner.launch.fetch import fetch, is_url
+from akrunner.launch.limits import shown
+from akrunner.launch.trees import Blame, Tree, opened, pieces_of, walk
 from akrunner.schema import nearest
 from akrunner.spec import ScriptSpec
 
-_TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+#: bytes of a script
+_LONGEST_SCRIPT = 16 << 20
+_PLACE = "the work dir"
+_SCRIPT = Blame("script", ScriptError, _PLACE)
+_FILES = Blame("user_files", UserFilesError, _PLACE)
+
+#: (archive, directory it is unpacked into, bytes it may unpack to, as the user named it)
+_Archive = Tuple[str, str, int, str]
 
 
 def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.PathLike[str]"]) -> ScriptSpec:
-    """Check the script and its files and say where each will lie.
+    """Check the script and its files and say where each will lie. Archives are read to their ends; nothing of them is kept.
 
     Args:
         script: a file or URL; or, when there is none of that name, the path of a file inside one of the user files.
@@ -33,25 +42,49 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
     if isinstance(user_files, (str, os.PathLike)):
         raise UserFilesError(f"user_files must be a list of paths; give [{os.fspath(user_files)!r}]")
     files: Dict[str, str] = {}
-    archives: List[Tuple[str, str]] = []
-    members: Dict[str, Tuple[str, str]] = {}
+    packed: List[_Archive] = []
     for given in user_files:
         fetched = fetch(given, "user_files")
-        path, renamed = fetched.path, fetched.name
+        path = fetched.path
         if os.path.isdir(path):
-            for real, place in _walk(path):
-                _add(files, posixpath.join(renamed, *place.split("/")[1:]) if renamed else place, real)
-        elif is_archive(path):
-            archives.append((path, renamed))
-            for name in _checked_members(path):
-                members.setdefault(posixpath.join(renamed, name), (path, name))
+            base = fetched.name or os.path.basename(os.path.realpath(path))
+            for real, place in walk(path, _FILES, skip="__pycache__"):
+                _add(files, posixpath.join(base, place), real)
+        elif archives.is_archive(path):
+            packed.append((path, fetched.name, fetched.most, fetched.given))
         else:
-            _add(files, renamed or os.path.basename(path), path)
-    return _with_script(os.fspath(script), files, archives, members)
+            _add(files, fetched.name or os.path.basename(path), path)
+    members = _laid_on_trial(packed, files) if user_files else {}
+    return _with_script(os.fspath(script), files, packed, members)
+
+
+def _laid_on_trial(packed: Sequence[_Archive], files: Dict[str, str]) -> Dict[str, Tuple[_Archive, str]]:
+    """Lay everything out without a byte of it, so that what cannot be laid out is known now.
+
+    Returns: where members of archives will lie -> the archive, and their names in it.
+    """
+    members: Dict[str, Tuple[_Archive, str]] = {}
+    with _FILES.ours("cannot check them in the temp directory (TMPDIR)"):
+        folder = tempfile.mkdtemp(prefix="akrunner-")
+    leftovers.register(folder)
+    try:
+        tree = Tree(folder, _FILES, checking=True)
+        for one in packed:
+            path, place, most, given = one
+            tree.blame = Blame("user_files", UserFilesError, _PLACE, given)
+            for at, name in archives.extract(path, tree, place, most).items():
+                members[at] = (one, name)
+        for place in files:
+            tree.file(place, ())
+        tree.check_links()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        leftovers.forget(folder)
+    return members
 
 
 def _with_script(
-    script: str, files: Dict[str, str], archives: List[Tuple[str, str]], members: Dict[str, Tuple[str, str]]
+    script: str, files: Dict[str, str], packed: Sequence[_Archive], members: Dict[str, Tuple[_Archive, str]]
 ) -> ScriptSpec:
     real = os.path.abspath(os.path.expanduser(script))
     if is_url(script):
@@ -59,37 +92,46 @@ def _with_script(
     inside = posixpath.normpath(script.replace(os.sep, "/"))
     if os.path.isdir(real):
         raise ScriptError(f"script: {script} is a directory; name the file that has main(task_config)")
-    if os.path.isfile(real):
+    if os.path.exists(real):
+        source = _source(real)
         place = next((place for place, other in files.items() if other == real), None)
         if place is None:
             place = os.path.basename(real)
             _add(files, place, real)
-        with open(real, "rb") as f:
-            source = f.read()
     elif inside in files:
         place, real = inside, files[inside]
-        with open(real, "rb") as f:
-            source = f.read()
+        source = _source(real)
     elif inside in members:
-        archive, name = members[inside]
-        place, real, source = inside, f"{archive}/{name}", _read_member(archive, name)
+        (archive, _, most, _), name = members[inside]
+        place, real = inside, f"{archive}/{name}"
+        source = archives.read(archive, name, _FILES, _LONGEST_SCRIPT, most)
     else:
         known = [os.path.basename(p) for p in _beside(real)] + sorted(members)
         raise ScriptError(f"script: there is no file {script}{nearest(os.path.basename(script), known)}")
     check_script(source, real)
-    return ScriptSpec(real, place, tuple((r, p) for p, r in files.items()), tuple(archives))
+    return ScriptSpec(real, place, tuple((r, p) for p, r in files.items()), tuple(one[:3] for one in packed))
+
+
+def _source(path: str) -> bytes:
+    with opened(path, _SCRIPT) as f, _SCRIPT.ours(f"cannot read {path}"):
+        source = f.read(_LONGEST_SCRIPT + 1)
+    if len(source) > _LONGEST_SCRIPT:
+        raise ScriptError(f"script: {path} is larger than {shown(_LONGEST_SCRIPT)}; it is not a script")
+    return source
 
 
 def check_script(source: bytes, name: str) -> None:
     """Raises: ScriptError: it does not parse (file, line), or no `main` is defined or imported at its top level."""
     try:
         tree = ast.parse(source, name)
-    except (SyntaxError, ValueError) as e:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         line = getattr(e, "lineno", None)
         text = (getattr(e, "text", None) or "").rstrip()
         where = f'File "{name}", line {line}' if line else name
         shown = f"\n    {text.strip()}" if text else ""
-        raise ScriptError(f"the script does not parse: {getattr(e, 'msg', e)}\n  {where}{shown}") from None
+        raise ScriptError(
+            f"the script does not parse: {getattr(e, 'msg', e) or 'it is nested too deep'}\n  {where}{shown}"
+        ) from None
     names = list(_top_level_names(tree))
     if "main" not in names and "*" not in names:
         raise ScriptError(f"{name} defines no main(task_config){nearest('main', names)}")
@@ -116,125 +158,27 @@ def writes_output(source: bytes) -> Optional[int]:
 def read_script(spec: ScriptSpec) -> bytes:
     """The script's source."""
     if os.path.isfile(spec.real):
-        with open(spec.real, "rb") as f:
-            return f.read()
-    for archive, place in spec.archives:
+        return _source(spec.real)
+    for archive, place, most in spec.archives:
         inside = posixpath.relpath(spec.path, place) if place else spec.path
         if spec.real == f"{archive}/{inside}":
-            return _read_member(archive, inside)
+            return archives.read(archive, inside, _FILES, _LONGEST_SCRIPT, most)
     raise ScriptError(f"script: {spec.real} is gone")
 
 
 def lay_out(spec: ScriptSpec, work_dir: str) -> None:
-    """Put the script and its files into an empty directory. Archives first, so that a plain file wins over a member."""
-    for archive, place in spec.archives:
-        unpack(archive, os.path.join(work_dir, *place.split("/")))
-    for real, place in spec.files:
-        target = os.path.join(work_dir, *place.split("/"))
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copy2(real, target)
+    """Put the script and its files into an empty directory. Archives first, so that a plain file wins over a member.
 
-
-def is_archive(path: str) -> bool:
-    """By its name."""
-    return path.lower().endswith((".zip",) + _TAR)
-
-
-def unpack(archive: str, directory: str, trusted: bool = False) -> None:
-    """Unpack into a directory.
-
-    Args: trusted: links may lead outside, as those of a virtual environment to its interpreter do; members may not lie there.
-    Raises: UserFilesError: it is damaged, or a member would lie outside.
+    Raises: JobError: one has changed since it was checked, or there is no room.
     """
-    _checked_members(archive, trusted)
-    os.makedirs(directory, exist_ok=True)
-    try:
-        if archive.lower().endswith(".zip"):
-            with zipfile.ZipFile(archive) as z:
-                z.extractall(directory)
-                for info in z.infolist():
-                    mode = info.external_attr >> 16
-                    if stat.S_ISLNK(mode):
-                        path = os.path.join(directory, info.filename)
-                        os.remove(path)
-                        os.symlink(z.read(info).decode("utf-8", "replace"), path)
-                    elif mode & 0o111 and not info.is_dir():
-                        os.chmod(os.path.join(directory, info.filename), stat.S_IMODE(mode) | 0o600)
-        else:
-            with tarfile.open(archive) as t:
-                if hasattr(tarfile, "data_filter"):
-                    t.extractall(directory, filter="tar" if trusted else "data")
-                else:
-                    t.extractall(directory)
-    except (OSError, zipfile.BadZipFile, tarfile.TarError) as e:
-        raise UserFilesError(f"user_files: cannot unpack {archive}: {e}") from None
-
-
-def _checked_members(archive: str, trusted: bool = False) -> List[str]:
-    """Names of the archive's plain files; none leads outside. trusted: links may."""
-    names = []
-    try:
-        if archive.lower().endswith(".zip"):
-            with zipfile.ZipFile(archive) as z:
-                for info in z.infolist():
-                    _check_inside(archive, info.filename)
-                    if stat.S_ISLNK(info.external_attr >> 16):
-                        if not trusted:
-                            _check_inside(archive, _target(info.filename, z.read(info).decode("utf-8", "replace")))
-                    elif not info.is_dir():
-                        names.append(posixpath.normpath(info.filename))
-        else:
-            with tarfile.open(archive) as t:
-                for member in t:
-                    _check_inside(archive, member.name)
-                    if member.issym():
-                        if not trusted:
-                            _check_inside(archive, _target(member.name, member.linkname))
-                    elif member.islnk():
-                        _check_inside(archive, member.linkname)
-                    elif not (member.isfile() or member.isdir()):
-                        raise UserFilesError(f"user_files: {archive} holds {member.name}, which is a device or a pipe")
-                    if member.isfile():
-                        names.append(posixpath.normpath(member.name))
-    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as e:
-        raise UserFilesError(f"user_files: {archive} is not an archive that can be read: {e}") from None
-    return names
-
-
-def _target(name: str, link: str) -> str:
-    return link if link.startswith("/") else posixpath.join(posixpath.dirname(name), link)
-
-
-def _check_inside(archive: str, name: str) -> None:
-    path = posixpath.normpath(name.replace("\\", "/"))
-    if path.startswith(("/", "../")) or path == ".." or (len(path) > 1 and path[1] == ":"):
-        raise UserFilesError(
-            f"user_files: {archive} holds {name!r}, which would lie outside the work dir; nothing was unpacked"
-        )
-
-
-def _read_member(archive: str, name: str) -> bytes:
-    if archive.lower().endswith(".zip"):
-        with zipfile.ZipFile(archive) as z:
-            for info in z.infolist():
-                if posixpath.normpath(info.filename) == name:
-                    return z.read(info)
-    else:
-        with tarfile.open(archive) as t:
-            for member in t:
-                found = t.extractfile(member) if posixpath.normpath(member.name) == name else None
-                if found is not None:
-                    return found.read()
-    raise UserFilesError(f"user_files: {archive} has no {name}")
-
-
-def _walk(directory: str) -> Iterator[Tuple[str, str]]:
-    base = os.path.basename(directory)
-    for folder, folders, names in os.walk(directory):
-        folders[:] = sorted(f for f in folders if f != "__pycache__")
-        for name in sorted(names):
-            real = os.path.join(folder, name)
-            yield real, posixpath.join(base, *os.path.relpath(real, directory).split(os.sep))
+    tree = Tree(work_dir, Blame("user_files", JobError, _PLACE))
+    for archive, place, most in spec.archives:
+        archives.extract(archive, tree, place, most)
+    for real, place in spec.files:
+        with tree.blame.ours(f"cannot read {real}"):
+            now = os.stat(real)
+        tree.file(place, pieces_of(real, tree.blame), bool(now.st_mode & 0o111), now.st_mtime)
+    tree.check_links()
 
 
 def _add(files: Dict[str, str], place: str, real: str) -> None:

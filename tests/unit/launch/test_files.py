@@ -161,7 +161,7 @@ def test_archives_that_escape(tmp_path: Path) -> None:
         with pytest.raises(UserFilesError, match="outside the work dir|a device or a pipe"):
             collect(script, [path])
     inside = tarred(tmp_path / "ok.tar.gz", link("d/l", "../a"), a="x")
-    assert collect(script, [inside]).archives == ((str(inside), ""),)
+    assert collect(script, [inside]).archives == ((str(inside), "", 0),)
 
 
 def test_damaged_archives(tmp_path: Path) -> None:

@@ -1,0 +1,220 @@
+"""What a URL names, in a local file: kept in the user's cache, bounded in size and time.
+
+http and https by the standard library, everything else by fsspec.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import http.client
+import io
+import os
+import posixpath
+import socket
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from typing import Any, Generator, Optional
+
+from akrunner import leftovers
+from akrunner.errors import AkrunnerError
+from akrunner.foreign import in_words, redacted
+from akrunner.launch import cache, limits
+from akrunner.launch.trees import CHUNK, Blame, component
+
+_TRIES = 3
+#: without a byte
+_SILENCE = 30.0
+#: bytes that come at least in so many seconds, or whoever sends them is taken for dead
+_SLOWEST = 16 << 10
+_SLOWEST_SECONDS = 60.0
+
+
+def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = False) -> str:
+    """Bring it here, again whenever it is asked for, unless it is known by its checksum.
+
+    Args: digest: its sha256, "" for any; most: bytes it may have, 0: as for all; named: the user has a name for it.
+    Returns: path of the file in the cache; it is called as in the URL.
+    Raises: `blame.kind`: it is not there, too large, or too slow; or there is no room for it. Each of three tries has a timeout.
+    """
+    name = _name(url, blame, named)
+    with blame.ours("cannot keep downloads in the cache (XDG_CACHE_HOME)", cache.base()):
+        target = cache.directory("downloads", cache.key(url, digest), name)
+    if digest and os.path.exists(target) and sha256(target, blame) == digest:
+        return target
+    # not behind the name, which may be as long as names can be
+    partial = os.path.join(os.path.dirname(target), f"{uuid.uuid4().hex}.partial")
+    leftovers.register(partial)
+    try:
+        for attempt in range(_TRIES):
+            try:
+                _one_try(url, partial, blame, limits.downloading(redacted(url), blame, most))
+                break
+            except AkrunnerError:
+                raise
+            except Exception as e:
+                final = _is_final(e)
+                if final or attempt == _TRIES - 1:
+                    tries = "" if final else f" ({_TRIES} tries)"
+                    raise blame.error(f"cannot download {url}: {in_words(e)}{tries}") from None
+                time.sleep(0.5 * 2**attempt)
+        with blame.ours(f"cannot keep {url} in the cache (XDG_CACHE_HOME)"):
+            os.replace(partial, target)
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(partial)
+        leftovers.forget(partial)
+    return target
+
+
+def sha256(path: str, blame: Blame) -> str:
+    digest = hashlib.sha256()
+    with blame.ours(f"cannot read {path}"), open(path, "rb") as f:
+        for block in iter(lambda: f.read(CHUNK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _name(url: str, blame: Blame, named: bool) -> str:
+    """What it is called in the cache: what comes last in the URL's path, in one piece."""
+    path = urllib.parse.urlparse(url).path
+    name = posixpath.basename(urllib.parse.unquote(path) if _is_web(url) else path)
+    try:
+        return component(name)
+    except ValueError as e:
+        if named:
+            return "download"
+        raise blame.error(f"{url} names no file: {name!r} {e}; give it a name, {url}#name") from None
+
+
+def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> None:
+    """Raises: AkrunnerError: there is no room for it, or it is too large; another exception: it does not come."""
+    no_room = f"cannot keep {url} in the cache (XDG_CACHE_HOME)"
+    pieces = _from_web(url, budget) if _is_web(url) else _from_anywhere(url)
+    with blame.ours(no_room, partial):
+        out = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb", buffering=0)
+    with contextlib.closing(pieces), out:
+        for piece in pieces:
+            budget.take(len(piece))
+            with blame.ours(no_room, partial):
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[out.write(rest) :]
+
+
+def _from_anywhere(url: str) -> Generator[bytes, None, None]:
+    # a TaskManager's Python has it only where something else needs it
+    import fsspec
+
+    with fsspec.open(url, "rb") as source:
+        while piece := source.read(CHUNK):
+            yield piece
+
+
+def _from_web(url: str, budget: limits.Budget) -> Generator[bytes, None, None]:
+    request = urllib.request.Request(_without_user(url))
+    user = urllib.parse.urlparse(url)
+    if user.username is not None:
+        pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
+        # not for a host that it is redirected to
+        request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
+    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=_SILENCE) as source:
+        announced = source.headers.get("Content-Length", "")
+        expected = int(announced) if announced.isdecimal() else None
+        if expected is not None and expected > budget.most:
+            budget.take(expected)
+        came = 0
+        while piece := source.read(CHUNK):
+            came += len(piece)
+            yield piece
+    if expected is not None and came != expected:
+        raise OSError(f"it broke off after {came} of {expected} bytes")
+
+
+def _is_web(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))
+
+
+def _without_user(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    path = urllib.parse.quote(parts.path, safe="/%:@!$&'()*+,;=~-._")
+    query = urllib.parse.quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, query, ""))
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether it would be the same at the next try."""
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code < 500
+    return isinstance(
+        error, (ValueError, ImportError, FileNotFoundError, PermissionError, http.client.InvalidURL)
+    ) or not isinstance(error, (OSError, http.client.HTTPException))
+
+
+# -- http
+
+
+class _Paced(io.RawIOBase):
+    """What comes from a server, headers included: not for ever, if it hardly comes."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        super().__init__()
+        self._raw = raw
+        self._since = time.monotonic()
+        self._came = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        size: Optional[int] = self._raw.readinto(buffer)
+        self._came += size or 0
+        now = time.monotonic()
+        if now - self._since > _SLOWEST_SECONDS:
+            if self._came < _SLOWEST:
+                raise OSError(f"it sends less than {limits.shown(_SLOWEST)} in {_SLOWEST_SECONDS:g} s")
+            self._since, self._came = now, 0
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *given: Any, **more: Any) -> None:
+        super().__init__(sock, *given, **more)
+        self.fp = io.BufferedReader(_Paced(self.fp.detach()))
+
+
+class _Connection(http.client.HTTPConnection):
+    response_class = _Response
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    response_class = _Response
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, request)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_SecureConnection, request)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """To http and https only, and never from https to http."""
+
+    def redirect_request(self, request: urllib.request.Request, *given: Any) -> Optional[urllib.request.Request]:
+        target = str(given[-1])
+        allowed = ("https://",) if request.full_url.lower().startswith("https://") else ("https://", "http://")
+        if not target.lower().startswith(allowed):
+            raise ValueError(f"it leads on to {target}, which is not {' or '.join(allowed)}")
+        return super().redirect_request(request, *given)

@@ -1,0 +1,106 @@
+"""How large what comes from outside may be, and how a user allows more.
+
+::
+
+    a.zip#max=20GB                    this one, downloaded and unpacked
+    AKRUNNER_MAX_DOWNLOAD=20GB        all downloads
+    AKRUNNER_MAX_UNPACKED=20GB        all that is unpacked
+    AKRUNNER_MAX_MEMBERS=2000000      members of one archive
+
+Standard library only: Flink's agents use it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Optional
+
+from akrunner.errors import ConfigError
+from akrunner.launch.trees import Blame
+
+DOWNLOAD = 64 << 30
+UNPACKED = 256 << 30
+#: an archive may always unpack to so much; to more only if it is itself no less than a hundredth of that
+ALWAYS = 1 << 30
+RATIO = 100
+MEMBERS = 200_000
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+
+
+def parsed(text: str, parameter: str) -> int:
+    """Bytes: "20GB", "512MiB", "1000". Raises: ConfigError."""
+    match = re.fullmatch(r"([0-9]{1,15})\s*([kmgt]i?)?b?", text.strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise ConfigError(f"{parameter}={text}: give a size like 20GB, 512MB or 1000000")
+    return int(match[1]) * _UNITS[match[2] or ""]
+
+
+def shown(size: int) -> str:
+    """ "20 GB", "1.5 MB"."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{round(size / factor, 1):g} {unit}"
+    return f"{size} bytes"
+
+
+class Budget:
+    """What an archive, or a download, may still bring.
+
+    Attributes: most: bytes in all; members: files in all.
+    """
+
+    def __init__(self, most: int, words: str, variable: str, blame: Blame) -> None:
+        """Args: words: of the error, "a.zip unpacks to"; variable: that raises it for all."""
+        self.most = most
+        self._left = most
+        self._words = words
+        self._variable = variable
+        self._blame = blame
+        self.members = _from_environment("AKRUNNER_MAX_MEMBERS") or MEMBERS
+        self._members_left = self.members
+
+    def take(self, size: int) -> None:
+        """So many bytes have come, or will. Raises: the blame's kind: it is too much."""
+        self._left -= size
+        if self._left < 0:
+            wanted = _rounded(max(2 * self.most, self.most - self._left))
+            given = self._blame.given
+            behind = re.sub(r"(?<=[#&])max=[^&]*&?", "", given).rstrip("#&")
+            fits = f"write {behind}{'&' if '#' in behind else '#'}max={wanted}, or " if given else ""
+            how = f"{fits}set {self._variable}={wanted}"
+            raise self._blame.error(f"{self._words} more than {shown(self.most)}; if it should, {how}")
+
+    def member(self) -> None:
+        """Another member. Raises: the blame's kind: there are too many."""
+        self._members_left -= 1
+        if self._members_left < 0:
+            raise self._blame.error(
+                f"{self._words} more than {self.members:,} files; if it should, set AKRUNNER_MAX_MEMBERS={10 * self.members}"
+            )
+
+
+def downloading(what: str, blame: Blame, most: int = 0) -> Budget:
+    """Args: what: is downloaded, in words; most: what the user allows, 0: nothing said."""
+    return Budget(most or _from_environment("AKRUNNER_MAX_DOWNLOAD") or DOWNLOAD, f"{what} has", "AKRUNNER_MAX_DOWNLOAD", blame)
+
+
+def unpacking(what: str, blame: Blame, packed: Optional[int] = None, most: int = 0) -> Budget:
+    """Args: what: is unpacked, in words; packed: its bytes, None: not known; most: what the user allows, 0: nothing said."""
+    default = UNPACKED if packed is None else min(UNPACKED, max(ALWAYS, RATIO * packed))
+    return Budget(
+        most or _from_environment("AKRUNNER_MAX_UNPACKED") or default, f"{what} unpacks to", "AKRUNNER_MAX_UNPACKED", blame
+    )
+
+
+def _from_environment(variable: str) -> int:
+    text = os.environ.get(variable)
+    return parsed(text, variable) if text else 0
+
+
+def _rounded(size: int) -> str:
+    """What to write for at least so much."""
+    if size >= 10**9:
+        return f"{-(-size // 10**9)}GB"
+    return f"{-(-size // 10**6)}MB"

@@ -1,0 +1,265 @@
+"""Directories that files from outside are laid into, and directories that files are taken from.
+
+::
+
+    archive, download, bucket, user directory  --names checked-->  Tree: never writes through a link  -->  check_links: none leads out
+
+Standard library only: Flink's agents use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import re
+import shutil
+import stat
+from dataclasses import dataclass
+from typing import BinaryIO, Callable, Iterable, Iterator, List, Optional, Set, Tuple, Type
+
+from akrunner.errors import AkrunnerError, UserFilesError
+from akrunner.foreign import ours, redacted
+
+CHUNK = 1 << 20
+_LONGEST_NAME = 255
+_LONGEST_PATH = 2000
+_DEEPEST = 100
+_MOST = 1_000_000
+#: regular by their mode, but without an end, or another one at every reading
+_NO_DISK = ("/proc/", "/sys/")
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Whose fault it is, if something is wrong.
+
+    Attributes:
+        parameter: that brought it, `user_files`.
+        kind: of the exception.
+        place: what nothing may lie outside of, in words.
+        given: what the user wrote, for an error that tells what to write instead; "" for nothing that takes a `#max=`.
+    """
+
+    parameter: str
+    kind: Type[AkrunnerError] = UserFilesError
+    place: str = "its directory"
+    given: str = ""
+
+    def error(self, text: str) -> AkrunnerError:
+        return self.kind(redacted(f"{self.parameter}: {text}"))
+
+    def ours(self, doing: str, at: Optional[str] = None) -> "contextlib.AbstractContextManager[None]":
+        """As `akrunner.foreign.ours`."""
+        return ours(self.kind, f"{self.parameter}: {doing}", at)
+
+
+def checked(name: str, outside: str = "its directory") -> str:
+    """A relative path from outside, with "/", without "." and empty components; "" for the directory itself.
+
+    Args: outside: of what it may not lie, in words.
+    Raises: ValueError: why it is not taken, as "is ..." or "would ...".
+    """
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    windows = name.replace("\\", "/")
+    if windows.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in windows.split("/"):
+        raise ValueError(f"would lie outside {outside}")
+    if "\0" in name or "\\" in name:
+        raise ValueError("has a NUL or a backslash in it")
+    if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts) or len(os.fsencode(name)) > _LONGEST_PATH:
+        raise ValueError("is too long")
+    if len(parts) > _DEEPEST:
+        raise ValueError(f"is more than {_DEEPEST} directories deep")
+    return "/".join(parts)
+
+
+def component(name: str) -> str:
+    """A file's name from outside. Raises: ValueError: it is not one path component that can be shown, as `checked`."""
+    if "/" in name or not name or checked(name) != name:
+        raise ValueError("is not the name of a file")
+    if not name.isprintable():
+        raise ValueError("has signs in it that cannot be shown")
+    return name
+
+
+def opened(path: str, blame: Blame) -> BinaryIO:
+    """A file that lies on a disk, to read. Raises: `blame.kind`: it is a pipe, a device, a directory, of /proc, or cannot be read."""
+    with blame.ours(f"cannot read {path}"):
+        # a pipe that nobody writes to does not wait
+        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        try:
+            check_kind(path, os.fstat(file.fileno()).st_mode, blame)
+        except BaseException:
+            file.close()
+            raise
+    return file
+
+
+def check_kind(path: str, mode: int, blame: Blame) -> None:
+    """Raises: `blame.kind`: it is no file that lies on a disk."""
+    if not stat.S_ISREG(mode):
+        raise blame.error(f"{path} is {in_words(mode)}, not a file")
+    if os.path.realpath(path).startswith(_NO_DISK):
+        raise blame.error(f"{path} is made up by the system whenever it is read; copy it to a file first")
+
+
+def in_words(mode: int) -> str:
+    """What a file that is none is: "a pipe"."""
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def pieces_of(path: str, blame: Blame) -> Iterator[bytes]:
+    """The bytes of a file that lies on a disk. Raises: as `opened`."""
+    with opened(path, blame) as file:
+        while True:
+            with blame.ours(f"cannot read {path}"):
+                piece = file.read(CHUNK)
+            if not piece:
+                return
+            yield piece
+
+
+def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[Tuple[str, str]]:
+    """(path, path within the directory) of every file in it, in order. Links are followed as long as they stay in the directory.
+
+    Args: skip: name of directories to leave out.
+    Raises: `blame.kind`: a link leads out, to nothing or round in a circle; there is a pipe or a device; it cannot be read.
+    """
+    root = os.path.realpath(directory)
+    pending: List[Tuple[str, str, Tuple[str, ...]]] = [(directory, "", (root,))]
+    found = 0
+    while pending:
+        folder, inside, above = pending.pop(0)
+        with blame.ours(f"cannot read {folder}"):
+            names = sorted(os.listdir(folder))
+        found += len(names)
+        if found > _MOST:
+            raise blame.error(f"{directory} holds more than {_MOST:,} files; pack them")
+        for name in names:
+            path, place = os.path.join(folder, name), posixpath.join(inside, name)
+            real = os.path.realpath(path)
+            if os.path.islink(path) and not _within(real, root):
+                raise blame.error(
+                    f"{path} is a link to {real}, outside {directory}; name what it leads to as well, or remove it"
+                )
+            with blame.ours(f"cannot read {path}"):
+                mode = os.stat(path).st_mode
+            if not stat.S_ISDIR(mode):
+                check_kind(path, mode, blame)
+                yield path, place
+            elif real in above or len(above) > _DEEPEST:
+                raise blame.error(f"{path} leads to a directory that it lies in, or lies too deep")
+            elif name != skip:
+                pending.append((path, place, (*above, real)))
+
+
+class Tree:
+    """A directory that archives and files are laid into, one after another. It is made if it is not there.
+
+    A parent that is a link is refused, and what is already at a place is unlinked, never opened: nothing is written through a link,
+    wherever it leads. What comes out has the modes 0700 and 0600.
+    """
+
+    def __init__(self, root: str, blame: Blame, checking: bool = False) -> None:
+        """Args: checking: files get their sizes, but not their bytes."""
+        self.blame = blame
+        self._root = root
+        self._checking = checking
+        self._real: Set[str] = {""}
+        self._links: List[Tuple[str, str]] = []
+        with blame.ours(f"cannot make {root}", root):
+            os.makedirs(root, mode=0o700, exist_ok=True)
+
+    def directory(self, place: str) -> str:
+        """Make a directory, and those it lies in. Args: place: as from `checked`. Returns: its path."""
+        path, at = self._root, ""
+        for part in place.split("/"):
+            path, at = os.path.join(path, part), posixpath.join(at, part)
+            if at in self._real:
+                continue
+            with self._writing(place):
+                try:
+                    os.mkdir(path, 0o700)
+                except FileExistsError:
+                    mode = os.lstat(path).st_mode
+                    if not stat.S_ISDIR(mode):
+                        what = "a file" if stat.S_ISREG(mode) else in_words(mode)
+                        raise self.blame.error(f"files should lie in {at!r}, but it is {what} and not a directory") from None
+            self._real.add(at)
+        return path
+
+    def file(self, place: str, pieces: Iterable[bytes], executable: bool = False, mtime: Optional[float] = None) -> None:
+        """Write a file. Args: pieces: raise none but akrunner's exceptions; mtime: seconds since the epoch, None: now."""
+        path = self._clear(place)
+        with self._writing(place):
+            mode = 0o700 if executable else 0o600
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode), "wb") as out:
+                size = 0
+                for piece in pieces:
+                    size += len(piece)
+                    if not self._checking:
+                        out.write(piece)
+                out.truncate(size)
+            if mtime is not None and 0 <= mtime < 1 << 33:
+                os.utime(path, (int(mtime), int(mtime)))
+
+    def link(self, place: str, target: str, said: str) -> None:
+        """Make a link; `check_links` looks where it leads. Args: said: what it is called in errors."""
+        path = self._clear(place)
+        with self._writing(place):
+            os.symlink(target, path)
+        self._links.append((place, said))
+
+    def laid(self, place: str) -> str:
+        """Path of a file that was laid out before. Raises: `blame.kind`: there is none, or a link stands for it or in its path."""
+        path = self._root
+        for part in place.split("/"):
+            path = os.path.join(path, part)
+            if os.path.islink(path):
+                raise self.blame.error(f"{place!r} leads through a link")
+        if not os.path.isfile(path):
+            raise self.blame.error(f"there is no {place!r} to link to")
+        return path
+
+    def check_links(self, may_lead_out: Callable[[str], bool] = lambda place: False) -> None:
+        """Look where all links lead, now that everything is there. Args: may_lead_out: whether the link at a place may.
+
+        Raises: `blame.kind`: one leads outside the directory.
+        """
+        root = os.path.realpath(self._root)
+        for place, said in self._links:
+            path = os.path.join(self._root, place)
+            with self.blame.ours(f"{said} cannot be followed"):
+                target = os.readlink(path) if os.path.islink(path) else ""
+                inside = not target.startswith("/") and _within(os.path.realpath(path), root)
+            if not inside and not may_lead_out(place):
+                raise self.blame.error(f"{said} leads to {target!r}, which would lie outside {self.blame.place}")
+
+    def _clear(self, place: str) -> str:
+        """Path of a file or link to make: its directory is there, and nothing lies at it."""
+        folder, _, name = place.rpartition("/")
+        path = os.path.join(self.directory(folder) if folder else self._root, name)
+        with self._writing(place):
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISDIR(os.lstat(path).st_mode):
+                    raise self.blame.error(f"{place!r} is a file here and a directory elsewhere; rename one")
+                os.unlink(path)
+        return path
+
+    def _writing(self, place: str) -> "contextlib.AbstractContextManager[None]":
+        return self.blame.ours(f"cannot write {place!r} in {self._root}", self._root)
+
+
+def _within(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+@contextlib.contextmanager
+def removed_on_failure(directory: str) -> Iterator[None]:
+    """Remove a directory if the block does not end well."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
