@@ -13,11 +13,13 @@ import time
 from typing import Callable, List, Optional
 
 from akrunner.cluster.failure import FailurePolicy
+from akrunner.engines import report
 from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSource
 from akrunner.engines.gang import Gang, GangFailed
 from akrunner.engines.launcher import Launcher
+from akrunner.engines.patience import Patience
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError, JobError
+from akrunner.errors import AkrunnerError, ConfigError, JobError
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
@@ -41,14 +43,15 @@ def run_attempts(
     began = time.monotonic()
     warnings: List[str] = []
     restarts = port_restarts = 0
-    work = WorkDir.create(job)
-    try:
-        with Guard() as guard:
-            if not work.keep:
-                guard.remove(work.path)
+    work = WorkDir.of(job)
+    with Patience() as patience, Guard() as guard:
+        try:
+            work.create(job)
             while True:
                 attempt = restarts + port_restarts
-                gang = Gang(job, source, sink, observer, cancel, launcher(work, guard), work, began, attempt, warnings)
+                gang = Gang(
+                    job, source, sink, observer, cancel, launcher(work, guard), work, began, attempt, warnings, guard, patience
+                )
                 try:
                     outcome = gang.run()
                     break
@@ -64,15 +67,20 @@ def run_attempts(
                 work.restart(job, attempt)
                 if isinstance(sink, RestartSink):
                     sink.restart()
-    except GangFailed as e:
-        raise e.error(work.close_failed(), warnings) from None
-    except JobError as e:
-        # what no task is to blame for: the input could not be read, the output not stored
-        kept = work.close_failed() or None
-        e.work_dir, e.warnings = e.work_dir or kept, e.warnings or tuple(warnings)
-        raise
-    except BaseException:
-        work.close_failed()
-        raise
-    work.close()
-    return outcome
+        except GangFailed as e:
+            raise e.error(work.close_failed(), warnings) from None
+        except JobError as e:
+            # what no task is to blame for: the input could not be read, the output not stored
+            kept = work.close_failed() or None
+            e.work_dir, e.warnings = e.work_dir or kept, e.warnings or tuple(warnings)
+            raise
+        except AkrunnerError:
+            work.close_failed()
+            raise
+        except Exception as e:
+            raise report.internal_error(e, work.close_failed(), warnings) from e
+        except BaseException:
+            work.close_failed()
+            raise
+        work.close()
+        return outcome

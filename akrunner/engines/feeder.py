@@ -27,7 +27,11 @@ _TICK = 0.1
 
 
 class _WorkerGone(Exception):
-    """A worker process no longer takes what it is sent."""
+    """A worker process no longer takes what it is sent. Attributes: session: its."""
+
+    def __init__(self, session: Optional[TaskSession]) -> None:
+        super().__init__()
+        self.session = session
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Feeder:
     """The thread that reads the table and sends every worker its rows.
 
     Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row; in_source: it waits
-    for the source to give rows.
+    for the source to give rows; refused: the session that took no more rows, refused_at: since when.
     """
 
     def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
@@ -56,6 +60,8 @@ class Feeder:
         self.error: Optional[BaseException] = None
         self.finished = False
         self.in_source = False
+        self.refused: Optional[TaskSession] = None
+        self.refused_at = 0.0
         self.seconds = 0.0
         self._stopped = threading.Event()
         self._thread: Optional[threading.Thread] = None
@@ -76,8 +82,10 @@ class Feeder:
             self._feed()
             self._say_end()
             self.finished = True
-        except _WorkerGone:
-            pass  # its own events say how it ended
+        except _WorkerGone as e:
+            # its own events say how it ended
+            self.refused_at = time.monotonic()
+            self.refused = e.session
         except BaseException as e:
             if not self._stopped.is_set():
                 self.error = e
@@ -119,7 +127,7 @@ class Feeder:
         try:
             yield session
         except OSError as e:
-            raise _WorkerGone from e
+            raise _WorkerGone(session) from e
 
     def _say_end(self) -> None:
         shares = self.dealer.shares
@@ -164,7 +172,7 @@ class StreamFeeder(Feeder):
                     self.rows_dropped += chunk.num_rows
                 self.dealer.rows += chunk.num_rows
             if len(gone) == len(fed):
-                raise _WorkerGone
+                raise _WorkerGone(None)
         self.seconds = time.monotonic() - began
 
     def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:

@@ -15,7 +15,7 @@ import contextlib
 import queue
 import threading
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from akrunner import codec
 from akrunner.cluster.tf_config import tf_config
@@ -23,10 +23,20 @@ from akrunner.engines import doctor, report
 from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
 from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.launcher import Launcher
+from akrunner.engines.patience import Patience
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import DataError, JobCancelledError, JobError, TaskFailure, WriteError
-from akrunner.foreign import underway
+from akrunner.errors import (
+    AkrunnerError,
+    DataError,
+    JobCancelledError,
+    JobError,
+    StartError,
+    TaskFailure,
+    WriteError,
+)
+from akrunner.foreign import ours, underway
+from akrunner.launch.guard import Guard
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import oom_kills, stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
@@ -36,6 +46,8 @@ from akrunner.wire import STACKS_SIGNAL
 _TICK = 0.1
 #: after the first failure, how long others may still report one that came before it
 _GATHER = 0.1
+#: how long the end of a process may stay unknown that no longer takes its rows
+_GONE_WAIT = 5.0
 
 
 class GangFailed(Exception):
@@ -67,6 +79,8 @@ class Gang:
         began: float,
         attempt: int,
         warnings: List[str],
+        guard: Guard,
+        patience: Patience,
     ) -> None:
         self.job = job
         self.wait = job.supervision
@@ -78,6 +92,8 @@ class Gang:
         self.job_began = began
         self.attempt = attempt
         self.warnings = warnings
+        self.guard = guard
+        self.patience = patience
         self.began = self.spawned = time.monotonic()
         self.events: "queue.Queue[Event]" = queue.Queue(EVENTS)
         self.sessions: Dict[TaskSpec, TaskSession] = {}
@@ -101,8 +117,9 @@ class Gang:
         job = self.job
         with self.launcher:
             try:
-                self.spawn()
-                self.supervise()
+                with self.patience.heard():
+                    self.spawn()
+                    self.supervise()
             except _TimedOut as e:
                 stacks = e.stacks
                 raise self.failed("timeout", lambda kept: report.timeout_error(job, stacks, self.results, kept)) from None
@@ -144,16 +161,35 @@ class Gang:
             config = tf_config(self.job.cluster, addresses, task)
             context = self.launcher.context(task, config, self.attempt)
             self.work.save_context(task, context)
-            process = self.launcher.start(task)
+            with self.starting(task):
+                process = self.launcher.start(task)
             log = LogPump(process.log_fd, self.work.log_path(task), self.echo(task))
             self.sessions[task] = TaskSession(task, process, log, context, self.events)
         self.feeder.start()
+
+    @contextlib.contextmanager
+    def starting(self, task: TaskSpec) -> Iterator[None]:
+        """What the system says when there can be no more processes, threads or files -> a StartError that names the limit."""
+        try:
+            yield
+        except (OSError, MemoryError, RuntimeError) as e:
+            raise StartError(f"[{task.name}] cannot be started: {report.in_words(e)}") from e
 
     def echo(self, task: TaskSpec) -> Optional[Callable[[str], None]]:
         observer = self.observer
         if observer is None:
             return None
-        return lambda line: observer.log(task.name, line)
+
+        def tell(line: str) -> None:
+            with observing("log"):
+                observer.log(task.name, line)
+
+        return tell
+
+    def tell_progress(self) -> None:
+        if self.observer is not None:
+            with observing("progress"):
+                self.observer.progress(self.progress())
 
     # -- meanwhile
 
@@ -172,8 +208,7 @@ class Gang:
         if not self.attend(lambda: self.have_ended(others), self.wait.exit_grace):
             late = [task.name for task in others if self.results[task].state not in ("finished", "ended")]
             self.warnings.append(f"{', '.join(late)} did not end within {self.wait.exit_grace:g} s of being told to; killed")
-        if self.observer is not None:
-            self.observer.progress(self.progress())
+        self.tell_progress()
 
     def attend(self, until: Callable[[], bool], seconds: Optional[float] = None) -> bool:
         """Take events until something is so, for at most so long; whether it is."""
@@ -193,8 +228,8 @@ class Gang:
                 self.last_look = now
                 for session in self.sessions.values():
                     session.process.sample()
-                if self.observer is not None:
-                    self.observer.progress(self.progress())
+                self.tell_progress()
+                self.check_guard()
                 self.check_stall(now)
             self.check(now)
         return True
@@ -215,8 +250,7 @@ class Gang:
             return
         if self.cancel is not None and self.cancel.is_set():
             raise JobCancelledError("the job was stopped by its caller")
-        if self.feeder.error is not None:
-            raise self.feeder.error
+        self.check_threads(now)
         try:
             self.launcher.check()
         except JobError as e:
@@ -238,6 +272,22 @@ class Gang:
                     session.start()
             if self.streaming is not None:
                 self.streaming.started.set()
+
+    def check_threads(self, now: float) -> None:
+        """Raises: whatever a thread of ours has ended with."""
+        if self.feeder.error is not None:
+            raise self.feeder.error
+        for task, session in self.sessions.items():
+            if session.error is not None:
+                raise session.error
+            if self.feeder.refused is session and self.streaming is None and now > self.feeder.refused_at + _GONE_WAIT:
+                # its end would have been noticed by now
+                self.fail(task, report.Failed("died", "no longer takes rows, and runs on", time.time_ns()))
+
+    def check_guard(self) -> None:
+        told = self.guard.check()
+        if told is not None:
+            self.warnings.append(told)
 
     def check_stall(self, now: float) -> None:
         """Whether anything still moves."""
@@ -337,7 +387,8 @@ class Gang:
         result = self.results[event.task]
         result.metrics = data["metrics"]
         if self.board is not None:
-            self.board.write(event.task.name, data["metrics"], data["step"], data["time_ns"])
+            with ours(WriteError, f"tensorboard: cannot write to {self.job.tensorboard}"):
+                self.board.write(event.task.name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": event.task.name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
 
     def on_closed(self, event: Event) -> None:
@@ -380,21 +431,25 @@ class Gang:
     # -- after
 
     def end(self) -> None:
-        """Every process gone, every thread of ours at its end; whatever happened before."""
-        self.feeder.stop()
-        if self.board is not None:
-            self.board.close()
+        """Every process gone, every thread of ours at its end; whatever happened before, and whatever one of the steps raises."""
         sessions = list(self.sessions.values())
-        for session in sessions:
-            session.deafen()
+        with contextlib.ExitStack() as last_first:
+            if self.board is not None:
+                last_first.callback(self.board.close)
+            last_first.callback(self.feeder.join)
+            for session in reversed(sessions):
+                last_first.callback(session.close)
+            last_first.callback(self.launcher.ended)
+            last_first.callback(self.end_processes, sessions)
+            for session in sessions:
+                last_first.callback(session.deafen)
+            last_first.callback(self.feeder.stop)
+
+    def end_processes(self, sessions: List[TaskSession]) -> None:
         finished = [s for s in sessions if self.results[s.task].state == "finished"]
-        if len(finished) and not self.failures:
+        if finished and not self.failures:
             wait_for_exits(finished, self.wait.exit_grace)
         stop_all([session.process for session in sessions], self.wait.exit_grace)
-        self.launcher.ended()
-        for session in sessions:
-            session.close()
-        self.feeder.join()
 
     def stacks(self) -> Dict[TaskSpec, str]:
         """Ask every task that still runs for the stacks of its threads; they are in its log a moment later."""
@@ -441,6 +496,17 @@ class Gang:
             return 0
         sent = sum(session.rows_sent for session in self.sessions.values())
         return sent + self.streaming.rows_dropped - sum(result.rows_in for result in self.results.values())
+
+
+@contextlib.contextmanager
+def observing(method: str) -> Iterator[None]:
+    """What an observer raises -> a JobError that says so."""
+    try:
+        yield
+    except AkrunnerError:
+        raise
+    except Exception as e:
+        raise JobError(f"observer: {method}() raised {type(e).__name__}: {e}") from e
 
 
 class _Failed(Exception):

@@ -64,6 +64,7 @@ class LocalLauncher:
     def __enter__(self) -> "LocalLauncher":
         job = self._job
         self._ports = PortHold(len(job.cluster.tasks), job.bind_host, job.advertised_host)
+        self._guard.watch_mark(self._mark)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -80,7 +81,8 @@ class LocalLauncher:
         lay_out(self._job.script, work.files_dir(task))
         # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
         env = {"TMPDIR": work.temp_dir(task), **self._resources[task].env, **self._job.task_env}
-        process = worker_process(self._job.python, work.bundle, env, self._mark, work.files_dir(task))
+        remove = "" if work.keep else work.path
+        process = worker_process(self._job.python, work.bundle, env, self._mark, work.files_dir(task), remove)
         self._processes[task] = process
         self._guard.watch(process.pid)
         return process
@@ -98,6 +100,7 @@ class LocalLauncher:
 
     def ended(self) -> None:
         sweep(self._mark, self._began)
+        self._guard.forget_mark(self._mark)
         for process in self._processes.values():
             self._guard.forget(process.pid)
 

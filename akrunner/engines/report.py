@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import time
+import traceback
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type
 
@@ -20,6 +23,7 @@ from akrunner.errors import (
     TaskDiedError,
     TaskFailure,
 )
+from akrunner.foreign import redacted
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -34,6 +38,16 @@ _ERRORS: Dict[str, Type[JobError]] = {
 }
 
 
+_MEMORY = "ulimit -v, or the memory this process may have; num_workers=, or chunks of fewer columns, need less"
+#: what the system has too little of -> the limit
+_LIMITS = {
+    errno.EMFILE: "this process may open no more files (ulimit -n); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.ENFILE: "this machine can open no more files; fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.ENOMEM: _MEMORY,
+    errno.ENOSPC: "the disk is full; TMPDIR, or work_dir=, names another",
+    errno.EDQUOT: "this user's share of the disk is full; TMPDIR, or work_dir=, names another disk",
+}
 #: what an exception of the script says -> what to do about it
 _ADVICE = (
     (
@@ -154,6 +168,29 @@ def stall_error(told: str, kept: str) -> JobStalledError:
     error = JobStalledError(f"{told}\n({hint})", work_dir=kept or None)
     error.report = told
     return error
+
+
+def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobError:
+    """Something of ours raised what nobody had foreseen: the job's exception, with the traceback."""
+    words = in_words(error)
+    fault = "" if isinstance(error, (OSError, MemoryError)) else "; a fault in akrunner itself"
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    failure = TaskFailure("host", words, traceback=trace, time_ns=time.time_ns())
+    made = JobError(f"the job could not go on: {words}{fault}", failure=failure, work_dir=kept or None)
+    made.warnings = tuple(warnings)
+    return made
+
+
+def in_words(error: BaseException) -> str:
+    """An exception in words; of one that says that the machine has no more of something, which limit that is."""
+    limit = _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+    if isinstance(error, MemoryError) or limit == _MEMORY:
+        return f"there is no more memory ({_MEMORY})"
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        limit = _LIMITS[errno.EAGAIN]
+    said = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+    name = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+    return redacted(f"{said}{name}" + (f": {limit}" if limit else ""))
 
 
 def outcome(

@@ -23,6 +23,7 @@ moved to the state directory first, where the newest ones stay.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -31,10 +32,12 @@ import tempfile
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
-from akrunner.errors import ConfigError
+from akrunner import leftovers
+from akrunner.errors import ConfigError, JobError, WriteError
 from akrunner.launch.bundle import bundle_bytes
+from akrunner.leftovers.private import private_dir, private_file, state_dir
 from akrunner.spec import JobSpec, TaskSpec
 
 _FAILED_KEPT = 20
@@ -44,47 +47,80 @@ _STALL = "stall.txt"
 
 @dataclass(frozen=True)
 class WorkDir:
-    """Attributes: path: the directory; keep: whether it stays."""
+    """Attributes: path: the directory; keep: whether it stays; knob: the parameter that names another place for it."""
 
     path: str
     keep: bool
+    knob: str
 
     @classmethod
-    def create(cls, job: JobSpec) -> "WorkDir":
-        """Make it. Raises: ConfigError: `work_dir` is there already and not empty, or cannot be made."""
-        if job.work_dir is None:
-            work = cls(tempfile.mkdtemp(prefix="akrunner-"), job.keep)
-        else:
-            path = os.path.abspath(os.path.expanduser(job.work_dir))
-            try:
-                os.makedirs(path, mode=0o700, exist_ok=True)
-                if os.listdir(path):
-                    raise ConfigError(f"work_dir: {path} is not empty; name a new directory")
-            except OSError as e:
-                raise ConfigError(f"work_dir: cannot make {path}: {e.strerror}") from None
-            work = cls(path, True)
-        work._make_tasks(job)
-        with open(work.bundle, "wb") as f:
-            f.write(bundle_bytes())
-        work._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
-        return work
+    def of(cls, job: JobSpec) -> "WorkDir":
+        """Where the job's is going to be; makes nothing. Raises: ConfigError: there is no temp directory."""
+        if job.work_dir is not None:
+            return cls(os.path.abspath(os.path.expanduser(job.work_dir)), True, "work_dir")
+        try:
+            temp = tempfile.gettempdir()
+        except OSError as e:
+            raise ConfigError(
+                f"TMPDIR: there is no temp directory that can be written ({e.strerror}); set it, or work_dir="
+            ) from None
+        return cls(os.path.join(os.path.abspath(temp), "akrunner-" + uuid.uuid4().hex[:12]), job.keep, "TMPDIR, or work_dir=")
+
+    def create(self, job: JobSpec) -> None:
+        """Make it. What was made goes again when it cannot be made whole, and when this process dies before it is closed.
+
+        Raises: ConfigError: `work_dir` is there already and not empty, or it cannot be made.
+        """
+        with self._trouble(ConfigError, "make"):
+            if job.work_dir is None:
+                leftovers.register(self.path)
+                os.mkdir(self.path, 0o700)
+            private_dir(self.path)
+            if os.listdir(self.path):
+                raise ConfigError(f"work_dir: {self.path} is not empty; name a new directory")
+        try:
+            with self._trouble(ConfigError, "write"):
+                self._make_tasks(job)
+                with private_file(self.bundle, "wb") as f:
+                    f.write(bundle_bytes())
+                self._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
+        except BaseException:
+            for name in os.listdir(self.path):
+                # also of a directory to keep: the next try would find it not empty
+                leftovers.remove(os.path.join(self.path, name))
+            raise
+        if self.keep:
+            leftovers.forget(self.path)
+
+    @contextlib.contextmanager
+    def _trouble(self, kind: "type[ConfigError | JobError]", verb: str) -> Iterator[None]:
+        """What the file system says -> `kind`, with the directory and the parameter that names another."""
+        try:
+            yield
+        except OSError as e:
+            raise kind(f"{self.knob}: cannot {verb} {e.filename or self.path}: {e.strerror or e}") from e
 
     def _make_tasks(self, job: JobSpec) -> None:
+        private_dir(os.path.join(self.path, "tasks"))
         for task in job.cluster.tasks:
-            os.makedirs(self.files_dir(task), mode=0o700)
-            os.makedirs(self.temp_dir(task), mode=0o700)
+            for folder in (self.task_dir(task), self.files_dir(task), self.temp_dir(task)):
+                private_dir(folder)
 
     def restart(self, job: JobSpec, attempt: int) -> None:
-        """After a failed attempt: the tasks' directories anew; of the old ones the logs stay, or everything if it is kept."""
+        """After a failed attempt: the tasks' directories anew; of the old ones the logs stay, or everything if it is kept.
+
+        Raises: WriteError: they cannot be made.
+        """
         old = os.path.join(self.path, f"attempt-{attempt}")
-        os.makedirs(old, mode=0o700)
         tasks = os.path.join(self.path, "tasks")
-        if self.keep:
-            os.rename(tasks, os.path.join(old, "tasks"))
-        else:
-            _move_logs(self.path, old)
-            shutil.rmtree(tasks, ignore_errors=True)
-        self._make_tasks(job)
+        with self._trouble(WriteError, "write"):
+            private_dir(old)
+            if self.keep:
+                os.rename(tasks, os.path.join(old, "tasks"))
+            else:
+                _move_logs(self.path, old)
+                leftovers.remove(tasks)
+            self._make_tasks(job)
 
     @property
     def bundle(self) -> str:
@@ -109,30 +145,34 @@ class WorkDir:
         checkpoints = job.checkpoint_dir
         if checkpoints is None:
             checkpoints = os.path.join(self.path, "checkpoints")
-            os.makedirs(checkpoints, mode=0o700, exist_ok=True)
+            with self._trouble(WriteError, "make"):
+                private_dir(checkpoints)
         context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints, attempt, cpus)
         for name in ("saved_model_dir", "latest_ckpt_dir"):
             if context[name] is not None:
-                os.makedirs(context[name], mode=0o700)
+                with self._trouble(WriteError, "make"):
+                    private_dir(context[name])
         return context
 
     def save_context(self, task: TaskSpec, context: Mapping[str, Any]) -> None:
         """For a replay."""
         if self.keep:
-            self._write(os.path.join("tasks", task.key, "context.json"), context)
+            with self._trouble(WriteError, "write"):
+                self._write(os.path.join("tasks", task.key, "context.json"), context)
 
     def moved_here(self, task: TaskSpec, folder: str) -> None:
         """A task's files were brought here from another machine: its context, for a replay, says so. Args: folder: there."""
         path = os.path.join(self.task_dir(task), "context.json")
         with open(path) as f:
             text = f.read()
-        with open(path, "w") as f:
+        with private_file(path) as f:
             f.write(text.replace(folder, self.task_dir(task)))
 
     def save_shares(self, rows: Mapping[str, int]) -> None:
         """For a replay: rows of each task, by its name."""
         if self.keep:
-            self._write("rows.json", dict(rows))
+            with self._trouble(WriteError, "write"):
+                self._write("rows.json", dict(rows))
 
     def take_model(self, job: JobSpec) -> None:
         """After success of a train job: the chief's model goes where the job wants it."""
@@ -143,33 +183,44 @@ class WorkDir:
             path = os.path.join(chief, source)
             if os.path.isdir(path):
                 copy = shutil.copytree if self.keep else shutil.move
-                copy(path, os.path.join(job.model_dir, name))
+                try:
+                    copy(path, os.path.join(job.model_dir, name))
+                except (OSError, shutil.Error) as e:
+                    raise WriteError(f"TMPDIR: cannot put the model into {job.model_dir}: {_first(e)}") from e
 
     def close(self) -> None:
         """After success."""
         if not self.keep:
-            shutil.rmtree(self.path, ignore_errors=True)
+            self._remove()
 
     def close_failed(self) -> str:
         """After a failure. Returns: the directory the tasks' logs are in."""
         if self.keep:
             return self.path
-        kept = os.path.join(_state_dir(), time.strftime("%Y%m%d-%H%M%S-") + uuid.uuid4().hex[:6])
+        folder = state_dir("failed")
+        kept = "" if folder is None else os.path.join(folder, time.strftime("%Y%m%d-%H%M%S-") + uuid.uuid4().hex[:6])
         try:
-            _move_logs(self.path, kept)
-            _forget_oldest(os.path.dirname(kept))
+            if kept:
+                _move_logs(self.path, kept)
+                _forget_oldest(os.path.dirname(kept))
         except OSError:
-            kept = ""  # nowhere to keep them; the error has their last lines
-        shutil.rmtree(self.path, ignore_errors=True)
+            # nowhere to keep them; the error has their last lines
+            leftovers.remove(kept)
+            kept = ""
+        self._remove()
         return kept
 
+    def _remove(self) -> None:
+        if leftovers.remove(self.path):
+            leftovers.forget(self.path)
+
     def save_stall(self, text: str) -> None:
-        """Who waits for what."""
-        with open(os.path.join(self.path, _STALL), "w") as f:
+        """Who waits for what; the error says it, too, where it cannot be written."""
+        with contextlib.suppress(OSError), private_file(os.path.join(self.path, _STALL)) as f:
             f.write(text + "\n")
 
     def _write(self, name: str, value: Any) -> None:
-        with open(os.path.join(self.path, name), "w") as f:
+        with private_file(os.path.join(self.path, name)) as f:
             json.dump(value, f, indent=1)
 
 
@@ -181,15 +232,16 @@ def log_in(kept: str, task: TaskSpec) -> str:
 def _move_logs(source: str, target: str) -> None:
     for pattern in (f"tasks/*/{_LOG}", f"attempt-*/tasks/*/{_LOG}", _STALL):
         for name in glob.glob(pattern, root_dir=source):
-            os.makedirs(os.path.join(target, os.path.dirname(name)), mode=0o700, exist_ok=True)
+            private_dir(os.path.join(target, os.path.dirname(name)))
             shutil.move(os.path.join(source, name), os.path.join(target, name))
 
 
-def _state_dir() -> str:
-    base: Optional[str] = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(str(base), "akrunner", "failed")
+def _first(error: OSError) -> str:
+    """What an OSError says; of `shutil.copytree`'s, which has one for each file, the first."""
+    many = error.args[0] if isinstance(error, shutil.Error) and error.args else None
+    return str(many[0][2] if isinstance(many, list) and many else error.strerror or error)
 
 
 def _forget_oldest(directory: str) -> None:
     for name in sorted(os.listdir(directory))[:-_FAILED_KEPT]:
-        shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+        leftovers.remove(os.path.join(directory, name))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from io import FileIO
-from typing import Callable, Optional
+from typing import IO, Callable, ContextManager, Optional
+
+from akrunner.leftovers.private import private_file
 
 _TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
@@ -21,10 +23,13 @@ class LogPump:
         path: file the log goes to.
         echo: called with each line as it comes, without its end; None: nobody listens.
         limit: bytes of the file; past it only the last lines are kept, and added when the log ends.
+
+    Attributes: error: what `echo` raised, or we did; the pipe is drained nevertheless.
     """
 
     def __init__(self, fd: int, path: str, echo: Optional[Callable[[str], None]] = None, limit: int = 64 << 20) -> None:
         self.path = path
+        self.error: Optional[BaseException] = None
         self._fd = fd
         self._echo = echo
         self._limit = limit
@@ -60,15 +65,20 @@ class LogPump:
             return _text(bytes(self._tail[-new:])) if new > 0 else ""
 
     def _run(self) -> None:
+        try:
+            self._pump()
+        except BaseException as e:
+            self.error = e
+            # whatever it was: a task must not block on its own prints
+            while self._read():
+                pass
+        finally:
+            os.close(self._fd)
+
+    def _pump(self) -> None:
         rest = b""
-        with open(self.path, "wb", buffering=0) as out:
-            while True:
-                try:
-                    chunk = os.read(self._fd, _CHUNK)
-                except OSError:
-                    chunk = b""
-                if not chunk:
-                    break
+        with self._opened() as out:
+            while chunk := self._read():
                 with self._lock:
                     self._total += len(chunk)
                     self._tail += chunk
@@ -84,12 +94,25 @@ class LogPump:
                 self._write(out, f"\n[... {self._dropped - len(kept)} bytes left out ...]\n".encode() + kept)
             if self._echo is not None and rest:
                 self._echo(_text(rest))
-        os.close(self._fd)
 
-    def _write(self, out: FileIO, chunk: bytes) -> None:
+    def _read(self) -> bytes:
         try:
-            out.write(chunk)
-            self._written += len(chunk)
+            return os.read(self._fd, _CHUNK)
+        except OSError:
+            return b""
+
+    def _opened(self) -> ContextManager[Optional[IO[bytes]]]:
+        """The file; None where it cannot be made: the last lines are remembered all the same."""
+        try:
+            return private_file(self.path, "wb", buffering=0)
+        except OSError:
+            return contextlib.nullcontext()
+
+    def _write(self, out: Optional[IO[bytes]], chunk: bytes) -> None:
+        if out is None:
+            return
+        try:
+            self._written += out.write(chunk)
         except OSError:
             # a full disk must not stop the draining, or the task would block on its own prints
             self._written = self._limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import struct
@@ -11,7 +12,7 @@ import termios
 import threading
 import time
 from dataclasses import dataclass
-from typing import Iterable, List, Mapping, Optional, Protocol, Sequence
+from typing import Any, Iterable, List, Mapping, Optional, Protocol, Sequence
 
 try:
     import psutil
@@ -19,9 +20,8 @@ except ImportError:  # beside a Flink subtask, whose Python has what Flink bring
     psutil = None
 
 from akrunner.launch import procfs
+from akrunner.wire.ending import HOST, MARK, started
 
-#: in the environment of every process of a job: finds what left the process group
-MARK = "AKRUNNER_JOB"
 _KILL_WAIT = 5.0
 #: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
 _NOT_INHERITED = ("TF2_BEHAVIOR",)
@@ -123,11 +123,16 @@ class LoggedProcess(TaskProcess, Protocol):
     log_fd: int
 
 
-def worker_process(python: str, bundle: str, env: Mapping[str, str], mark: str, cwd: str) -> "ChildProcess":
-    """Start a task's process. Args: env: beside what this process has; mark: of the job. Raises: OSError: it cannot be started."""
+def worker_process(python: str, bundle: str, env: Mapping[str, str], mark: str, cwd: str, remove: str = "") -> "ChildProcess":
+    """Start a task's process.
+
+    Args: env: beside what this process has; mark: of the job; remove: directory to remove should this process and its guard be gone.
+    Raises: OSError: it cannot be started.
+    """
     command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-    return ChildProcess(command, {**inherited, **env, MARK: mark}, cwd)
+    host = json.dumps({"pid": os.getpid(), "start": started(os.getpid()), "remove": remove})
+    return ChildProcess(command, {**inherited, **env, MARK: mark, HOST: host}, cwd)
 
 
 class ChildProcess:
@@ -178,24 +183,43 @@ class ChildProcess:
         self.exit: Optional[Exit] = None
         self._ended = threading.Event()
         self._waiter = threading.Thread(target=self._wait, name=f"akrunner-wait-{self.pid}", daemon=True)
-        self._waiter.start()
+        try:
+            self._waiter.start()
+        except BaseException:
+            # no more threads: nobody would know that it has ended
+            self._signal_group(signal.SIGKILL)
+            self._process.wait()
+            for fd in (self.input_fd, self.output_fd, self.log_fd):
+                os.close(fd)
+            raise
 
     def _wait(self) -> None:
-        _, status, usage = os.wait4(self.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
+        try:
+            ended = self._ended_as(*os.wait4(self.pid, 0)[1:])
+        except ChildProcessError:
+            self._process.returncode = 0
+            ended = self._lost("something else in this process, a handler of SIGCHLD perhaps, has waited for it")
+        except BaseException as e:
+            ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
+        # what it started and left running goes with it
+        self._signal_group(signal.SIGKILL)
+        self.exit = ended
+        self._ended.set()
+
+    def _ended_as(self, status: int, usage: Any) -> Exit:
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
         scale = 1 if os.uname().sysname == "Darwin" else 1024
         peak = usage.ru_maxrss * scale
-        code = self._process.returncode
-        self.exit = Exit(
+        return Exit(
             code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
             peak_rss=peak if peak > self._parent_rss else self.sampled_rss,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             time_ns=time.time_ns(),
         )
-        # what it started and left running goes with it
-        self._signal_group(signal.SIGKILL)
-        self._ended.set()
+
+    def _lost(self, why: str) -> Exit:
+        return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"nobody knows how: {why}")
 
     def sample(self) -> None:
         """Look how much memory and processor time it has used; called now and then by whoever watches it."""

@@ -78,6 +78,7 @@ class TaskSession:
         self.rows_sent = 0
         self._context = context
         self._events = events
+        self._failed: Optional[BaseException] = None
         self._deaf = threading.Event()
         self._greeted = threading.Event()
         self.writer = frames.FrameWriter(self.process.input_fd)
@@ -148,7 +149,18 @@ class TaskSession:
             except queue.Full:
                 continue
 
+    @property
+    def error(self) -> Optional[BaseException]:
+        """What one of its threads here has ended with; None while all is well."""
+        return self._failed or self.log.error
+
     def _read(self) -> None:
+        try:
+            self._attend()
+        except BaseException as e:
+            self._failed = e
+
+    def _attend(self) -> None:
         try:
             self._greet()
             while True:
@@ -159,7 +171,7 @@ class TaskSession:
         except OSError:
             # a connection to another machine: as the end of a pipe, but nobody over there may ever say more
             self.process.abandon()
-        except BaseException as e:
+        except (ProtocolError, frames.WireError) as e:
             self._put(Event(self.task, "broken", {}, None, e))
         finally:
             self._post("ended")

@@ -9,15 +9,23 @@
                                       <- stop: the job needs this task no longer
 """
 
+import json
 import os
 import select
 import signal
 import sys
 import threading
+import time
 
-from akrunner.wire import PROTOCOL_VERSION, frames
+from akrunner.wire import PROTOCOL_VERSION, ending, frames
 
 _BUFFER = 1 << 20
+#: seconds the host may take to die after its pipes have ended
+_DYING = 1.0
+#: what the host said when it started this process, before the script could change it
+_MARK = os.environ.get(ending.MARK, "")
+_HOST = json.loads(os.environ.get(ending.HOST, "{}"))
+_going = threading.Lock()
 
 
 class Link(object):
@@ -112,17 +120,17 @@ class Link(object):
                     self._stop()
                     continue
                 if frame is not None and frame.kind == frames.BARRIER:
-                    stream.barrier(frame.count, self._host_is_there)
+                    stream.barrier(frame.count, self.check_host)
                     continue
                 if frame is None or frame.kind != frames.ROWS:
                     break
-                stream.put(frame.count, frame.payload, self._host_is_there)
+                stream.put(frame.count, frame.payload, self.check_host)
                 rows += frame.count
             if frame is None:
                 host_is_gone()
             if frame.kind != frames.END or frame.json()["rows"] != rows:
                 raise frames.WireError("the stream ended with %s after %d rows" % (frames.NAMES[frame.kind], rows))
-            stream.end(self._host_is_there)
+            stream.end(self.check_host)
             self._wait_for_stop()
         except (OSError, frames.WireError) as e:
             # half a stream must not pass for a whole one
@@ -130,7 +138,8 @@ class Link(object):
             sys.stderr.flush()
         host_is_gone()
 
-    def _host_is_there(self):
+    def check_host(self):
+        """Does not return when the host is gone."""
         poll = select.poll()
         poll.register(self._reader.fd, select.POLLHUP)
         if any(event & select.POLLHUP for _, event in poll.poll(0)):
@@ -187,7 +196,27 @@ class Link(object):
 
 
 def host_is_gone():
-    """The pipe from the host has ended: nobody is left to work for. Ends this process and its whole group."""
-    if os.getpgrp() == os.getpid():
-        os.killpg(os.getpid(), signal.SIGKILL)
-    os._exit(1)
+    """The pipe from the host has ended: nobody is left to work for. Ends this process and its whole group.
+
+    The host's guard does so, too, and removes the job's files; it may have been killed with the host. So the first task that finds
+    the host dead ends the others and removes the files itself.
+    """
+    _going.acquire()  # never released: one thread does it, the others wait for the end
+    try:
+        _clean_up()
+    finally:
+        if os.getpgrp() == os.getpid():
+            os.killpg(os.getpid(), signal.SIGKILL)
+        os._exit(1)
+
+
+def _clean_up():
+    """What the guard of a dead host would do; nothing when the host lives and has only closed the pipe."""
+    deadline = time.monotonic() + _DYING
+    while _HOST and ending.started(_HOST["pid"]) == _HOST["start"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if _HOST and ending.started(_HOST["pid"]) != _HOST["start"]:
+        if _MARK:
+            ending.end((), [_MARK])
+        if _HOST["remove"]:
+            ending.remove(_HOST["remove"])

@@ -4,9 +4,9 @@ import atexit
 import faulthandler
 import sys
 
-from akrunner.wire import STACKS_SIGNAL
+from akrunner.wire import STACKS_SIGNAL, ending
 from akrunner.worker import replay
-from akrunner.worker.link import Link
+from akrunner.worker.link import Link, host_is_gone
 from akrunner.worker.task import Task, leave
 
 
@@ -27,10 +27,15 @@ def run(read_fd, write_fd):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     faulthandler.register(STACKS_SIGNAL, all_threads=True)
+    ending.wake_when_parent_dies()
     link = Link(read_fd, write_fd)
-    task = Task(link, link.handshake())
+    try:
+        context = link.handshake()
+    except OSError:
+        host_is_gone()
+    task = Task(link, context)
     closed = task.run()
     task.say(closed)
     # handlers the script registered run as at any exit; what hangs in them is ended by the host
     atexit._run_exitfuncs()
-    leave(closed)
+    leave(closed, link)

@@ -75,7 +75,7 @@ class Task(object):
         try:
             self.link.writer.write_json(frames.CLOSED, closed)
         except OSError:
-            pass
+            self.link.check_host()
 
     def stop(self):
         """The job needs this task no longer. `serve()` returns then; a `server.join()` of TensorFlow's never does."""
@@ -89,7 +89,7 @@ class Task(object):
             pass
         closed = self.closed()
         self.say(closed)
-        leave(closed)
+        leave(closed, self.link)
 
     def serve(self):
         """Tell the host that this task does what others ask of it, and wait until nobody does."""
@@ -211,8 +211,9 @@ def format_failure(error, context):
     return script.format_failure(error, names, ours)
 
 
-def leave(closed):
-    """End this process, whatever threads of it still do."""
+def leave(closed, link):
+    """End this process, whatever threads of it still do. Not before one of them has cleaned up after a host that is gone."""
+    link.check_host()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -19,7 +19,7 @@ MAY: Dict[str, Set[str]] = {
     "worker": {"wire"},
     "errors": {"wire"},
     "foreign": {"errors"},
-    "leftovers": set(),
+    "leftovers": {"wire"},
     "schema": {"wire", "errors"},
     "spec": {"wire", "errors", "schema"},
     "codec": {"wire", "errors", "foreign", "leftovers", "schema", "spec"},

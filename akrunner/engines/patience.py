@@ -1,0 +1,78 @@
+"""Ctrl-C, and a SIGTERM somebody listens for, at moments that can bear it.
+
+::
+
+    with Patience() as patience:           heard by us; kept for later
+        ...make, start...
+        with patience.heard():             raised at once, and only once
+            ...wait...
+        ...end, remove...                  kept for later; the second one here cuts it short
+                                           what was kept is given to whoever listened before
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Dict, Iterator, List, Optional, Type
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: so many while things are being ended are enough
+_ENOUGH = 2
+
+
+class Patience:
+    """Context manager for the thread that runs a job. In any other thread than Python's first it does nothing: signals are not raised
+    there."""
+
+    def __init__(self) -> None:
+        self._before: Dict[int, Any] = {}
+        self._kept: List[int] = []
+        self._open = False
+
+    def __enter__(self) -> "Patience":
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                listener = signal.getsignal(number)
+                # what ends the process without a word of Python's is none of ours
+                if callable(listener):
+                    self._before[number] = listener
+                    signal.signal(number, self._came)
+        return self
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """In this block the first one is raised at once."""
+        self._open = True
+        try:
+            if self._kept:
+                self._raise(self._kept.pop(0), None)
+            yield
+        finally:
+            self._open = False
+
+    def _came(self, number: int, frame: Optional[FrameType]) -> None:
+        if self._open:
+            self._raise(number, frame)
+        else:
+            self._kept.append(number)
+            if len(self._kept) >= _ENOUGH:
+                self._kept.clear()
+                self._before[number](number, frame)
+
+    def _raise(self, number: int, frame: Optional[FrameType]) -> None:
+        # before anything else: whatever comes from now on comes while things are being ended
+        self._open = False
+        self._before[number](number, frame)
+        self._open = True  # the listener has raised nothing
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        for number, listener in self._before.items():
+            signal.signal(number, listener)
+        if self._kept and error is None:
+            number = self._kept[0]
+            self._before[number](number, None)

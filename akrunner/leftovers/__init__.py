@@ -1,0 +1,17 @@
+"""Files, directories and processes that must go if this process dies before it can end and remove them itself.
+
+::
+
+    register(path)  ...  forget(path)      the process lives: whoever made it removes it, and forgets it
+    register(path)  ...  x                 the process dies: its guard removes it (`akrunner.wire.ending`)
+                         x  guard x        ... a worker process of the job does, if it was told of it
+                         x  guard x  ...   ... the next start of akrunner does, by the journal in the state directory
+
+There is one guard for a process, while anything is registered. Threads may call all of this; a child made by fork starts anew.
+"""
+
+from akrunner.leftovers.keeper import forget, guards, mark, register, unmark, unwatch, watch
+from akrunner.leftovers.private import state_dir
+from akrunner.wire.ending import remove
+
+__all__ = ["forget", "guards", "mark", "register", "remove", "state_dir", "unmark", "unwatch", "watch"]

@@ -1,0 +1,215 @@
+"""The host's end: what this process holds, its guard, its journal."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, List, Optional
+
+from akrunner.leftovers.journal import Journal, clear_dead
+from akrunner.wire import ending
+
+#: seconds a guard may take to read what it is told; one that takes longer is stuck
+_PATIENCE = 2.0
+
+
+class _Guard:
+    """The guard process. Attributes: pid."""
+
+    def __init__(self, journal: str) -> None:
+        """Start it. Raises: OSError: there are no processes or descriptors left."""
+        loader = ending.__spec__.loader
+        source = loader.get_source(ending.__name__)  # type: ignore[union-attr]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), journal],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={},
+            cwd="/",
+        )
+        assert process.stdin is not None
+        self._fd = os.dup(process.stdin.fileno())
+        os.set_blocking(self._fd, False)
+        process.stdin.close()
+        self.pid = process.pid
+        # it is waited for here; `Popen` would warn of one that outlives it
+        process.returncode = 0
+
+    def say(self, line: bytes) -> bool:
+        """Whether it is there and has room for it."""
+        deadline = time.monotonic() + _PATIENCE
+        while line:
+            try:
+                line = line[os.write(self._fd, line) :]
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    return False
+                select.select([], [self._fd], [], 0.1)
+            except OSError:
+                return False
+        return True
+
+    def is_there(self) -> bool:
+        """Whether it runs."""
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] == 0
+        except ChildProcessError:
+            return False
+
+    def leave(self) -> None:
+        """It goes; it may still be starting up, or stuck: then it is killed."""
+        self.say(b'["!"]\n')
+        deadline = time.monotonic() + 0.02
+        while self.is_there():
+            if time.monotonic() > deadline:
+                self.kill()
+                return
+            time.sleep(0.001)
+        self.drop()
+
+    def kill(self) -> None:
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        self.drop()
+
+    def drop(self) -> None:
+        """Close this end of its pipe."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class _Keeper:
+    """One process's. Attributes: guards: how often one had to be replaced."""
+
+    def __init__(self) -> None:
+        # a finalizer may run, and forget something, inside any of these methods
+        self._lock = threading.RLock()
+        self._held = ending.Held()
+        self._guard: Optional[_Guard] = None
+        self._journal: Optional[Journal] = None
+        self._again_at = 0.0
+        self.replaced = 0
+
+    def say(self, *line: Any) -> None:
+        """Hold something, or hold it no longer; journal and guard know it when this returns."""
+        with self._lock:
+            if line[0] == "+" and self._journal is None:
+                clear_dead()
+                self._journal = Journal()
+            self._held.take(list(line))
+            written = json.dumps(line).encode() + b"\n"
+            if self._journal is not None:
+                self._journal.write(written)
+            if not self._held:
+                self._let_go()
+            elif self._guard is None or not self._guard.say(written):
+                self.look()
+
+    def look(self) -> int:
+        """See to it that there is a guard. Returns: how often one had to be replaced."""
+        with self._lock:
+            if not self._held:
+                return self.replaced
+            lost = self._guard
+            if lost is not None and lost.is_there() and lost.say(b""):
+                return self.replaced
+            if lost is not None:
+                lost.kill()
+                self._guard = None
+                self.replaced += 1
+            self._start()
+            return self.replaced
+
+    def _start(self) -> None:
+        """A guard that knows everything; without one (no process can be started) the workers and the journal are left."""
+        if time.monotonic() < self._again_at:
+            return
+        try:
+            guard = _Guard(self._journal.path if self._journal is not None else "")
+        except OSError:
+            self._again_at = time.monotonic() + 1.0
+            return
+        self._guard = guard
+        for line in self._held.lines():
+            guard.say(json.dumps(line).encode() + b"\n")
+
+    def _let_go(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.leave()
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.close()
+
+    def drop(self) -> None:
+        """In a child made by fork: none of it is this process's."""
+        if self._guard is not None:
+            self._guard.drop()
+        if self._journal is not None:
+            self._journal.drop()
+
+
+_keepers: List[_Keeper] = [_Keeper()]
+
+
+def _forked() -> None:
+    _keepers.append(_Keeper())
+    _keepers.pop(0).drop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def register(path: str) -> None:
+    """Have a local file or directory removed if this process dies before `forget`. Call it before the path is made; the name is to
+    be one that nobody else will use, as with `uuid` in it."""
+    _keepers[0].say("+", "path", _place(path))
+
+
+def forget(path: str) -> None:
+    """It has been removed, or has become something to keep."""
+    _keepers[0].say("-", "path", _place(path))
+
+
+def watch(group: int) -> None:
+    """Have a process group killed if this process dies before `unwatch`."""
+    _keepers[0].say("+", "group", group, ending.started(group))
+
+
+def unwatch(group: int) -> None:
+    """It has ended."""
+    _keepers[0].say("-", "group", group)
+
+
+def mark(value: str) -> None:
+    """Have every process killed that has this value of `AKRUNNER_JOB` in its environment, if this process dies before `unmark`."""
+    _keepers[0].say("+", "mark", value)
+
+
+def unmark(value: str) -> None:
+    """All of them have ended."""
+    _keepers[0].say("-", "mark", value)
+
+
+def guards() -> int:
+    """See to it that there is a guard while one is needed. Returns: how many were lost and replaced so far."""
+    return _keepers[0].look()
+
+
+def _place(path: str) -> str:
+    """Where it is, whatever becomes of the working directory and of links above it."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)

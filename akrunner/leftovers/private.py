@@ -1,0 +1,45 @@
+"""Directories and files nobody but the user may look into, whatever the umask and whatever they were before."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any, Optional
+
+
+def private_dir(path: str) -> None:
+    """Make a directory and those above it, itself of mode 0700; one that is there becomes so.
+
+    Raises: OSError: it cannot be made; PermissionError: it is there and another user's.
+    """
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    found = os.stat(path)
+    if found.st_uid != os.geteuid():
+        raise PermissionError(1, "it is another user's", path)
+    if found.st_mode & 0o777 != 0o700:
+        os.chmod(path, 0o700)
+
+
+def private_file(path: str, mode: str = "w", **options: Any) -> IO[Any]:
+    """As `open`; the file has mode 0600."""
+    return open(path, mode, opener=_opener, **options)
+
+
+def _opener(path: str, flags: int) -> int:
+    fd = os.open(path, flags, 0o600)
+    os.fchmod(fd, 0o600)
+    return fd
+
+
+def state_dir(name: str) -> Optional[str]:
+    """`$XDG_STATE_HOME/akrunner/NAME`, made if need be; None where there is no home, or none that can be written."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(base):
+        return None
+    ours = os.path.join(base, "akrunner")
+    path = os.path.join(ours, name)
+    try:
+        private_dir(ours)
+        private_dir(path)
+    except OSError:
+        return None
+    return path if os.access(path, os.W_OK) else None
