@@ -141,7 +141,7 @@ def _read(path: str) -> Optional[Tuple[Dict[str, Any], Held]]:
         host = json.loads(first)
         for line in rest[:-1]:
             held.take(json.loads(line))
-        return {name: host[name] for name in ("pid", "start", *_here())}, held
+        return {"pid": int(host["pid"]), **{name: host[name] for name in ("start", *_here())}}, held
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 

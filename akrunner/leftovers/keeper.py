@@ -17,6 +17,7 @@ from akrunner.wire import ending
 
 #: seconds a guard may take to read what it is told; one that takes longer is stuck
 _PATIENCE = 2.0
+_POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Guard:
@@ -26,15 +27,20 @@ class _Guard:
         """Start it. Raises: OSError: there are no processes or descriptors left."""
         loader = ending.__spec__.loader
         source = loader.get_source(ending.__name__)  # type: ignore[union-attr]
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), journal],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env={},
-            cwd="/",
-        )
+        # it inherits that nobody can ask it politely to end, from its first instruction on
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), journal],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={},
+                cwd="/",
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         assert process.stdin is not None
         self._fd = os.dup(process.stdin.fileno())
         os.set_blocking(self._fd, False)
@@ -142,6 +148,9 @@ class _Keeper:
             self._again_at = time.monotonic() + 1.0
             return
         self._guard = guard
+        if self._journal is not None:
+            # one that is stopped before it can ask to be woken ends with the next start
+            self._journal.write(json.dumps(["+", "group", guard.pid, ending.started(guard.pid)]).encode() + b"\n")
         for line in self._held.lines():
             guard.say(json.dumps(line).encode() + b"\n")
 

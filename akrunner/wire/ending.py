@@ -167,11 +167,9 @@ def wake_when_parent_dies() -> None:
 def guard(host: int, journal: str) -> None:
     """The guard process: knows what the host says on stdin until the host is gone, or says that it may leave.
 
-    A pipe may be held open by a child the host has forked, so the host itself is watched, too.
+    A pipe may be held open by a child the host has forked, so the host itself is watched, too. Polite signals are blocked by the host.
     Args: host: its pid; journal: file to remove when all is done, "" for none.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     wake_when_parent_dies()
     os.set_blocking(0, False)
     watched = [0]

@@ -1,0 +1,257 @@
+"""What goes when a process dies: by its guard, and by the next start where the guard was killed, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import psutil
+import pytest
+
+from akrunner import leftovers
+from akrunner.leftovers import journal
+from akrunner.leftovers.private import private_dir, private_file, state_dir
+from akrunner.wire import ending
+
+HOLD = """
+import os, subprocess, sys, time
+from akrunner import leftovers
+
+def guard():
+    return leftovers.keeper._keepers[0]._guard
+
+for path in sys.argv[2:]:
+    leftovers.register(path)
+    os.makedirs(os.path.join(path, "in", "it"))
+{more}
+print(guard().pid, flush=True)
+{last}
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def state(leaves_nothing: Path) -> Path:
+    return Path(os.environ["XDG_STATE_HOME"]) / "akrunner" / "leftovers"
+
+
+def held(more: str = "", last: str = "", *paths: Any) -> "tuple[subprocess.Popen[str], int]":
+    """(a process that holds the paths, its guard's pid)"""
+    code = HOLD.format(more=more, last=last).replace("leftovers.keeper", "sys.modules['akrunner.leftovers.keeper']")
+    process = subprocess.Popen([sys.executable, "-c", code, "-", *map(str, paths)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def soon(what: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not what() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return what()
+
+
+def runs(pid: int) -> bool:
+    return bool(ending.started(pid))
+
+
+def stop(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "with\na newline", "caf\udce9", 'a "quote" \\ and é', "x" * 200])
+def test_the_guard_removes_what_a_killed_process_held(state: Path, tmp_path: Path, name: str) -> None:
+    process, guard = held("", "", tmp_path / name, tmp_path / "other")
+    assert len(os.listdir(tmp_path)) == 2 and len(os.listdir(state)) == 1
+    stop(process)
+    assert soon(lambda: not os.listdir(tmp_path) and not os.listdir(state) and not runs(guard))
+
+
+def test_the_guard_ends_groups_and_marked_processes(state: Path, tmp_path: Path) -> None:
+    more = """
+group = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+leftovers.watch(group.pid)
+leftovers.mark("guard-test-mark")
+far = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={**os.environ, "AKRUNNER_JOB": "guard-test-mark"})
+print(group.pid, far.pid, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", HOLD.format(more=more, last="").replace("leftovers.keeper", "sys.modules['akrunner.leftovers.keeper']"), "-"], stdout=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stdout is not None
+    pids = [int(pid) for pid in process.stdout.readline().split()] + [int(process.stdout.readline())]
+    assert all(map(runs, pids))
+    stop(process)
+    assert soon(lambda: not any(map(runs, pids)))
+
+
+def test_a_child_made_by_fork_does_not_keep_the_guard(state: Path, tmp_path: Path) -> None:
+    more = """
+child = os.fork()
+if child == 0:
+    os.setsid()
+    leftovers.register(sys.argv[2] + "-child")   # its own, with a guard of its own
+    os.mkdir(sys.argv[2] + "-child")
+    leftovers.remove(sys.argv[2] + "-child")
+    leftovers.forget(sys.argv[2] + "-child")
+    os.close(1)
+    time.sleep(1000)
+print(child, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", HOLD.format(more=more, last="").replace("leftovers.keeper", "sys.modules['akrunner.leftovers.keeper']"), "-", str(tmp_path / "held")], stdout=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stdout is not None
+    child, guard = int(process.stdout.readline()), int(process.stdout.readline())
+    try:
+        stop(process)
+        assert soon(lambda: not runs(guard)) and runs(child)
+        assert not (tmp_path / "held").exists()
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert soon(lambda: not os.path.exists(tmp_path / "held-child"))
+
+
+def test_a_stopped_guard_is_woken(state: Path, tmp_path: Path) -> None:
+    process, guard = held("", "", tmp_path / "held")
+    time.sleep(0.3)  # before it has asked for it, nobody can wake it but the next start
+    os.kill(guard, signal.SIGSTOP)
+    stop(process)
+    assert soon(lambda: not runs(guard)) and not os.listdir(tmp_path)
+
+
+def test_the_guard_ignores_polite_signals_and_leaves_with_its_host(state: Path, tmp_path: Path) -> None:
+    process, guard = held("", "", tmp_path / "held")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(guard, number)
+    time.sleep(0.1)
+    assert runs(guard)
+    process.terminate()  # polite: Python has no word in it
+    stop(process)
+    assert soon(lambda: not runs(guard)) and not os.listdir(tmp_path)
+
+
+def test_the_next_start_removes_what_host_and_guard_left(state: Path, tmp_path: Path) -> None:
+    process, guard = held("", "", tmp_path / "held", tmp_path / "too")
+    os.kill(guard, signal.SIGKILL)
+    stop(process)
+    assert len(os.listdir(tmp_path)) == 2
+    journal.clear_dead()
+    assert not os.listdir(tmp_path) and not os.listdir(state)
+
+
+def test_the_next_start_leaves_alone_what_the_living_hold(state: Path, tmp_path: Path) -> None:
+    process, guard = held("", "", tmp_path / "held")
+    try:
+        journal.clear_dead()
+        assert (tmp_path / "held").exists() and len(os.listdir(state)) == 1
+    finally:
+        stop(process)
+    assert soon(lambda: not runs(guard))
+
+
+def written(state: Path, paths: List[Path], **host: Any) -> Path:
+    """A dead process's journal."""
+    state.mkdir(parents=True, exist_ok=True)
+    head: Dict[str, Any] = {"pid": 2**22 + 5, "start": "1", **journal._here(), **host}
+    path = state / "dead"
+    path.write_text("\n".join([json.dumps(head), *(json.dumps(["+", "path", str(p)]) for p in paths), '["+", "pa']))
+    return path
+
+
+def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    written(state, [tmp_path / "link", tmp_path / "link" / "file"])
+    journal.clear_dead()
+    assert os.listdir(tmp_path / "mine") == ["file"] and not (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("host", [{"boot": "another"}, {"machine": "another"}, {"namespace": "another"}, {"pid": 2**22 + 6}])
+def test_other_machines_are_none_of_ours(state: Path, tmp_path: Path, host: Dict[str, Any]) -> None:
+    (tmp_path / "held").mkdir()
+    path = written(state, [tmp_path / "held"], **host)
+    journal.clear_dead()
+    assert (tmp_path / "held").exists() == ("pid" not in host) and path.exists() == ("pid" not in host)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]\n", "nonsense\n", '{"pid": 1}\n', "\0\0"])
+def test_what_is_no_journal_is_left_alone(state: Path, text: str) -> None:
+    state.mkdir(parents=True)
+    (state / "odd").write_text(text)
+    journal.clear_dead()
+    assert (state / "odd").read_text() == text
+
+
+def test_a_process_of_the_same_number_is_not_ended(state: Path) -> None:
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as other:
+        try:
+            ending.end([(other.pid, "1")], ())
+            assert other.poll() is None
+            ending.end([(other.pid, ending.started(other.pid))], ())
+            assert other.wait(5) == -signal.SIGKILL
+        finally:
+            other.kill()
+
+
+def test_a_killed_guard_is_replaced(state: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "held")
+    before = leftovers.guards()
+    leftovers.register(path)
+    try:
+        (guard,) = [p for p in psutil.Process().children() if str(os.getpid()) in p.cmdline()]
+        guard.kill()
+        assert soon(lambda: leftovers.guards() == before + 1)
+        assert [p.pid for p in psutil.Process().children() if str(os.getpid()) in p.cmdline()] != [guard.pid]
+    finally:
+        leftovers.forget(path)
+    assert not [p for p in psutil.Process().children() if str(os.getpid()) in p.cmdline()]
+    assert not os.listdir(state)
+
+
+def test_what_modes_a_script_gave_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_text("")
+    for folder in ("a/b", "a"):
+        os.chmod(tmp_path / folder, 0)
+    assert leftovers.remove(str(tmp_path / "a")) and not os.listdir(tmp_path)
+
+
+def mode(path: "str | Path") -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o777])
+def test_private_whatever_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "akrunner").mkdir()
+    (tmp_path / "wide").mkdir()
+    os.chmod(tmp_path / "akrunner", 0o755)
+    os.chmod(tmp_path / "wide", 0o777)
+    before = os.umask(umask)
+    try:
+        private_dir(str(tmp_path / "wide"))
+        with private_file(str(tmp_path / "wide" / "file")) as f:
+            f.write("x")
+        made = state_dir("failed")
+    finally:
+        os.umask(before)
+    assert made == str(tmp_path / "akrunner" / "failed")
+    assert [mode(tmp_path / "wide"), mode(tmp_path / "akrunner"), mode(made)] == [0o700] * 3
+    assert mode(tmp_path / "wide" / "file") == 0o600
+
+
+@pytest.mark.parametrize("base", ["/proc/nowhere", "relative", "/dev/null"])
+def test_no_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, base: str) -> None:
+    """It works without: the guard is there all the same."""
+    monkeypatch.setenv("XDG_STATE_HOME", base)
+    assert state_dir("leftovers") is None
+    leftovers.register(str(tmp_path / "held"))
+    leftovers.forget(str(tmp_path / "held"))
+    assert not psutil.Process().children() and not os.path.exists("relative")
