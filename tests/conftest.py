@@ -23,6 +23,8 @@ settings.load_profile("akrunner")
 # a shell that runs tests in the background has it ignored, and so would every command that a test interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["tests.servers.s3"]
+
 Script = Callable[..., str]
 #: what scripts/flink prepares
 FLINK = Path(__file__).parents[1] / ".envs" / "flink" / "bin" / "python"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-import uuid
-from typing import IO, Any, Dict, List, Optional, Tuple, Union
+from typing import IO, ContextManager, Dict, List, Optional, Tuple, Union, cast
 
-import fsspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from akrunner.errors import SinkError
+from akrunner.errors import SinkError, WriteError
+from akrunner.foreign import ours, redacted
 from akrunner.io import paths
-from akrunner.io.writers import SPREAD, ExampleWriter, JsonLines, Writer, writer_of
+from akrunner.io.places import file_place, folder_place
+from akrunner.io.writers import SPREAD, ExampleWriter, Gate, JsonLines, Writer, writer_of
 from akrunner.schema import Schema, is_list
 from akrunner.spec import TaskSpec
 
@@ -40,104 +40,62 @@ class MemorySink:
 
 
 class FileSink:
-    """One file, written as the rows arrive, under another name until `commit`.
+    """One file, written as the rows arrive, which counts only from `commit` on (`io.places` has how).
 
     Args:
         path: local, or any URL fsspec opens for writing.
         form: csv, parquet, jsonl, arrow or tfrecord; None: by the name.
         overwrite: whether a file of that name may be replaced.
-    Raises: SinkError: it exists, its directory does not, its format is not known, or cannot hold a column.
+    Raises: SinkError: it exists, its directory does not, its format is not known, or cannot hold a column. All methods but `abort`
+        raise WriteError: it cannot be written.
     """
 
     def __init__(
         self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
     ) -> None:
         self.path = os.fspath(path)
-        form = form or paths.format_of(self.path)
-        if form not in paths.ENDINGS:
-            known = " ".join(endings[0] for endings in paths.ENDINGS.values())
-            raise SinkError(
-                f"output: {self.path} does not say its format (known: {known}); give output_format= (--output-format)"
-            )
-        if self.path.lower().endswith((".gz", ".bz2")):
-            raise SinkError(f"output: {self.path}: compressed output is not written; parquet compresses by itself")
-        self.format = form
+        self.format = _format_of(self.path, form)
         self._schema = schema
         self._write_examples = write_examples
-        self.check_types(form, schema)
-        try:
-            self._fs, self._target = fsspec.core.url_to_fs(os.path.expanduser(self.path))
-            self._check_place(overwrite)
-        except (ValueError, ImportError, OSError) as e:
-            if isinstance(e, SinkError):
-                raise
-            raise SinkError(f"output: cannot open {self.path}: {e}") from None
-        folder, name = posixpath.split(self._target)
-        self._partial = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.partial")
-        self._stream: Optional[Any] = None
+        check_types(self.format, schema)
+        self._place = file_place(self.path, overwrite)
+        self._gate: Optional[Gate] = None
         self._writer: Optional[Writer] = None
 
-    def _check_place(self, overwrite: bool) -> None:
-        if self._fs.isdir(self._target):
-            raise SinkError(f"output: {self.path} is a directory; name a file in it")
-        if not overwrite and self._fs.exists(self._target):
-            raise SinkError(f"output: {self.path} exists; give overwrite=True (--overwrite) to replace it")
-        folder = posixpath.dirname(self._target)
-        local = isinstance(self._fs, fsspec.implementations.local.LocalFileSystem)
-        if local and not os.path.isdir(folder):
-            raise SinkError(f"output: there is no directory {folder}; make it first")
-        if local and not os.access(folder, os.W_OK):
-            raise SinkError(f"output: nothing may be written in {folder}")
-
-    @staticmethod
-    def check_types(form: str, schema: pa.Schema) -> None:
-        """Raises: SinkError: the format cannot hold a column."""
-        if form == "tfrecord":
-            Schema.from_arrow(schema)  # refuses what an Example cannot hold
-        for field in schema:
-            if form == "csv" and (pa.types.is_nested(field.type) or _is_blob(field.type)):
-                raise SinkError(f"output: a CSV cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
-            if form == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
-                raise SinkError(f"output: JSON cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
-
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        self._open().write(batch)
+        with _told(self.path, self._place.at):
+            self._open().write(batch)
 
     def _open(self) -> Writer:
         if self._writer is None:
-            self._stream = self._fs.open(self._partial, "wb")
-            self._writer = writer_of(self.format, self._stream, self._schema, self._write_examples)
+            self._gate = Gate(self._place.open())
+            self._writer = writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
         return self._writer
 
     def commit(self) -> None:
         """The job succeeded: finish the file and move it into place."""
-        self._open().close()
-        assert self._stream is not None
-        self._stream.close()
-        self._fs.mv(self._partial, self._target)
+        with _told(self.path, self._place.at):
+            self._open().close()
+            self._writer = None
+            self._place.commit()
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""
         self.abort()
-        self._stream = self._writer = None
 
     def abort(self) -> None:
         """The job failed: leave nothing, and what was there before as it was."""
-        with contextlib.suppress(Exception):
-            if self._writer is not None:
-                self._writer.close()
-        with contextlib.suppress(Exception):
-            if self._stream is not None:
-                self._stream.close()
-                self._fs.rm(self._partial)
+        _drop(self._gate, self._writer)
+        self._gate = self._writer = None
+        self._place.abort()
 
 
 class PartsSink:
-    """A directory with a file of each task that writes, written under another name until `commit`.
+    """A directory with a file of each task that writes, which counts only from `commit` on.
 
     Args: as for `FileSink`; path: ends in "/"; form: parquet unless it says otherwise.
     Attributes: partial: the directory while it is written; format; spread: whether other machines may write files of it themselves.
-    Raises: SinkError: as `FileSink`.
+    Raises: as `FileSink`.
     """
 
     def __init__(
@@ -148,62 +106,47 @@ class PartsSink:
         paths.check_format(self.format, "output_format")
         self._schema = schema
         self._write_examples = write_examples
-        self._overwrite = overwrite
-        try:
-            self._fs, target = fsspec.core.url_to_fs(os.path.expanduser(self.path))
-        except (ValueError, ImportError, OSError) as e:
-            raise SinkError(f"output: cannot open {self.path}: {e}") from None
-        self._target = target.rstrip("/")
-        self._check_place()
-        folder, name = posixpath.split(self._target)
-        self.partial = posixpath.join(folder, f".{name}.{uuid.uuid4().hex[:8]}.partial")
-        self.spread = self.format in SPREAD and isinstance(self._fs, fsspec.implementations.local.LocalFileSystem)
-        self._open: Dict[TaskSpec, Tuple[Any, Writer]] = {}
         # what cannot be written is said before anything starts
-        FileSink.check_types(self.format, schema)
-
-    def _check_place(self) -> None:
-        if self._fs.exists(self._target) and not self._fs.isdir(self._target):
-            raise SinkError(f"output: {self.path} is a file; leave out the / at its end, or name a directory")
-        if not self._overwrite and self._fs.exists(self._target) and self._fs.ls(self._target):
-            raise SinkError(f"output: {self.path} exists; give overwrite=True (--overwrite) to replace it")
+        check_types(self.format, schema)
+        self._place = folder_place(self.path, overwrite)
+        self.partial = self._place.partial
+        self.spread = self.format in SPREAD and self._place.at is not None
+        self._open: Dict[TaskSpec, Tuple[Gate, Writer]] = {}
 
     def open(self) -> None:
         """Make the directory, so that whoever writes a file of it finds it. Raises: SinkError."""
-        try:
-            self._fs.makedirs(self.partial, exist_ok=True)
-        except OSError as e:
-            raise SinkError(f"output: cannot make {self.partial}: {e.strerror or e}") from None
+        with ours(SinkError, f"output: cannot make {self.partial}", self._place.at):
+            self._place.make()
 
     def file_of(self, task: TaskSpec) -> str:
         """Where a task's rows go meanwhile."""
-        return posixpath.join(self.partial, f"part-{task.role}-{task.index}{paths.ENDINGS[self.format][0]}")
+        return posixpath.join(self.partial, self._name_of(task))
+
+    def _name_of(self, task: TaskSpec) -> str:
+        return f"part-{task.role}-{task.index}{paths.ENDINGS[self.format][0]}"
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        self._writer(task).write(batch)
+        with _told(self.path, self._place.at):
+            self._writer(task).write(batch)
 
     def _writer(self, task: TaskSpec) -> Writer:
         if task not in self._open:
-            self.open()
-            stream = self._fs.open(self.file_of(task), "wb")
-            self._open[task] = stream, writer_of(self.format, stream, self._schema, self._write_examples)
+            self._place.make()
+            gate = Gate(self._place.open(self._name_of(task)))
+            self._open[task] = gate, writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples)
         return self._open[task][1]
 
     def commit(self) -> None:
         """The job succeeded: finish every file and move the directory into place."""
-        self.open()
-        if not self._open and not self._fs.ls(self.partial):
-            # a table without rows has its columns
-            self._writer(TaskSpec("chief", 0))
-        for stream, writer in self._open.values():
-            writer.close()
-            stream.close()
-        before = self.partial + ".before"
-        if self._fs.exists(self._target):
-            self._fs.mv(self._target, before, recursive=True)
-        self._fs.mv(self.partial, self._target, recursive=True)
-        if self._fs.exists(before):
-            self._fs.rm(before, recursive=True)
+        with _told(self.path, self._place.at):
+            self._place.make()
+            if not self._open and self._place.empty():
+                # a table without rows has its columns
+                self._writer(TaskSpec("chief", 0))
+            for _, writer in self._open.values():
+                writer.close()
+            self._open = {}
+            self._place.commit()
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""
@@ -211,14 +154,47 @@ class PartsSink:
 
     def abort(self) -> None:
         """The job failed: leave nothing, and what was there before as it was."""
-        for stream, writer in self._open.values():
-            with contextlib.suppress(Exception):
-                writer.close()
-            with contextlib.suppress(Exception):
-                stream.close()
+        for gate, writer in self._open.values():
+            _drop(gate, writer)
         self._open = {}
-        with contextlib.suppress(Exception):
-            self._fs.rm(self.partial, recursive=True)
+        self._place.abort()
+
+
+def _format_of(path: str, form: Optional[str]) -> str:
+    paths.check_format(form, "output_format")
+    form = form or paths.format_of(path)
+    if form is None:
+        known = " ".join(endings[0] for endings in paths.ENDINGS.values())
+        raise SinkError(
+            f"output: {redacted(path)} does not say its format (known: {known}); give output_format= (--output-format)"
+        )
+    if path.lower().endswith((".gz", ".bz2")):
+        raise SinkError(f"output: {redacted(path)}: compressed output is not written; parquet compresses by itself")
+    return form
+
+
+def check_types(form: str, schema: pa.Schema) -> None:
+    """Raises: SinkError: the format cannot hold a column."""
+    if form == "tfrecord":
+        Schema.from_arrow(schema)  # refuses what an Example cannot hold
+    for field in schema:
+        if form == "csv" and (pa.types.is_nested(field.type) or _is_blob(field.type)):
+            raise SinkError(f"output: a CSV cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
+        if form == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
+            raise SinkError(f"output: JSON cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
+
+
+def _told(path: str, at: Optional[str]) -> ContextManager[None]:
+    return ours(WriteError, f"output: cannot write {path}", at)
+
+
+def _drop(gate: Optional[Gate], writer: Optional[Writer]) -> None:
+    """End a writer whose bytes nobody wants. It could not be left as it is: it would write its end when it is collected."""
+    if gate is not None:
+        gate.shut()
+    with contextlib.suppress(Exception):
+        if writer is not None:
+            writer.close()
 
 
 def sink_to(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import IO, Any, Callable, List, Optional, Protocol
 
@@ -34,6 +35,34 @@ def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: E
     if form == "jsonl":
         return JsonLines(stream)
     return _Examples(stream, write_examples)
+
+
+class Gate(io.RawIOBase):
+    """Passes bytes on to a stream, until it is shut: a writer that is given up may write on, and nothing comes of it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self._stream: Optional[IO[bytes]] = stream
+        self._position = 0
+
+    def shut(self) -> None:
+        self._stream = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        size = len(data) if isinstance(data, bytes) else memoryview(data).nbytes
+        if self._stream is not None:
+            self._stream.write(data)
+        self._position += size
+        return size
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Whoever made the stream flushes it."""
 
 
 class _Arrow:

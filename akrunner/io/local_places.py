@@ -1,0 +1,234 @@
+"""Outputs on this machine's file systems: until they are whole, they lie beside their place under a hidden name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import shutil
+import stat
+import uuid
+from typing import IO, List, Optional
+
+from akrunner import leftovers
+from akrunner.errors import SinkError, WriteError
+from akrunner.io.rename import move_new, swap
+from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, partial_of
+
+#: what names of a descriptor are called
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
+_STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+
+
+def is_special(path: str) -> bool:
+    if path in _STANDARD or path.startswith(_DESCRIPTORS):
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+class Straight:
+    """A pipe, a terminal, /dev/null, /dev/stdout: what is written is gone at once, and cannot be taken back."""
+
+    at: Optional[str] = None
+
+    def __init__(self, path: str, shown: str) -> None:
+        self._path = path
+        mode = os.stat(path).st_mode
+        if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
+            raise SinkError(f"output: {shown} is a {'socket' if stat.S_ISSOCK(mode) else 'disk'}; name a file")
+        self._stream: Optional[IO[bytes]] = None
+
+    def open(self) -> IO[bytes]:
+        if self._stream is not None:
+            raise WriteError(
+                f"output: what went to {self._path} cannot be taken back, so the job was not started again (max_restarts=)"
+            )
+        if self._path in _STANDARD or self._path.startswith(_DESCRIPTORS):
+            number = _STANDARD.get(self._path)
+            fd = os.dup(int(posixpath.basename(self._path)) if number is None else number)
+        else:
+            # a pipe nobody reads is an error, not a wait for ever
+            fd = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.set_blocking(fd, True)
+        self._stream = open(fd, "wb")
+        return self._stream
+
+    def commit(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def abort(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.close()
+
+
+class LocalFile:
+    """Written beside its place, then renamed. A link stays: the file it points at is replaced."""
+
+    def __init__(self, path: str, shown: str, overwrite: bool) -> None:
+        self._shown, self._overwrite = shown, overwrite
+        self._target = os.path.realpath(path)
+        folder = os.path.dirname(self._target)
+        if os.path.isdir(self._target):
+            raise SinkError(f"output: {shown} is a directory; name a file in it, or end it in / for a file of each task")
+        if os.path.lexists(self._target) and not overwrite:
+            raise exists_already(shown)
+        if not os.path.isdir(folder):
+            raise SinkError(f"output: there is no directory {folder}; make it first")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise SinkError(f"output: nothing may be written in {folder}")
+        self.at: Optional[str] = partial_of(self._target)
+        self._partial = self.at
+        self._stream: Optional[IO[bytes]] = None
+
+    def open(self) -> IO[bytes]:
+        leftovers.register(self._partial)
+        self._stream = open(self._partial, "xb")
+        return self._stream
+
+    def commit(self) -> None:
+        assert self._stream is not None
+        _sync(self._stream)
+        self._stream.close()
+        try:
+            os.replace(self._partial, self._target) if self._overwrite else move_new(self._partial, self._target)
+        except FileExistsError:
+            raise came_meanwhile(self._shown) from None
+        leftovers.forget(self._partial)
+
+    def abort(self) -> None:
+        # each step whatever became of the one before
+        with contextlib.suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.close()
+        with contextlib.suppress(OSError):
+            os.remove(self._partial)
+        leftovers.forget(self._partial)
+
+
+def _sync(stream: IO[bytes]) -> None:
+    """On the disk, not only on its way: some disks say only now that they are full."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+class LocalFolder:
+    """Written beside its place, or in it where that is the root of a mount or all that may be written."""
+
+    def __init__(self, path: str, shown: str, overwrite: bool) -> None:
+        self._shown, self._overwrite = shown, overwrite
+        self._target = os.path.realpath(path)
+        if os.path.exists(self._target) and not os.path.isdir(self._target):
+            raise SinkError(f"output: {shown} is a file; leave out the / at its end, or name a directory")
+        self._there = os.path.isdir(self._target)
+        held = os.listdir(self._target) if self._there else []
+        if held and not overwrite:
+            raise exists_already(shown)
+        check_ours(shown, [os.path.join(found, name) for found, _, names in os.walk(self._target) for name in names])
+        above = os.path.dirname(self._target)
+        self._inside = self._there and (_is_mounted(self._target) or _is_around(self._target) or not os.access(above, os.W_OK))
+        if self._inside:
+            self.partial = os.path.join(self._target, f".akrunner.{uuid.uuid4().hex[:8]}.partial")
+        else:
+            self.partial = partial_of(self._target)
+        writable = os.path.dirname(self.partial)
+        while not os.path.exists(writable):
+            writable = os.path.dirname(writable)
+        if not os.path.isdir(writable) or not os.access(writable, os.W_OK | os.X_OK):
+            raise SinkError(f"output: nothing may be written in {writable}")
+        self.at: Optional[str] = self.partial
+        self._made: List[str] = []
+        self._streams: List[IO[bytes]] = []
+
+    def make(self) -> None:
+        if os.path.isdir(self.partial):
+            return
+        above = os.path.dirname(self.partial)
+        while not os.path.exists(above):
+            self._made.append(above)
+            above = os.path.dirname(above)
+        leftovers.register(self.partial)
+        os.makedirs(self.partial)
+
+    def open(self, name: str) -> IO[bytes]:
+        stream = open(os.path.join(self.partial, name), "wb")
+        self._streams.append(stream)
+        return stream
+
+    def empty(self) -> bool:
+        return not os.listdir(self.partial)
+
+    def commit(self) -> None:
+        for stream in self._streams:
+            _sync(stream)
+            stream.close()
+        if self._inside or (self._there and not self._swapped()):
+            self._move_in()
+        elif not self._there:
+            self._move_new()
+        with contextlib.suppress(OSError):
+            shutil.rmtree(self.partial)
+        leftovers.forget(self.partial)
+
+    def _swapped(self) -> bool:
+        if not os.path.isdir(self._target):
+            return False
+        if not self._overwrite and os.listdir(self._target):
+            raise came_meanwhile(self._shown)
+        return swap(self.partial, self._target)
+
+    def _move_new(self) -> None:
+        try:
+            move_new(self.partial, self._target)
+        except OSError:
+            # a directory made meanwhile is taken if nothing is in it, or if it may be replaced
+            if not os.path.isdir(self._target):
+                raise
+            if not self._swapped():
+                self._move_in()
+
+    def _move_in(self) -> None:
+        """File by file, then the old ones go: a reader sees some of both for a moment, but never nothing."""
+        os.makedirs(self._target, exist_ok=True)
+        old = [name for name in os.listdir(self._target) if name != os.path.basename(self.partial)]
+        if old and not self._overwrite:
+            raise came_meanwhile(self._shown)
+        new = os.listdir(self.partial)
+        for name in new:
+            os.replace(os.path.join(self.partial, name), os.path.join(self._target, name))
+        for name in set(old) - set(new):
+            path = os.path.join(self._target, name)
+            shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+
+    def abort(self) -> None:
+        for stream in self._streams:
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()
+        self._streams = []
+        shutil.rmtree(self.partial, ignore_errors=True)
+        for made in self._made:
+            with contextlib.suppress(OSError):
+                os.rmdir(made)
+        self._made = []
+        leftovers.forget(self.partial)
+
+
+def _is_mounted(path: str) -> bool:
+    if os.path.ismount(path):
+        return True
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
+            return any(line.split()[4].replace("\\040", " ") == path for line in f)
+    except OSError:
+        return False
+
+
+def _is_around(path: str) -> bool:
+    """Whether this process works in it: its directory would be another one than its shell's."""
+    here = os.path.realpath(os.getcwd())
+    return here == path or here.startswith(path.rstrip("/") + "/")

@@ -1,0 +1,38 @@
+"""Renames that replace nothing, and renames that swap: Linux has them, Python does not."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+
+_NOREPLACE, _EXCHANGE = 1, 2
+_AT_FDCWD = -100
+#: what a kernel or file system answers that cannot do it
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
+
+
+def move_new(source: str, target: str) -> None:
+    """Rename, atomically, if nothing is called `target`. Raises: FileExistsError: something is."""
+    if _renameat2(source, target, _NOREPLACE):
+        return
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(source, target)
+
+
+def swap(one: str, other: str) -> bool:
+    """Exchange what two names mean, atomically. Returns: False: this file system cannot; nothing was done."""
+    return _renameat2(one, other, _EXCHANGE)
+
+
+def _renameat2(source: str, target: str, flags: int) -> bool:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    if call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), ctypes.c_uint(flags)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _CANNOT:
+        return False
+    raise OSError(number, os.strerror(number), target)

@@ -1,0 +1,290 @@
+"""Outputs on object stores and other file systems of fsspec: uploads that count when they are completed, or a move."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import posixpath
+from typing import IO, Any, Dict, List, Optional
+
+from akrunner.errors import SinkError, WriteError
+from akrunner.foreign import ours, redacted
+from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, partial_of
+
+#: of an upload's parts: ten thousand of them are the most S3 takes, and each is held in memory until it is sent
+_PART_BYTES = 32 << 20
+
+
+def uploads(fs: Any) -> bool:
+    """Whether its files are uploads that count only when they are completed, and can be taken back."""
+    named = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
+    return bool({"s3", "gs"} & set(named))
+
+
+class Upload:
+    """An upload to the name itself. Attributes: at: None."""
+
+    at: Optional[str] = None
+
+    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
+        self._fs, self._target, self._shown, self._overwrite = fs, target, shown, overwrite
+        fs.invalidate_cache()
+        if "/" not in target.strip("/"):
+            raise SinkError(f"output: {redacted(shown)} is a bucket; name a file in it")
+        if fs.isdir(target):
+            raise SinkError(
+                f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task"
+            )
+        if not overwrite and fs.exists(target):
+            raise exists_already(shown)
+        _probe(fs, target)
+        self._stream: Any = None
+
+    def open(self) -> IO[bytes]:
+        self._stream = _started(self._fs, self._target)
+        return self._stream  # type: ignore[no-any-return]
+
+    def commit(self) -> None:
+        if not self._overwrite:
+            self._fs.invalidate_cache()
+            if self._fs.exists(self._target):
+                raise came_meanwhile(self._shown)
+        self._stream.close()
+        _complete(self._fs, self._target, self._stream)
+        self._stream = None
+
+    def abort(self) -> None:
+        if self._stream is not None:
+            _discard(self._stream)
+            self._stream = None
+
+
+class UploadFolder:
+    """An upload for each file, to its own name; all are completed at the end."""
+
+    at: Optional[str] = None
+
+    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
+        self._fs, self._shown, self._overwrite = fs, shown, overwrite
+        self.partial = self._target = target.rstrip("/")
+        fs.invalidate_cache()
+        if "/" not in self._target:
+            raise SinkError(f"output: {redacted(shown)} is a bucket; name a directory in it")
+        if fs.isfile(self._target):
+            raise SinkError(f"output: {redacted(shown)} is a file; leave out the / at its end, or name a directory")
+        held = self._held()
+        if held and not overwrite:
+            raise exists_already(shown)
+        check_ours(shown, held)
+        _probe(fs, posixpath.join(self._target, "part-0"))
+        self._streams: Dict[str, Any] = {}
+
+    def _held(self) -> List[str]:
+        self._fs.invalidate_cache()
+        try:
+            return [path for path in self._fs.find(self._target) if path.rstrip("/") != self._target]
+        except FileNotFoundError:
+            return []
+
+    def make(self) -> None:
+        """There are no directories to make."""
+
+    def open(self, name: str) -> IO[bytes]:
+        path = posixpath.join(self._target, name)
+        self._streams[path] = _started(self._fs, path)
+        return self._streams[path]  # type: ignore[no-any-return]
+
+    def empty(self) -> bool:
+        return not self._streams
+
+    def commit(self) -> None:
+        for stream in self._streams.values():
+            stream.close()
+        old = self._held()
+        if old and not self._overwrite:
+            raise came_meanwhile(self._shown)
+        done: List[str] = []
+        try:
+            for path, stream in self._streams.items():
+                _complete(self._fs, path, stream)
+                done.append(path)
+            stale = [path for path in old if path not in self._streams]
+            if stale:
+                self._fs.rm(stale)
+        except Exception as e:
+            raise self._half(e, done) from e
+        self._streams = {}
+
+    def _half(self, error: Exception, done: List[str]) -> Exception:
+        """Some of its files are there."""
+        if not done:
+            return error
+        if not self._overwrite:
+            with contextlib.suppress(Exception):
+                self._fs.rm(done)
+                return error
+        with ours(WriteError, f"output: {len(done)} of {len(self._streams)} files are in {self._shown}, the old ones too; run it again with overwrite=True (--overwrite)"):  # fmt: skip
+            raise error
+        raise AssertionError
+
+    def abort(self) -> None:
+        for stream in self._streams.values():
+            _discard(stream)
+        self._streams = {}
+
+
+def _started(fs: Any, path: str) -> Any:
+    return fs.open(path, "wb", block_size=_PART_BYTES, autocommit=False)
+
+
+def _probe(fs: Any, path: str) -> None:
+    """Begin an upload and end it: is the bucket there, may it be written, does the clock fit?"""
+    if not hasattr(fs, "abort_mpu"):
+        return
+    bucket, key, _ = fs.split_path(path)
+    begun = fs.call_s3("create_multipart_upload", Bucket=bucket, Key=key)
+    # who may begin one but not end it gets no error for that: it is empty. And a second try finds it ended
+    with contextlib.suppress(OSError):
+        fs.abort_mpu(bucket, key, begun["UploadId"])
+
+
+def _complete(fs: Any, path: str, stream: Any) -> None:
+    tag = _tag_of(stream)
+    try:
+        stream.commit()
+    except Exception:
+        # an answer that was lost on its way: the second try finds no upload any more, but the file
+        fs.invalidate_cache()
+        if tag is None or fs.info(path).get("ETag", "").strip('"') != tag:
+            raise
+        stream.buffer = None
+    stream.mpu = None
+
+
+def _tag_of(stream: Any) -> Optional[str]:
+    """What S3 will call the content of a finished upload."""
+    parts = getattr(stream, "parts", None)
+    if not parts:
+        return None
+    try:
+        digests = b"".join(bytes.fromhex(part["ETag"].strip('"')) for part in parts)
+    except ValueError:
+        return None
+    return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
+
+
+def _discard(stream: Any) -> None:
+    # or it would upload the rest when it is collected
+    stream.closed = True
+    with contextlib.suppress(Exception):
+        stream.discard()
+
+
+# -- stores with nothing but a move
+
+
+class Moved:
+    """Written under another name on the store, then moved. Attributes: at: None."""
+
+    at: Optional[str] = None
+
+    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
+        self._fs, self._target, self._shown, self._overwrite = fs, target, shown, overwrite
+        fs.invalidate_cache()
+        if fs.isdir(target):
+            raise SinkError(
+                f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task"
+            )
+        if not overwrite and fs.exists(target):
+            raise exists_already(shown)
+        self._partial = partial_of(target)
+        _check_writable(fs, self._partial)
+        self._stream: Any = None
+
+    def open(self) -> IO[bytes]:
+        self._stream = self._fs.open(self._partial, "wb")
+        return self._stream  # type: ignore[no-any-return]
+
+    def commit(self) -> None:
+        self._stream.close()
+        self._fs.invalidate_cache()
+        if not self._overwrite and self._fs.exists(self._target):
+            raise came_meanwhile(self._shown)
+        self._fs.mv(self._partial, self._target)
+        self._stream = None
+
+    def abort(self) -> None:
+        if self._stream is None:
+            return
+        with contextlib.suppress(Exception):
+            self._stream.close()
+        with contextlib.suppress(Exception):
+            self._fs.rm_file(self._partial)
+        self._stream = None
+
+
+class MovedFolder:
+    """Written to another directory of the store, then moved file by file."""
+
+    at: Optional[str] = None
+
+    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
+        self._fs, self._shown, self._overwrite = fs, shown, overwrite
+        self._target = target.rstrip("/")
+        fs.invalidate_cache()
+        if fs.isfile(self._target):
+            raise SinkError(f"output: {redacted(shown)} is a file; leave out the / at its end, or name a directory")
+        held = self._held()
+        if held and not overwrite:
+            raise exists_already(shown)
+        check_ours(shown, held)
+        self.partial = partial_of(self._target)
+        _check_writable(fs, self.partial)
+        self._streams: Dict[str, Any] = {}
+
+    def _held(self) -> List[str]:
+        self._fs.invalidate_cache()
+        return [path for path in self._fs.find(self._target)] if self._fs.exists(self._target) else []
+
+    def make(self) -> None:
+        self._fs.makedirs(self.partial, exist_ok=True)
+
+    def open(self, name: str) -> IO[bytes]:
+        path = posixpath.join(self.partial, name)
+        self._streams[name] = self._fs.open(path, "wb")
+        return self._streams[name]  # type: ignore[no-any-return]
+
+    def empty(self) -> bool:
+        return not self._streams
+
+    def commit(self) -> None:
+        for stream in self._streams.values():
+            stream.close()
+        old = self._held()
+        if old and not self._overwrite:
+            raise came_meanwhile(self._shown)
+        self._fs.makedirs(self._target, exist_ok=True)
+        for name in self._streams:
+            self._fs.mv(posixpath.join(self.partial, name), posixpath.join(self._target, name))
+        stale = [path for path in old if posixpath.relpath(path, self._target) not in self._streams]
+        if stale:
+            self._fs.rm(stale)
+        self.abort()
+
+    def abort(self) -> None:
+        for stream in self._streams.values():
+            with contextlib.suppress(Exception):
+                stream.close()
+        self._streams = {}
+        with contextlib.suppress(Exception):
+            self._fs.rm(self.partial, recursive=True)
+
+
+def _check_writable(fs: Any, path: str) -> None:
+    """Raises: whatever it says to a small file."""
+    try:
+        fs.pipe_file(path, b"")
+    except NotImplementedError:
+        raise SinkError("output: this file system can only be read") from None
+    with contextlib.suppress(FileNotFoundError):
+        fs.rm_file(path)

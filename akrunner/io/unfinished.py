@@ -1,0 +1,39 @@
+"""What every kind of place has in common: the name until it is whole, and what may be replaced."""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from typing import List
+
+from akrunner.errors import SinkError, WriteError
+from akrunner.foreign import redacted
+from akrunner.io import paths
+
+
+def partial_of(target: str) -> str:
+    """The name something has until it is whole."""
+    folder, name = posixpath.split(target.rstrip("/"))
+    # a name may have 255 bytes
+    return posixpath.join(folder, f".{name[:50]}.{uuid.uuid4().hex[:8]}.partial")
+
+
+def exists_already(shown: str) -> SinkError:
+    return SinkError(f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it")
+
+
+def came_meanwhile(shown: str) -> WriteError:
+    return WriteError(
+        f"output: {redacted(shown)} was created by somebody else while the job ran, and was left as it is (overwrite=, --overwrite)"
+    )
+
+
+def check_ours(shown: str, held: List[str]) -> None:
+    """A home directory is no output of a job. Raises: SinkError: what would be replaced is no directory of tables."""
+    for path in held:
+        name = posixpath.basename(path)
+        if not (name.startswith(("part-", "_")) or paths.format_of(name) or name.endswith((".crc", ".partial"))):
+            raise SinkError(
+                f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a directory as a "
+                "whole, so it takes none but directories of tables"
+            )
