@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Tu
 
 import pyarrow as pa
 
-from akrunner import codec
+from akrunner import codec, leftovers
+from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
-from akrunner.errors import ConfigError, SourceError, WriteError
-from akrunner.foreign import underway
+from akrunner.errors import ConfigError, ModelError, SourceError, WriteError
+from akrunner.foreign import ours, underway
 from akrunner.io.follow import open_text
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.table import TableSource
@@ -152,6 +153,7 @@ def run(
         JobError: the job failed; the message holds the script's traceback.
     """
     engine = engine_of(engine)
+    check_observer(observer)
     source = table_of(source, engine)
     prepared = prepare("batch", Arguments.of(locals()))
     return _run(prepared, engine, observer, output, output_format, overwrite)
@@ -211,22 +213,31 @@ def train(
     Raises: as `run`; ScriptFailedError too when the chief left no SavedModel that TensorFlow can read.
     """
     engine = engine_of(engine)
+    check_observer(observer)
     source = table_of(source, engine)
     given = Arguments.of(locals())
+    check_flag("overwrite", overwrite)
     if model_out is not None:
-        check_target(os.fspath(model_out), overwrite)
-    if remove_checkpoint_before_training:
-        if checkpoint_dir is None:
-            raise ConfigError("remove_checkpoint_before_training= needs checkpoint_dir=")
-        remove_checkpoints(os.path.expanduser(os.fspath(checkpoint_dir)))
-    folder = tempfile.mkdtemp(prefix="akrunner-model-")
+        model_out = check_path("model_out", model_out, ModelError)
+        with ours(ModelError, f"model_out: cannot open {model_out}"):
+            check_target(model_out, overwrite)
+    if check_flag("remove_checkpoint_before_training", remove_checkpoint_before_training) and checkpoint_dir is None:
+        raise ConfigError("remove_checkpoint_before_training= needs checkpoint_dir=")
+    prepared = prepare("train", given)
+    if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
+        with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):
+            remove_checkpoints(prepared.job.checkpoint_dir)
+    with ours(ConfigError, "no temporary directory can be made for the model (TMPDIR)"):
+        folder = tempfile.mkdtemp(prefix="akrunner-model-")
+    leftovers.register(folder)
     try:
-        prepared = prepare("train", given, folder)
-        result = _run(prepared, engine, observer, None, None, False)
+        job = dataclasses.replace(prepared.job, model_dir=folder)
+        result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
         checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
         model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
+        leftovers.forget(folder)
         raise
     saved = None
     if model_out is not None:
@@ -288,6 +299,7 @@ def stream(
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
     chosen = engine_of(engine)
+    check_observer(observer)
     source = table_of(source, chosen)
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     given = Arguments.of(locals())
@@ -302,7 +314,7 @@ def lines_source(
     source: Any, form: Optional[str], schema: Optional[SchemaLike], follow: bool
 ) -> Tuple[Any, Optional[str], Optional[SchemaLike]]:
     """(source, format, schema): as they are, or stdin or a growing file opened, which has its format and schema in it."""
-    if follow or (isinstance(source, str) and source == "-"):
+    if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         return _open_lines(source, form, schema, follow), None, None
     return source, form, schema
 
@@ -311,10 +323,10 @@ def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], 
     """Stdin or a growing file."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
-    name = os.fspath(source)
+    name = check_path("source", source, SourceError)
     form = form or ("csv" if name.lower().endswith(".csv") else "jsonl")
-    if form not in ("csv", "jsonl"):
-        raise ConfigError(f"input_format={form!r}: lines are read as jsonl or csv")
+    if not isinstance(form, str) or form not in ("csv", "jsonl"):
+        raise ConfigError(f"input_format={shown(form)}: lines are read as jsonl or csv")
     try:
         fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:
@@ -371,6 +383,12 @@ def table_of(source: Any, engine: Engine) -> Any:
 def engine_of(engine: Union[str, Engine]) -> Engine:
     """An engine from its name. Raises: ConfigError: there is none of it."""
     if not isinstance(engine, str):
+        if isinstance(engine, type) or not (
+            isinstance(getattr(engine, "name", None), str) and callable(getattr(engine, "run", None))
+        ):
+            raise ConfigError(
+                f"engine must be 'local', 'flink' or an engine (akrunner.engines.flink.FlinkEngine), not {shown(engine)}"
+            )
         return engine
     if engine == "local":
         from akrunner.engines.local import LocalEngine
@@ -380,4 +398,10 @@ def engine_of(engine: Union[str, Engine]) -> Engine:
         from akrunner.engines.flink import FlinkEngine
 
         return FlinkEngine()
-    raise ConfigError(f"engine={engine!r}: this version has 'local' and 'flink'")
+    raise ConfigError(f"engine={shown(engine)}: this version has 'local' and 'flink'")
+
+
+def check_observer(observer: Any) -> None:
+    """Raises: ConfigError: it could not be told anything."""
+    if observer is not None and not all(callable(getattr(observer, name, None)) for name in ("progress", "log")):
+        raise ConfigError(f"observer must have progress(progress) and log(task, line), not be {shown(observer)}")

@@ -121,6 +121,8 @@ def _attached(
         "script",
         "source",
         "output",
+        "output_format",
+        "overwrite",
         "select",
         "input_schema",
         "input_format",

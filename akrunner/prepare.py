@@ -11,10 +11,13 @@ from typing import Any, Mapping, Optional, Sequence, Union
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.errors import ConfigError, ScriptError
+from akrunner.checks import check_flag, check_path, check_paths, check_text
+from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
+from akrunner.foreign import ours
+from akrunner.io.sinks import sink_to
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
-from akrunner.launch import environments, fetch, files, interpreters
+from akrunner.launch import capacity, environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 
@@ -32,6 +35,8 @@ class Arguments:
     user_files: Sequence[PathLike] = ()
     output_schema: Optional[SchemaLike] = None
     output: Optional[PathLike] = None
+    output_format: Optional[str] = None
+    overwrite: bool = False
     num_workers: Optional[int] = None
     num_ps: Optional[int] = None
     parallelism: Optional[int] = None
@@ -79,72 +84,167 @@ class Prepared:
     table: TableSource
 
 
-def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Prepared:
-    """Args: model_dir: of a train job, where its model goes.
+#: of a job whose script is not looked at yet
+_NO_SCRIPT = ScriptSpec("", "")
 
-    Raises: ConfigError: an argument is wrong.
+
+def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Prepared:
+    """Check every argument, the cheap before the dear: values; where rows go; files and tables that are paths; what is downloaded;
+    interpreters, which are run; rows of an iterable, which come once. Last, what is made: an overlay, the directory for checkpoints.
+
+    Args: model_dir: of a train job, where its model goes.
+    Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
     """
-    parallelism = given.parallelism
-    if parallelism is None and given.num_workers is None and given.num_ps is None:
-        parallelism = getattr(given.engine, "parallelism", None)
-    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator)
-    supervision = SupervisionSpec(
-        timeout=given.timeout,
-        start_timeout=given.start_timeout,
-        evaluator_timeout=given.evaluator_timeout,
-        stall_timeout=given.stall_timeout,
-        stall_action=given.stall_action,
-        max_restarts=given.max_restarts,
-    )
-    resources = ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism)
-    script = files.collect(given.script, given.user_files)
-    out_schema = schema_of(given.output_schema, "output_schema")
+    job = _settings(mode, given, model_dir or ("" if mode == "train" else None))
+    script_path = check_path("script", given.script, ScriptError)
+    user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
-    _check_output(script, out_schema, given.output)
-    python = interpreter_for(given.python_env, given.engine, given.keras)
-    table = open_source(
-        given.source,
-        read_examples=codec.read_examples,
-        input_schema=in_schema,
-        input_format=given.input_format,
-        select=given.select,
-        flush_seconds=given.flush_seconds,
-    )
-    requirements = _text(given.requirements)
-    if requirements is not None and (environments.is_packed(python) or not os.path.exists(python)):
-        raise ConfigError(
-            f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
-        )
-    job = JobSpec(
-        script=script,
-        schema=Schema.from_arrow(table.schema),
-        python=python,
-        cluster=cluster,
-        output_schema=out_schema,
-        user_params=given.user_params if given.user_params is not None else {},
-        mode=mode,
-        keras=given.keras,
-        data_format=given.data_format,
-        tensorboard=_text(given.tensorboard),
-        env=given.env if given.env is not None else {},
-        overlay=environments.overlay(python, requirements) if requirements is not None else "",
-        supervision=supervision,
-        resources=resources,
-        bind_host=given.bind_host,
-        advertised_host=given.advertised_host,
-        work_dir=_text(given.work_dir),
-        keep=given.debug or given.work_dir is not None,
-        checkpoint_dir=_made(given.checkpoint_dir),
-        model_dir=model_dir,
-        save_latest_checkpoint=given.save_latest_checkpoint,
-        flush_seconds=given.flush_seconds if given.flush_seconds is not None else 0.02,
-    )
+    python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
+    select, form = check_select(given.select), check_format(given.input_format)
+    _check_sink(given, job.output_schema)
+    _check_directories(job)
+
+    def opened() -> TableSource:
+        with ours(SourceError, "source: it cannot be read"):
+            return open_source(
+                given.source,
+                read_examples=codec.read_examples,
+                input_schema=in_schema,
+                input_format=form,
+                select=select,
+                flush_seconds=given.flush_seconds,
+            )
+
+    # nothing is downloaded for a table that is not there
+    table = opened() if named_files(given.source) else None
+    with ours(UserFilesError, "user_files: they cannot be read"):
+        script = files.collect(script_path, user_files)
+    _check_output(script, job.output_schema, given.output)
+    with ours(PythonEnvError, "python_env: it cannot be used"):
+        python = interpreter_for(python_env, given.engine, given.keras)
+    if requirements is not None:
+        _check_requirements(requirements, python)
+    # the first rows of an iterable come once: taken when all else is right
+    table = table or opened()
     if job.supervision.max_restarts and not table.replayable:
         raise ConfigError(
             f"max_restarts: {table.name} can be read only once, so the job could not be started again; give a file, or a table "
             "in memory"
         )
-    return Prepared(job, table)
+    job = dataclasses.replace(job, script=script, schema=Schema.from_arrow(table.schema), python=python)
+    overlay = environments.overlay(python, requirements) if requirements is not None else ""
+    return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(given.checkpoint_dir)), table)
+
+
+def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
+    """The job as far as its values say it, without its script, table and interpreter. Raises: ConfigError."""
+    parallelism = given.parallelism
+    if parallelism is None and given.num_workers is None and given.num_ps is None:
+        parallelism = getattr(given.engine, "parallelism", None)
+    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator)
+    if getattr(given.engine, "name", given.engine) == "local":
+        capacity.check_fits(cluster, parallelism)
+    for name in ("debug", "save_latest_checkpoint", "overwrite"):
+        check_flag(name, getattr(given, name))
+    return JobSpec(
+        script=_NO_SCRIPT,
+        schema=Schema(()),
+        python="",
+        cluster=cluster,
+        output_schema=schema_of(given.output_schema, "output_schema"),
+        user_params=given.user_params if given.user_params is not None else {},
+        mode=mode,
+        keras=given.keras,
+        data_format=given.data_format,
+        tensorboard=_text("tensorboard", given.tensorboard),
+        env=given.env if given.env is not None else {},
+        supervision=SupervisionSpec(
+            timeout=given.timeout,
+            start_timeout=given.start_timeout,
+            evaluator_timeout=given.evaluator_timeout,
+            stall_timeout=given.stall_timeout,
+            stall_action=given.stall_action,
+            max_restarts=given.max_restarts,
+        ),
+        resources=ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism),
+        bind_host=given.bind_host,
+        advertised_host=given.advertised_host,
+        work_dir=_text("work_dir", given.work_dir),
+        keep=given.debug or given.work_dir is not None,
+        checkpoint_dir=_text("checkpoint_dir", given.checkpoint_dir),
+        model_dir=model_dir,
+        save_latest_checkpoint=given.save_latest_checkpoint,
+        flush_seconds=given.flush_seconds if given.flush_seconds is not None else 0.02,
+    )
+
+
+def named_files(source: Any) -> bool:
+    """Whether a source is a path, or paths, and could be files. Raises: SourceError: no file system could have them."""
+    if isinstance(source, (str, os.PathLike)):
+        check_path("source", source, SourceError)
+        return True
+    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
+        check_paths("source", source, SourceError)
+        return True
+    return False
+
+
+def check_select(given: Any) -> Optional[str]:
+    """Raises: ConfigError: it is no text."""
+    return check_text("select", given) if given is not None else None
+
+
+def check_format(given: Any, name: str = "input_format") -> Optional[str]:
+    """Raises: ConfigError: it is no text."""
+    return check_text(name, given) if given is not None else None
+
+
+def check_output(output: Any, output_format: Any, overwrite: Any, schema: Optional[pa.Schema]) -> None:
+    """Look at the place rows are to go to, as far as that makes nothing. Raises: ConfigError."""
+    check_flag("overwrite", overwrite)
+    check_format(output_format, "output_format")
+    if output is not None:
+        path = check_path("output", output, SinkError)
+        if schema is not None:
+            with ours(SinkError, f"output: {path}"):
+                sink_to(path, schema, codec.write_examples, output_format, overwrite)
+
+
+def _check_sink(given: Arguments, schema: Optional[Schema]) -> None:
+    check_output(given.output, given.output_format, given.overwrite, schema.arrow if schema is not None else None)
+    if given.output is not None and schema is None:
+        raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
+
+
+def _check_directories(job: JobSpec) -> None:
+    """Raises: ConfigError: `work_dir`, `checkpoint_dir` or `tensorboard` cannot be made, or written to."""
+    for name in ("work_dir", "checkpoint_dir", "tensorboard"):
+        given = getattr(job, name)
+        if given is None:
+            continue
+        if "://" in given:
+            raise ConfigError(f"{name}: {given} is a URL; give a directory of this machine, or one that is mounted")
+        path = os.path.abspath(os.path.expanduser(given))
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise ConfigError(f"{name}: {given} is a file; name a directory")
+        there = path
+        while not os.path.exists(there) and there != os.path.dirname(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            raise ConfigError(f"{name}: cannot make {path}: {there} is a file")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise ConfigError(f"{name}: nothing may be written in {there}")
+        if name == "work_dir" and there == path and os.listdir(path):
+            raise ConfigError(f"work_dir: {path} is not empty; name a new directory")
+
+
+def _check_requirements(requirements: str, python: str) -> None:
+    if environments.is_packed(python) or not os.path.exists(python):
+        raise ConfigError(
+            f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
+        )
+    if not fetch.is_url(requirements) and not os.path.isfile(os.path.expanduser(requirements)):
+        raise ConfigError(f"requirements: there is no file {requirements}")
 
 
 def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
@@ -154,15 +254,14 @@ def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
     if isinstance(given, pa.Schema):
         return Schema.from_arrow(given)
     if isinstance(given, str):
-        return Schema.parse(given, parameter)
+        with ours(SchemaError, parameter):
+            return Schema.parse(given, parameter)
     raise ConfigError(f"{parameter} must be text like 'id bigint, p double', not {type(given).__name__}")
 
 
 def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional[PathLike]) -> None:
     if schema is not None:
         return
-    if output is not None:
-        raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
     line = files.writes_output(files.read_script(script))
     if line is not None:
         raise ScriptError(
@@ -174,7 +273,7 @@ def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional
 def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional[str] = None) -> str:
     """Path of the tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
     unpacked there. Raises: PythonEnvError."""
-    named = _text(python_env)
+    named = _text("python_env", python_env)
     if named is not None and getattr(engine, "name", engine) != "local":
         if os.path.isabs(named) and not os.path.exists(named):
             return named
@@ -188,12 +287,10 @@ def _made(directory: Optional[PathLike]) -> Optional[str]:
     if directory is None:
         return None
     path = os.path.abspath(os.path.expanduser(os.fspath(directory)))
-    try:
+    with ours(ConfigError, f"checkpoint_dir: cannot make {path}"):
         os.makedirs(path, exist_ok=True)
-    except OSError as e:
-        raise ConfigError(f"checkpoint_dir: cannot make {path}: {e.strerror}") from None
     return path
 
 
-def _text(path: Optional[PathLike]) -> Optional[str]:
-    return os.fspath(path) if path is not None else None
+def _text(name: str, path: Optional[PathLike]) -> Optional[str]:
+    return check_path(name, path) if path is not None else None

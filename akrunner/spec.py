@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
+from akrunner.checks import (
+    MOST_TASKS,
+    check_choice,
+    check_count,
+    check_environment,
+    check_flag,
+    check_host,
+    check_params,
+    check_path,
+    check_seconds,
+    shown,
+)
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
 
@@ -18,6 +29,8 @@ MODES = ("batch", "stream", "train")
 KERAS = (None, "legacy")
 DATA_FORMATS = ("examples", "columns")
 STALL_ACTIONS = ("warn", "fail")
+#: more cores, cards or threads than any machine has
+_MOST_THREADS = 16384
 
 
 @dataclass(frozen=True, order=True)
@@ -62,7 +75,9 @@ class ClusterSpec:
 
     def __post_init__(self) -> None:
         for name, least in (("num_workers", 1), ("num_ps", 0)):
-            check_count(name, getattr(self, name), least)
+            _put(self, name, check_count(name, getattr(self, name), least, MOST_TASKS))
+        for name in ("evaluator", "coordinator"):
+            check_flag(name, getattr(self, name))
 
     @classmethod
     def of(
@@ -80,10 +95,9 @@ class ClusterSpec:
         Raises: ConfigError: the counts do not fit.
         """
         if parallelism is not None:
-            check_count("parallelism", parallelism, 1)
-            for name, count in (("num_workers", num_workers), ("num_ps", num_ps)):
-                if count is not None:
-                    check_count(name, count, 0)
+            parallelism = check_count("parallelism", parallelism, 1, MOST_TASKS)
+            num_workers = check_count("num_workers", num_workers, 0, MOST_TASKS) if num_workers is not None else None
+            num_ps = check_count("num_ps", num_ps, 0, MOST_TASKS) if num_ps is not None else None
             if num_workers is None and num_ps is None:
                 num_ps = max(parallelism // 4, 1) if parallelism > 1 else 0
             if num_workers is None:
@@ -116,14 +130,6 @@ class ClusterSpec:
         return tuple(t for t in self.tasks if t.role == CHIEF or (t.role == WORKER and not self.coordinator))
 
 
-def check_count(name: str, value: Any, least: int) -> None:
-    """Raises: ConfigError: not a whole number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{name} must be a whole number, not {value!r}")
-    if value < least:
-        raise ConfigError(f"{name}={value}: there must be at least {least}" if least else f"{name}={value}: 0 or more")
-
-
 @dataclass(frozen=True)
 class ResourceSpec:
     """What of the machine each task may use.
@@ -143,7 +149,7 @@ class ResourceSpec:
         for name, least in (("gpus_per_worker", 0), ("cpus_per_worker", 1), ("intra_op_parallelism", 1)):
             value = getattr(self, name)
             if value is not None:
-                check_count(name, value, least)
+                _put(self, name, check_count(name, value, least, _MOST_THREADS))
 
 
 @dataclass(frozen=True)
@@ -170,22 +176,18 @@ class SupervisionSpec:
     max_restarts: int = 0
 
     def __post_init__(self) -> None:
-        check_seconds("timeout", self.timeout, none=True)
+        _put(self, "timeout", check_seconds("timeout", self.timeout, none=True))
         for name in ("start_timeout", "exit_grace"):
-            check_seconds(name, getattr(self, name))
+            _put(self, name, check_seconds(name, getattr(self, name)))
         for name in ("evaluator_timeout", "stall_timeout"):
-            check_seconds(name, getattr(self, name), zero=True)
-        if self.stall_action not in STALL_ACTIONS:
-            raise ConfigError(f"stall_action={self.stall_action!r}: give one of {', '.join(STALL_ACTIONS)}")
-        check_count("max_restarts", self.max_restarts, 0)
+            _put(self, name, check_seconds(name, getattr(self, name), zero=True))
+        check_choice("stall_action", self.stall_action, STALL_ACTIONS)
+        _put(self, "max_restarts", check_count("max_restarts", self.max_restarts, 0))
 
 
-def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False) -> None:
-    """Raises: ConfigError: not a number above 0 (or 0, or None, where they are allowed)."""
-    if value is None and none:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or (value == 0 and not zero):
-        raise ConfigError(f"{name}={value!r}: give seconds, " + ("0 or more" if zero else "more than 0"))
+def _put(spec: Any, name: str, value: Any) -> None:
+    """Of a spec while it is made: the value as it was checked."""
+    object.__setattr__(spec, name, value)
 
 
 @dataclass(frozen=True)
@@ -245,11 +247,11 @@ class JobSpec:
     python: str
     cluster: ClusterSpec = ClusterSpec()
     output_schema: Optional[Schema] = None
-    user_params: Mapping[str, Any] = field(default_factory=dict)
+    user_params: Mapping[str, Any] = field(default_factory=dict, repr=False)
     mode: str = "batch"
     data_format: str = "examples"
     keras: Optional[str] = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     overlay: str = ""
     model: str = ""
     tensorboard: Optional[str] = None
@@ -267,17 +269,21 @@ class JobSpec:
     chunk_bytes: int = 4 << 20
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ConfigError(f"mode={self.mode!r}: known modes are {', '.join(MODES)}")
-        if self.data_format not in DATA_FORMATS:
-            raise ConfigError(f"data_format={self.data_format!r}: known formats are {', '.join(DATA_FORMATS)}")
+        check_choice("mode", self.mode, MODES, "known modes are")
+        check_choice("data_format", self.data_format, DATA_FORMATS, "known formats are")
         if self.mode == "train" and self.model_dir is None:
             raise ConfigError("mode='train' needs model_dir=")
-        if self.keras not in KERAS:
-            raise ConfigError(f"keras={self.keras!r}: give 'legacy' for Keras 2 (tf-keras), or leave it out")
-        if not isinstance(self.user_params, Mapping):
-            raise ConfigError(f"user_params must be a dict, not {type(self.user_params).__name__}")
-        check_seconds("flush_seconds", self.flush_seconds)
+        if not (self.keras is None or isinstance(self.keras, str)) or self.keras not in KERAS:
+            raise ConfigError(f"keras={shown(self.keras)}: give 'legacy' for Keras 2 (tf-keras), or leave it out")
+        _put(self, "user_params", check_params("user_params", self.user_params))
+        _put(self, "env", check_environment("env", self.env))
+        _put(self, "flush_seconds", check_seconds("flush_seconds", self.flush_seconds))
+        for name in ("work_dir", "checkpoint_dir", "tensorboard"):
+            if getattr(self, name) is not None:
+                _put(self, name, check_path(name, getattr(self, name)))
+        check_host("bind_host", self.bind_host)
+        if self.advertised_host is not None:
+            check_host("advertised_host", self.advertised_host or " ")
         if self.mode == "stream" and self.supervision.max_restarts:
             raise ConfigError("max_restarts: a stream's rows come once, so it cannot be started again; leave it out")
         if self.mode == "stream" and self.cluster.coordinator:
@@ -286,13 +292,6 @@ class JobSpec:
             )
         if self.bind_host in ("0.0.0.0", "::", "") and self.advertised_host is None:
             raise ConfigError(f"bind_host={self.bind_host!r} is every address: name the one others reach with advertised_host=")
-        try:
-            json.dumps(self.user_params)
-        except (TypeError, ValueError) as e:
-            raise ConfigError(f"user_params must hold JSON values only (text, numbers, lists, dicts): {e}") from None
-        for key, value in self.env.items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise ConfigError(f"env: {key!r}={value!r} must be text")
 
     @property
     def task_env(self) -> Dict[str, str]:

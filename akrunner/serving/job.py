@@ -17,16 +17,28 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.api import Result, committed, engine_of, lines_source, table_of
+from akrunner.api import Result, check_observer, committed, engine_of, lines_source, table_of
+from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, check_text, shown
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource
-from akrunner.errors import ConfigError, InputLostError, ModelError, ScriptFailedError
+from akrunner.errors import InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
+from akrunner.foreign import ours
 from akrunner.io.partition import rechunk
 from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
+from akrunner.launch import capacity
 from akrunner.launch.fetch import fetch
 from akrunner.model import Model
-from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of
+from akrunner.prepare import (
+    PathLike,
+    SchemaLike,
+    check_format,
+    check_output,
+    check_select,
+    interpreter_for,
+    named_files,
+    schema_of,
+)
 from akrunner.serving.plan import Plan
 from akrunner.signature import signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
@@ -92,6 +104,8 @@ def predict(
         JobError: the job failed.
     """
     chosen = engine_of(engine)
+    check_observer(observer)
+    check_output(output, output_format, overwrite, None)
     prepared = Prediction.prepare(
         model, table_of(source, chosen), selected_cols, input_signature_defs, output_signature_defs, signature_def_key,
         graph_def_tag, output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env,
@@ -102,7 +116,8 @@ def predict(
         memory = MemorySink(schema)
         outcome = prepared.run(chosen, memory, observer)
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
-    sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
+    with ours(SinkError, f"output: {output}"):
+        sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
     outcome = committed(sink, lambda: prepared.run(chosen, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
@@ -139,6 +154,7 @@ def predict_stream(
     Raises: ConfigError: an argument is wrong, or the rows do not fit the model's signature; nothing was started.
     """
     chosen = engine_of(engine)
+    check_observer(observer)
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     prepared = Prediction.prepare(
         model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
@@ -156,25 +172,35 @@ def checked(model: ModelLike, source: Any, **options: Any) -> "Prediction":
     prepared = Prediction.prepare(
         **{name: given[name] for name in inspect.signature(Prediction.prepare).parameters if name in given}
     )
-    if given["output"] is not None:
-        # it only looks
-        FileSink(
-            os.fspath(given["output"]), prepared.plan.result, codec.write_examples, given["output_format"], given["overwrite"]
-        )
+    check_output(given["output"], given["output_format"], given["overwrite"], prepared.plan.result)
     return prepared
+
+
+def check_model(model: Any) -> None:
+    """As far as it can be told without opening it. Raises: ModelError: it is no model."""
+    if isinstance(model, (str, bytes, os.PathLike)):
+        check_path("model", model, ModelError)
+    elif not isinstance(model, (Model, pa.Table)):
+        raise ModelError(f"model must be a Model, a path or a model table, not {shown(model)}")
 
 
 def open_model(model: ModelLike) -> Model:
     """A model from whatever stands for one. Raises: ModelError: it is none."""
+    check_model(model)
     if isinstance(model, Model):
         return model
-    if isinstance(model, pa.Table):
-        return Model.from_table(model)
-    if isinstance(model, (str, os.PathLike)):
+    with ours(ModelError, "model: it cannot be read"):
+        if isinstance(model, pa.Table):
+            return Model.from_table(model)
         if os.fspath(model).startswith(("http://", "https://")):
             return Model.from_saved_model(fetch(model, "model").path)
         return Model.from_saved_model(model)
-    raise ModelError(f"model must be a Model, a path or a model table, not {type(model).__name__}")
+
+
+def check_signature_names(signature_def_key: Any, graph_def_tag: Any) -> None:
+    """Raises: ModelError: they are no text."""
+    check_text("signature_def_key", signature_def_key, ModelError)
+    check_text("graph_def_tag", graph_def_tag, ModelError)
 
 
 def job_for(
@@ -187,8 +213,7 @@ def job_for(
     **options: Any,
 ) -> JobSpec:
     """The job that runs a model: a stream of columns into a module of the bundle. options: of `JobSpec`."""
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ConfigError(f"batch_size={batch_size!r}: give a whole number of rows, at least 1")
+    batch_size = check_count("batch_size", batch_size, 1)
     params = {
         "tags": [tag.strip() for tag in graph_def_tag.split(",")],
         "signature": signature_def_key,
@@ -245,34 +270,50 @@ class Prediction:
         engine: Engine,
         flush_seconds: Optional[float] = None,
     ) -> "Prediction":
+        check_model(model)
+        out_schema, in_schema = schema_of(output_schema, "output_schema"), schema_of(input_schema, "input_schema")
+        cluster = ClusterSpec(num_workers, 0)
+        if engine.name == "local":
+            capacity.check_fits(cluster)
+        batch_size = check_count("batch_size", batch_size, 1)
+        values: Dict[str, Any] = dict(
+            cluster=cluster,
+            env=check_environment("env", env if env is not None else {}),
+            supervision=SupervisionSpec(timeout=timeout, start_timeout=start_timeout),
+            flush_seconds=check_seconds("flush_seconds", flush_seconds if flush_seconds is not None else 0.02),
+        )
+        for name, columns in (
+            ("selected_cols", selected_cols),
+            ("input_signature_defs", input_signature_defs),
+            ("output_signature_defs", output_signature_defs),
+            ("reserved_cols", reserved_cols),
+        ):
+            check_names(name, columns)
+        check_signature_names(signature_def_key, graph_def_tag)
+        select, input_format = check_select(select), check_format(input_format)
+
+        def read() -> TableSource:
+            with ours(SourceError, "source: it cannot be read"):
+                return open_source(
+                    source,
+                    read_examples=codec.read_examples,
+                    input_schema=in_schema,
+                    input_format=input_format,
+                    select=select,
+                    flush_seconds=flush_seconds,
+                )
+
+        # no model is downloaded for a table that is not there; the first rows of an iterable come once
+        found = read() if named_files(source) else None
         opened = open_model(model)
         signature = signature_of(opened.path, signature_def_key, graph_def_tag)
-        cluster = ClusterSpec(num_workers, 0)
-        out_schema, in_schema = schema_of(output_schema, "output_schema"), schema_of(input_schema, "input_schema")
-        python = interpreter_for(python_env, engine)
-        table = open_source(
-            source,
-            read_examples=codec.read_examples,
-            input_schema=in_schema,
-            input_format=input_format,
-            select=select,
-            flush_seconds=flush_seconds,
-        )
+        with ours(PythonEnvError, "python_env: it cannot be used"):
+            python = interpreter_for(python_env, engine)
+        table = found or read()
         plan = Plan.make(
             signature, table.schema, selected_cols, input_signature_defs, output_signature_defs, out_schema, reserved_cols
         )
-        job = job_for(
-            opened,
-            plan,
-            signature_def_key,
-            graph_def_tag,
-            batch_size,
-            python=python,
-            cluster=cluster,
-            env=env if env is not None else {},
-            supervision=SupervisionSpec(timeout=timeout, start_timeout=start_timeout),
-            flush_seconds=flush_seconds if flush_seconds is not None else 0.02,
-        )
+        job = job_for(opened, plan, signature_def_key, graph_def_tag, batch_size, python=python, **values)
         return cls(opened, plan, job, table, arriving=flush_seconds is not None)
 
     def attach(self, engine: Any, observer: Optional[Observer], restarts: int = 0) -> Any:

@@ -12,18 +12,20 @@ import threading
 import warnings
 from collections import deque
 from types import TracebackType
-from typing import Any, Deque, Iterator, List, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner.api import engine_of
+from akrunner.checks import check_count, check_environment, check_names
 from akrunner.engines.base import Engine
 from akrunner.engines.report import gist
-from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
+from akrunner.errors import ConfigError, DataError, ModelError, PythonEnvError, ScriptFailedError, TaskDiedError, TaskFailure
+from akrunner.foreign import ours
 from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of
 from akrunner.schema import Field, Schema, nearest
-from akrunner.serving.job import ModelLike, job_for, open_model
+from akrunner.serving.job import ModelLike, check_signature_names, job_for, open_model
 from akrunner.serving.plan import ARROW, Plan
 from akrunner.signature import Signature, signature_of
 from akrunner.spec import ClusterSpec, SupervisionSpec, TaskSpec
@@ -72,32 +74,30 @@ class LocalPredictor:
             the others: as for `akrunner.predict`.
         Raises: ConfigError: an argument is wrong; JobError: the worker did not start, or cannot load the model.
         """
+        self._engine = engine_of(engine)
+        given, gives = schema_of(input_schema, "input_schema"), schema_of(output_schema, "output_schema")
+        values: Dict[str, Any] = dict(
+            cluster=ClusterSpec(1, 0),
+            env=check_environment("env", env if env is not None else {}),
+            supervision=SupervisionSpec(start_timeout=start_timeout),
+        )
+        batch_size = check_count("batch_size", batch_size, 1)
+        check_signature_names(signature_def_key, graph_def_tag)
+        columns, inputs = (
+            check_names("selected_cols", selected_cols),
+            check_names("input_signature_defs", input_signature_defs),
+        )
         self._model = open_model(model)
         signature = signature_of(self._model.path, signature_def_key, graph_def_tag)
-        given = schema_of(input_schema, "input_schema")
-        self.input_schema = given if given is not None else _row_schema(signature, input_signature_defs, selected_cols)
+        self.input_schema = given if given is not None else _row_schema(signature, inputs, columns)
         self._plan = Plan.make(
-            signature,
-            self.input_schema.arrow,
-            selected_cols,
-            input_signature_defs,
-            output_signature_defs,
-            schema_of(output_schema, "output_schema"),
-            reserved_cols,
+            signature, self.input_schema.arrow, selected_cols, input_signature_defs, output_signature_defs, gives, reserved_cols
         )
         self.output_schema = self._plan.result
-        self._engine = engine_of(engine)
+        with ours(PythonEnvError, "python_env: it cannot be used"):
+            python = interpreter_for(python_env, self._engine)
         self._job = job_for(
-            self._model,
-            self._plan,
-            signature_def_key,
-            graph_def_tag,
-            batch_size,
-            answer_errors=True,
-            python=interpreter_for(python_env, self._engine),
-            cluster=ClusterSpec(1, 0),
-            env=env if env is not None else {},
-            supervision=SupervisionSpec(start_timeout=start_timeout),
+            self._model, self._plan, signature_def_key, graph_def_tag, batch_size, answer_errors=True, python=python, **values
         )
         self._requests = _Requests(pa.RecordBatch.from_pylist([], schema=self._plan.feed.arrow))
         self._thread = threading.Thread(target=self._run, name="akrunner-predictor", daemon=True)
@@ -328,9 +328,9 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
         columns.append([row[name] if isinstance(row, Mapping) else row[i] for row in rows])
     arrays = []
     for field, values in zip(schema, columns):
-        if field.is_list:
-            values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
         try:
+            if field.is_list:
+                values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
             arrays.append(pa.array(values, field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
             raise DataError(f"column {field.name!r}: a value does not fit {field.type}: {e}", column=field.name) from None

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import pyarrow as pa
 
+from akrunner.checks import check_names
 from akrunner.errors import ConfigError, DataError, ModelError
 from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest
 from akrunner.signature import Signature, TensorSpec
@@ -76,7 +77,10 @@ class Plan:
         Raises: ConfigError, ModelError: they do not fit; the message says what the model wants.
         """
         matched = _match_inputs(
-            signature, table, _names(selected_cols, "selected_cols"), _names(input_signature_defs, "input_signature_defs")
+            signature,
+            table,
+            check_names("selected_cols", selected_cols),
+            check_names("input_signature_defs", input_signature_defs),
         )
         inputs: List[Input] = []
         fields: List[Field] = []
@@ -87,8 +91,8 @@ class Plan:
             travels = tuple(str(len(fields) + i) for i in range(len(given)))
             fields += [Field(t, _travels_as(spec, f)) for t, f in zip(travels, given)]
             inputs.append(Input(spec, tuple(columns), travels, shape))
-        outputs, schema = _match_outputs(signature, _names(output_signature_defs, "output_signature_defs"), output_schema)
-        reserved = _reserved(table, _names(reserved_cols, "reserved_cols"))
+        outputs, schema = _match_outputs(signature, check_names("output_signature_defs", output_signature_defs), output_schema)
+        reserved = _reserved(table, check_names("reserved_cols", reserved_cols))
         return cls(tuple(inputs), Schema(tuple(fields)), outputs, schema, reserved, _result(table, reserved, schema))
 
     def params(self) -> Dict[str, Any]:
@@ -116,17 +120,6 @@ class Plan:
         names = set(self.output_schema.names)
         arrays = [outputs.column(f.name) if f.name in names else batch.column(f.name) for f in self.result]
         return pa.RecordBatch.from_arrays(arrays, schema=self.result)
-
-
-def _names(given: Optional[Sequence[str]], parameter: str) -> Optional[List[str]]:
-    if given is None:
-        return None
-    if isinstance(given, str):
-        given = [part.strip() for part in given.split(",")]
-    names = list(given)
-    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
-        raise ConfigError(f"{parameter}={names!r}: give names, each once")
-    return names
 
 
 def _column_of(table: pa.Schema, name: str, parameter: str) -> str:

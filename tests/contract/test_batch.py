@@ -370,7 +370,7 @@ BAD: Dict[str, Any] = {
     "output without schema": (dict(output_schema=None, output="o.csv"), akrunner.ConfigError, "output= needs output_schema="),
     "writes without schema": (
         dict(output_schema=None, body="def main(c):\n    c.output_writer.write(b'')\n"), akrunner.ScriptError, "line 2"),
-    "user params": (dict(user_params={"a": {1, 2}}), akrunner.ConfigError, "user_params must hold JSON"),
+    "user params": (dict(user_params={"a": {1, 2}}), akrunner.ConfigError, r"user_params\['a'\] is a set"),
     "missing user file": (dict(user_files=["nowhere.py"]), akrunner.UserFilesError, "there is no nowhere.py"),
     "keras": (dict(keras="3"), akrunner.ConfigError, "keras='3'"),
     "schema of another type": (dict(output_schema=7), akrunner.ConfigError, "output_schema must be text"),

@@ -14,6 +14,7 @@ from typing import Any, List, Mapping, Optional
 
 import pyarrow as pa
 
+from akrunner.checks import check_count
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
@@ -30,7 +31,7 @@ from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ConfigError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.guard import Guard
-from akrunner.spec import JobSpec, TaskSpec, check_count
+from akrunner.spec import JobSpec, TaskSpec
 
 _LOOPBACK = "127.0.0.1"
 _SLOTS_SECONDS = 3.0

@@ -1,0 +1,278 @@
+"""Whether one argument is what its parameter takes: values in, plain values out.
+
+An error names the parameter and never shows a value that may be a secret. Nothing here opens, makes or starts anything, and nothing here
+trusts what it was given: an object's own methods may raise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import os
+import re
+from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple, Type
+
+from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.foreign import redacted
+
+#: no machine, and no cluster, has so many places for tasks; a number beyond it is a slip, and must not be counted up to
+MOST_TASKS = 100_000
+#: thirty years; an operating system's clock cannot wait much longer
+_MOST_SECONDS = 1e9
+_MOST_COUNT = 2**31 - 1
+_LONGEST_PATH = 4096
+_LONGEST_NAME = 255
+#: Linux takes no longer text in an environment or among the arguments of a process
+_LONGEST_VARIABLE = 128 << 10
+_DEEPEST = 200
+_MOST_PARAMS_BYTES = 64 << 20
+#: Python reads no longer numbers from text
+_LONGEST_WHOLE = 4000
+_HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{1,253}")
+#: variables that are akrunner's own: a task that had others would not be found, or would join another cluster
+OURS = ("AKRUNNER_JOB", "TF_CONFIG")
+
+
+def shown(value: Any) -> str:
+    """A value in an error, short, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    text = redacted(text)
+    return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
+
+
+def check_count(name: str, value: Any, least: int, most: int = _MOST_COUNT) -> int:
+    """A whole number, as a plain int. Raises: ConfigError: it is none, or out of its range."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ConfigError(f"{name} must be a whole number, not {shown(value)}")
+    whole = int(value)
+    if whole < least:
+        raise ConfigError(f"{name}={shown(whole)}: " + (f"there must be at least {least}" if least else "0 or more"))
+    if whole > most:
+        raise ConfigError(f"{name}={shown(whole)}: the most is {most}")
+    return whole
+
+
+def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False) -> Optional[float]:
+    """Seconds, as a plain number above 0 (or 0, or None, where they are allowed). Raises: ConfigError: they are not."""
+    if value is None and none:
+        return None
+    needed = "0 or more" if zero else "more than 0"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ConfigError(f"{name}={shown(value)}: give seconds, {needed}")
+    try:
+        seconds = int(value) if isinstance(value, numbers.Integral) else float(value)
+    except (OverflowError, ValueError):
+        seconds = math.inf
+    # NaN is neither below nor above anything, so it would never be over
+    if not (seconds > 0 or (zero and seconds == 0)):
+        raise ConfigError(f"{name}={shown(value)}: give seconds, {needed}")
+    if seconds > _MOST_SECONDS:
+        raise ConfigError(
+            f"{name}={shown(value)}: give at most {_MOST_SECONDS:.0f} seconds" + (", or None for no limit" * none)
+        )
+    return seconds
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Raises: ConfigError: it is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be True or False, not {shown(value)}")
+    return value
+
+
+def check_choice(name: str, value: Any, known: Sequence[str], what: str = "give one of") -> None:
+    """Raises: ConfigError: it is none of those."""
+    if not isinstance(value, str) or value not in known:
+        raise ConfigError(f"{name}={shown(value)}: {what} {', '.join(known)}")
+
+
+def check_text(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> str:
+    """Text that is not empty and that a file system, a shell and a log can hold. Raises: `kind`: it is not."""
+    if not isinstance(value, str):
+        raise kind(f"{name} must be text, not {shown(value)}")
+    if not value.strip():
+        raise kind(f"{name} is empty")
+    _check_characters(name, value, kind)
+    return str(value)
+
+
+def check_path(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> str:
+    """The path, or URL, as text. Raises: `kind`: it is none, or no file system could have it."""
+    if isinstance(value, (bytes, bytearray)):
+        raise kind(f"{name} must be a path as text, not bytes: write os.fsdecode(path)")
+    if not isinstance(value, (str, os.PathLike)):
+        raise kind(f"{name} must be a path, not {shown(value)}" + ("; write it to a file" if callable(value) else ""))
+    try:
+        path = os.fspath(value)
+    except Exception as e:
+        raise kind(f"{name} must be a path: its __fspath__ raised {type(e).__name__}") from e
+    if not isinstance(path, str):
+        raise kind(f"{name} must be a path as text, not {type(path).__name__}")
+    if not path.strip():
+        raise kind(f"{name} is empty: give a path")
+    _check_characters(name, path, kind)
+    size = len(os.fsencode(path))
+    if size > _LONGEST_PATH:
+        raise kind(f"{name} is a path of {size} bytes; the longest is {_LONGEST_PATH}: {shown(path)}")
+    if "://" not in path and any(len(os.fsencode(part)) > _LONGEST_NAME for part in path.split(os.sep)):
+        raise kind(f"{name}: a name in the path is longer than {_LONGEST_NAME} bytes: {shown(path)}")
+    return str(path)
+
+
+def check_paths(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> List[str]:
+    """A list of paths, as text. Raises: `kind`: it is none."""
+    if isinstance(value, (str, os.PathLike)):
+        raise kind(f"{name} must be a list of paths; give [{shown(value)}]")
+    return [check_path(f"{name}[{i}]", one, kind) for i, one in enumerate(_listed(name, value, "paths", kind))]
+
+
+def check_names(name: str, value: Any) -> Optional[List[str]]:
+    """Names of columns: a list, or one text with commas. Raises: ConfigError: it is none, or one comes twice."""
+    if value is None:
+        return None
+    given = (
+        [part.strip() for part in value.split(",")] if isinstance(value, str) else _listed(name, value, "names", ConfigError)
+    )
+    if not all(isinstance(one, str) and one for one in given) or len(set(given)) != len(given):
+        raise ConfigError(f"{name}={shown(given)}: give names, each once")
+    return given
+
+
+def _listed(name: str, value: Any, of: str, kind: Type[AkrunnerError]) -> List[Any]:
+    if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes, bytearray)):
+        raise kind(f"{name} must be a list of {of}, not {shown(value)}")
+    try:
+        return list(value)
+    except Exception as e:
+        raise kind(f"{name} must be a list of {of}: going through it raised {type(e).__name__}") from e
+
+
+def check_host(name: str, value: Any) -> None:
+    """Raises: ConfigError: it is no host's name, and no address."""
+    if not isinstance(value, str) or not (value == "" or _HOST.fullmatch(value)):
+        raise ConfigError(f"{name}={shown(value)}: give a host name or an IP address, without a port")
+
+
+def check_environment(name: str, env: Any) -> Dict[str, str]:
+    """Environment variables, as a dict. The values may be secrets, and are never shown.
+
+    Raises: ConfigError: no process could be given them, or they are akrunner's own.
+    """
+    for key, value in _items(name, env):
+        if not isinstance(key, str) or not isinstance(value, str):
+            what = (
+                f"a {type(key).__name__} as a name" if not isinstance(key, str) else f"{shown(key)} is a {type(value).__name__}"
+            )
+            raise ConfigError(f"{name}: {what}: names and values must be text")
+        if not key or "=" in key:
+            raise ConfigError(f"{name}: {shown(key)} is no name of a variable" + ("; it has a =" if key else ""))
+        for text, what in ((key, "the name"), (value, "the value of")):
+            try:
+                size = len(os.fsencode(text))
+            except UnicodeError:
+                raise ConfigError(f"{name}: {what} {shown(key)} has characters that no encoding has") from None
+            if "\0" in text:
+                raise ConfigError(f"{name}: {what} {shown(key)} has a NUL character")
+            if size > _LONGEST_VARIABLE - 1000:
+                raise ConfigError(
+                    f"{name}: {what} {shown(key)} has {size} bytes, and a variable can have {_LONGEST_VARIABLE}; give it in a file "
+                    "(user_files=)"
+                )
+        if key in OURS:
+            raise ConfigError(f"{name}: {key} is set by akrunner itself, for each task; leave it out")
+    return dict(env)
+
+
+def _items(name: str, value: Any) -> List[Tuple[Any, Any]]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{name} must be a dict, not {shown(value) if not isinstance(value, (str, bytes)) else type(value).__name__}"
+        )
+    try:
+        return list(value.items())
+    except Exception as e:
+        raise ConfigError(f"{name} must be a dict: going through it raised {type(e).__name__}") from e
+
+
+def check_params(name: str, given: Any) -> Dict[str, Any]:
+    """What JSON can hold, as plain dicts and lists. The values may be secrets, and are never shown.
+
+    Raises: ConfigError: JSON has no such value; the message has the keys that lead to it.
+    """
+    _items(name, given)
+    where: List[Tuple[str, Any, int]] = [(name, given, 0)]
+    seen = 0
+    while where:
+        path, value, depth = where.pop()
+        seen += 1
+        if depth > _DEEPEST:
+            raise ConfigError(f"{_cut(path)}: nested more than {_DEEPEST} deep, or in itself; give it in a file (user_files=)")
+        if seen > _MOST_PARAMS_BYTES // 8:
+            _too_large(name)
+        if isinstance(value, Mapping):
+            for key, inner in _items(path, value):
+                if not isinstance(key, str):
+                    raise ConfigError(
+                        f"{_cut(path)} has the key {shown(key)}: JSON has only text for keys; write {str(key)!r}"
+                        if isinstance(key, (bool, int, float))
+                        else f"{_cut(path)} has a {type(key).__name__} for a key: JSON has only text"
+                    )
+                where.append((f"{path}[{_short(key)}]", inner, depth + 1))
+        elif isinstance(value, (list, tuple)):
+            where.extend((f"{path}[{i}]", inner, depth + 1) for i, inner in enumerate(value) if not isinstance(inner, str))
+        else:
+            _check_scalar(path, value)
+    try:
+        text = json.dumps(given, allow_nan=False, default=dict)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise ConfigError(f"{name} must hold JSON values only (text, numbers, lists, dicts): {type(e).__name__}") from e
+    if len(text) > _MOST_PARAMS_BYTES:
+        _too_large(name)
+    plain: Dict[str, Any] = json.loads(text)
+    return plain
+
+
+def _check_scalar(path: str, value: Any) -> None:
+    if value is None or isinstance(value, (bool, str)):
+        return
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ConfigError(f"{_cut(path)} is {float(value)}: JSON has no such number; leave it out, or give text")
+        return
+    if isinstance(value, int):
+        if value.bit_length() > 3 * _LONGEST_WHOLE:
+            raise ConfigError(f"{_cut(path)} is a number of more than {_LONGEST_WHOLE - 500} digits; give text")
+        return
+    hint = ""
+    if type(value).__module__.partition(".")[0] == "numpy":
+        hint = "; write .item()" if getattr(value, "ndim", 1) == 0 else "; write .tolist()"
+    elif isinstance(value, (set, frozenset)):
+        hint = "; write sorted(...)"
+    elif callable(value):
+        hint = "; put the function into the script, or a file beside it"
+    raise ConfigError(f"{_cut(path)} is a {type(value).__name__}: give what JSON has (text, numbers, lists, dicts){hint}")
+
+
+def _too_large(name: str) -> NoReturn:
+    raise ConfigError(f"{name} would be more than {_MOST_PARAMS_BYTES >> 20} MiB as JSON; give so much in a file (user_files=)")
+
+
+def _check_characters(name: str, text: str, kind: Type[AkrunnerError]) -> None:
+    if "\0" in text:
+        raise kind(f"{name} has a NUL character: {shown(text)}")
+    try:
+        os.fsencode(text)
+    except UnicodeError:
+        raise kind(f"{name} has characters that no encoding has: {shown(text)}") from None
+
+
+def _short(key: str) -> str:
+    return repr(key) if len(key) <= 40 else repr(key[:40])[:-1] + "...'"
+
+
+def _cut(path: str) -> str:
+    return path if len(path) <= 200 else f"{path[:100]} ... {path[-60:]}"

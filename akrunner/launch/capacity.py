@@ -1,0 +1,91 @@
+"""How many tasks this machine could hold at all: a generous bound, so that a slip is refused before it eats the machine.
+
+::
+
+    memory, descriptors, processes, ports -> (how many each allows, in words) -> the least of them
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Iterator, List, Optional, Tuple
+
+import psutil
+
+from akrunner.errors import ConfigError
+from akrunner.spec import ClusterSpec
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+#: a bare Python with numpy; one with TensorFlow has ten times as much
+_TASK_BYTES = 24 << 20
+#: pipes, log, port, what tells its end; of this process
+_TASK_FILES = 6
+_OTHER_FILES = 64
+#: it has threads beside its main one
+_TASK_THREADS = 3
+
+
+def check_fits(cluster: ClusterSpec, parallelism: Optional[int] = None) -> None:
+    """Raises: ConfigError: not even idle processes of so many tasks fit this machine; it says how many do, and why no more."""
+    count = cluster.num_workers + cluster.num_ps + cluster.evaluator + cluster.coordinator
+    if count <= 2:
+        return
+    most, why = most_tasks()
+    if count <= most:
+        return
+    if parallelism is not None and parallelism > most:
+        name = f"parallelism={parallelism}"
+    else:
+        name = f"num_ps={cluster.num_ps}" if cluster.num_ps > cluster.num_workers else f"num_workers={cluster.num_workers}"
+    raise ConfigError(f"{name}: {count} tasks do not fit this machine, which holds at most {most} ({why})")
+
+
+def most_tasks() -> Tuple[int, str]:
+    """(how many, what bounds them)."""
+    return min(((max(1, most), why) for most, why in _bounds()), key=lambda bound: bound[0])
+
+
+def _bounds() -> Iterator[Tuple[int, str]]:
+    memory = min([psutil.virtual_memory().total, *_group("memory.max")])
+    yield memory // _TASK_BYTES, f"{memory / 2**30:.1f} GiB of memory, {_TASK_BYTES >> 20} MiB for each at the very least"
+    threads = _group("pids.max")
+    if resource is not None:
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if files != resource.RLIM_INFINITY:
+            yield (files - _OTHER_FILES) // _TASK_FILES, f"{files} open files, {_TASK_FILES} for each: ulimit -n"
+        own = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+        if own != resource.RLIM_INFINITY and os.geteuid() != 0:
+            threads.append(own)
+    threads += _number("/proc/sys/kernel/pid_max") + _number("/proc/sys/kernel/threads-max")
+    if threads:
+        yield (
+            min(threads) // _TASK_THREADS,
+            f"{min(threads)} processes and threads, {_TASK_THREADS} for each: ulimit -u, pids.max",
+        )
+    yield 20_000, "ports"
+
+
+def _group(limit: str) -> List[int]:
+    """A limit of this process's cgroup and of those above it."""
+    try:
+        with open("/proc/self/cgroup") as f:
+            own = next((line.strip()[3:] for line in f if line.startswith("0::")), "/")
+    except OSError:
+        return []
+    found: List[int] = []
+    parts = [part for part in own.split("/") if part]
+    for depth in range(len(parts) + 1):
+        found += _number(os.path.join("/sys/fs/cgroup", *parts[:depth], limit))
+    return found
+
+
+def _number(path: str) -> List[int]:
+    try:
+        with open(path) as f:
+            return [int(f.read())]
+    except (OSError, ValueError):
+        return []  # there is none, or "max"
