@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         InputLostError,
         JobCancelledError,
         JobError,
+        JobManagerLostError,
         JobStalledError,
         JobTimeoutError,
         ModelError,
@@ -56,9 +57,10 @@ _HOMES = {
     "StreamJob": "akrunner.stream_job",
 }
 _ERRORS = (
-    "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobStalledError", "JobTimeoutError",
-    "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError", "RendezvousError", "SchemaError", "ScriptError",
-    "ScriptFailedError", "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure", "UserFilesError", "WriteError",
+    "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
+    "JobStalledError", "JobTimeoutError", "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError", "RendezvousError",
+    "SchemaError", "ScriptError", "ScriptFailedError", "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure",
+    "UserFilesError", "WriteError",
 )  # fmt: skip
 _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
 
@@ -69,6 +71,7 @@ __all__ = [
     "InputLostError",
     "JobCancelledError",
     "JobError",
+    "JobManagerLostError",
     "JobStalledError",
     "JobTimeoutError",
     "LocalPredictor",

@@ -21,6 +21,7 @@
     │   ├── InputLostError            rows handed over and rows delivered differ
     │   ├── ReadError                 the input could not be read to its end while the job ran: a bad row, a disk, a network
     │   ├── WriteError                what the scripts wrote could not be stored: a full disk, a bucket that refuses
+    │   ├── JobManagerLostError       the JobManager of the Flink cluster went away while the job ran
     │   ├── RendezvousError           the tasks of a cluster did not find each other; names who is missing
     │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
@@ -180,6 +181,10 @@ class ReadError(JobError):
 
 class WriteError(JobError):
     """What the scripts wrote could not be stored: the disk is full, the bucket refuses, the connection broke."""
+
+
+class JobManagerLostError(JobError):
+    """The JobManager of the Flink cluster went away while the job ran: it was killed, or its REST service does not answer."""
 
 
 class RendezvousError(JobError):

@@ -5,22 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import typer
 
 import akrunner
 from akrunner.cli.flink import running_cluster
-from akrunner.cli.guarded import EXIT_FAILED, EXIT_USAGE
+from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
 
 _MASTER = "AKRUNNER_FLINK_MASTER"
 MASTER_HELP = f"Flink's REST address, HOST:PORT. Default: ${_MASTER}, else the cluster `akrunner flink start` has brought up."
-_POLL_SECONDS = 1.0
-EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job."
+EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job; 143 it was cancelled."
 
 
 def master(given: Optional[str]) -> str:
@@ -47,7 +45,9 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
 def status(
     job: Optional[str] = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
     flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
-    wait: bool = typer.Option(False, "--wait", help="Return when the job has ended: 0 when it has succeeded, else 1."),
+    wait: bool = typer.Option(
+        False, "--wait", help="Return when the job has ended: 0 when it has succeeded, 143 when it was cancelled, else 1."
+    ),
     as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),
 ) -> None:
     """How a detached job is, or every akrunner job of a Flink cluster; why it failed, the script's own traceback in it."""
@@ -57,10 +57,10 @@ def status(
         where = master(flink_master)
         if wait and not job:
             raise akrunner.ConfigError("--wait is for one job: give its id")
-        jobs = [detached.status(where, job)] if job else detached.listed(where)
-        while wait and not jobs[0].ended:
-            time.sleep(_POLL_SECONDS)
-            jobs = [detached.status(where, jobs[0].id)]
+        if job:
+            jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
+        else:
+            jobs = detached.listed(where)
     if as_json:
         found = [dataclasses.asdict(one) for one in jobs]
         typer.echo(json.dumps(found[0] if job else found))
@@ -70,7 +70,7 @@ def status(
         if not as_json:
             why = "Flink does not say why" if jobs[0].state == "FAILED" else f"the job is {jobs[0].state}"
             typer.echo(f"akrunner: {jobs[0].error or why}", err=True)
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(EXIT_TERMINATED if jobs[0].state == "CANCELED" else EXIT_FAILED)
 
 
 def logs(

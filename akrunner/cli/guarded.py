@@ -21,7 +21,8 @@ EXIT_TERMINATED = 143
 
 EPILOG = """
 Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument or the input is wrong, nothing
-was started; 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated.
+was started; 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated,
+or its Flink job was cancelled.
 """
 
 
@@ -36,6 +37,10 @@ def guarded(screen: show.Screen, job: Callable[[], "Optional[Result]"]) -> "Opti
     except akrunner.ConfigError as e:
         screen.error(e)
         raise typer.Exit(EXIT_USAGE) from None
+    except akrunner.JobCancelledError as e:
+        # as if it had been told itself: nobody is to start it again
+        screen.error(e)
+        raise typer.Exit(EXIT_TERMINATED) from None
     except akrunner.AkrunnerError as e:
         screen.error(e)
         raise typer.Exit(EXIT_FAILED) from None

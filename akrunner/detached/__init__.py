@@ -10,9 +10,9 @@ What it reads and writes must be reachable from the cluster's machines under the
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from akrunner.detached.jobs import Job, Status, cancel, listed, logs, status, submit
+    from akrunner.detached.jobs import Job, Status, cancel, listed, logs, status, submit, wait
 
-__all__ = ["Job", "Status", "cancel", "listed", "logs", "status", "submit"]
+__all__ = ["Job", "Status", "cancel", "listed", "logs", "status", "submit", "wait"]
 
 
 def __getattr__(name: str) -> Any:

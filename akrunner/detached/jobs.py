@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -19,8 +20,8 @@ from akrunner import api, codec
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
-from akrunner.engines.flink.rest import ENDED, Rest
-from akrunner.errors import ConfigError, JobError
+from akrunner.engines.flink.rest import ENDED, NotThere, Rest, Unanswered
+from akrunner.errors import ConfigError, JobError, JobManagerLostError
 from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
@@ -37,6 +38,8 @@ _NO_OUTPUT = "a detached job needs output= (--output): nobody is there to take i
 #: Flink's history of a job lags behind its state
 _WHY_SECONDS = 5.0
 _FOLLOW_SECONDS = 2.0
+#: whoever waits for a job hears that its JobManager has gone when it has not answered for so long
+_GONE_SECONDS = 8.0
 
 
 @dataclass(frozen=True)
@@ -174,20 +177,41 @@ def _absolute(path: Any) -> str:
 
 def listed(master: str) -> List[Status]:
     """The akrunner jobs a cluster knows, the newest first. Raises: ConfigError: there is none."""
-    jobs = sorted(Rest(master).get("/jobs/overview")["jobs"], key=lambda job: -int(job["start-time"]))
+    jobs = sorted(Rest(master).jobs(), key=lambda job: -int(job["start-time"]))
     return [_status(job) for job in jobs if job["name"].startswith(_NAME)]
 
 
 def status(master: str, job: str) -> Status:
     """Args: job: Flink's id, or its beginning. Raises: ConfigError: no cluster, or no such job."""
     cluster = Rest(master)
-    matching = [one for one in cluster.get("/jobs/overview")["jobs"] if one["jid"].startswith(job)]
+    matching = [one for one in cluster.jobs() if one["jid"].startswith(job)]
     if len(matching) != 1:
         many = "more than one id begins" if matching else "no id begins"
         raise ConfigError(f"job {job!r}: {many} so at {master}; `akrunner status` lists them")
     found = _status(matching[0])
     if found.state in ("FAILED", "FAILING"):
         return dataclasses.replace(found, error=_error(cluster, found.id))
+    return found
+
+
+def wait(master: str, job: str, every: float = 1.0) -> Status:
+    """How a job is, once it has ended. Args: every: seconds, it is asked.
+
+    Raises: ConfigError: no cluster, or no such job; JobManagerLostError: there was one, and it has gone.
+    """
+    found = status(master, job)
+    answered = time.monotonic()
+    while not found.ended:
+        time.sleep(every)
+        try:
+            found = status(master, found.id)
+            answered = time.monotonic()
+        except ConfigError as e:
+            if time.monotonic() - answered > _GONE_SECONDS:
+                why = "it does not know the job any more" if not isinstance(e, Unanswered) else str(e).partition(": ")[2]
+                raise JobManagerLostError(
+                    f"the JobManager at {Rest(master).master} is gone: {why}; what became of job {found.id} cannot be known"
+                ) from None
     return found
 
 
@@ -199,7 +223,7 @@ def _status(job: Dict[str, Any]) -> Status:
 def _error(cluster: Rest, job: str) -> Optional[str]:
     """Why it failed: akrunner's own words if it came to that, else Flink's."""
     deadline = time.monotonic() + _WHY_SECONDS
-    while not (traces := _traces(cluster, job)) and time.monotonic() < deadline:
+    while not (traces := cluster.traces(job)) and time.monotonic() < deadline:
         time.sleep(0.1)
     for trace in traces:
         words = unmarked(trace)
@@ -209,12 +233,6 @@ def _error(cluster: Rest, job: str) -> Optional[str]:
     last = [word for trace in traces for word in re.findall(r"^([A-Za-z_][\w.]*: .*)\n\n?\tat ", trace, re.MULTILINE)]
     causes = [cause for trace in traces for cause in re.findall(r"Caused by: (.*)", trace)]
     return next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
-
-
-def _traces(cluster: Rest, job: str) -> List[str]:
-    """Java's exceptions of a job, the root's first."""
-    entries = cluster.get(f"/jobs/{job}/exceptions").get("exceptionHistory", {}).get("entries", [])
-    return [trace["stacktrace"] for entry in entries for trace in [entry, *entry.get("concurrentExceptions", [])]]
 
 
 def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
@@ -231,10 +249,12 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
     told: Dict[str, int] = {}
     while True:
         last = found.ended or not follow
-        for taskmanager in cluster.get("/taskmanagers")["taskmanagers"]:
-            lines = _Marked(cluster, taskmanager["id"], mark)
-            yield from itertools.islice(lines, told.get(taskmanager["id"], 0), None)
-            told[taskmanager["id"]] = lines.count
+        for taskmanager in cluster.taskmanagers():
+            lines = _Marked(cluster, taskmanager, mark)
+            # one that has gone meanwhile takes its lines with it
+            with contextlib.suppress(NotThere):
+                yield from itertools.islice(lines, told.get(taskmanager, 0), None)
+            told[taskmanager] = lines.count
         if last:
             return
         time.sleep(_FOLLOW_SECONDS)

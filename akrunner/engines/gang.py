@@ -132,6 +132,8 @@ class Gang:
                 self.end()
             if not self.failures:
                 self.launcher.take_model()
+            else:
+                self.launcher.explain()
         if self.failures:
             kind, root = report.first_failure(self.failures, self.sessions)
             raise self.failed(kind, lambda kept: report.job_error(self.failures, self.sessions, self.results, kept), root)

@@ -35,6 +35,10 @@ class Launcher(Protocol):
     def check(self) -> None:
         """Called now and then. Raises: JobError: what the places are part of has failed."""
 
+    def explain(self) -> None:
+        """Called once a task has failed. Raises: AkrunnerError: why the places went, where it is known and says more than the tasks' ends;
+        the job is not started again then."""
+
     def ended(self) -> None:
         """Every process has been told to go: nothing of the job may stay."""
 

@@ -98,6 +98,9 @@ class LocalLauncher:
     def check(self) -> None:
         pass
 
+    def explain(self) -> None:
+        pass
+
     def ended(self) -> None:
         sweep(self._mark, self._began)
         self._guard.forget_mark(self._mark)

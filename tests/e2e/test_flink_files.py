@@ -108,7 +108,7 @@ def test_a_damaged_file_is_named(
     at = pq.ParquetFile(table).metadata.row_group(1).column(0).data_page_offset
     data[at : at + 40] = b"\xff" * 40
     table.write_bytes(bytes(data))
-    with pytest.raises(akrunner.DataError, match=r"cannot read .*table\.parquet on "):
+    with pytest.raises(akrunner.ReadError, match=r"cannot read .*table\.parquet on "):
         akrunner.run(
             script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string", data_format="columns"
         )

@@ -9,10 +9,12 @@
     give     a tar           <-----------  files of the task: what a train job's chief has exported, what a replay needs
 
 Standard library only, and Python's own interpreter of Flink: nothing of akrunner's host half is imported but process, guard and ports.
+No thread dies without a word: the submitter is told its traceback, and the job fails with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -20,7 +22,6 @@ import shutil
 import socket
 import struct
 import tarfile
-import tempfile
 import threading
 import time
 import uuid
@@ -28,7 +29,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.resources import THREADS
-from akrunner.engines.flink.connections import shut, tune
+from akrunner.engines.flink import threads
+from akrunner.engines.flink.connections import Lines, shut, tune
+from akrunner.engines.flink.folders import TaskFolder
 from akrunner.errors import ConfigError, PythonEnvError
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_process
@@ -40,6 +43,8 @@ _SAMPLE_SECONDS = 0.3
 _LOG_SECONDS = 0.5
 _CHUNK = 1 << 20
 _LENGTH = struct.Struct("<Q")
+#: bytes of a line the submitter says: a task's environment, and every block it reads
+_LINE_LIMIT = 256 << 20
 
 
 class SubmitterGone(Exception):
@@ -75,35 +80,52 @@ class _Agent:
         self._pumps: "list[threading.Thread]" = []
         self._open: "list[socket.socket]" = []
         self._reads: "Optional[Feed]" = None
+        self._broken: Optional[BaseException] = None
 
     def run(self) -> None:
-        watch_java()
+        watch_java(self._broke)
         try:
             self._control = self._connect("control")
+            self._lines = Lines(self._control, _LINE_LIMIT)
         except OSError as e:
             # started again, perhaps, after whoever submitted it has ended
             host, port = self._address
             raise JobFailed(f"what submitted this job does not answer at {host}:{port}: {e.strerror or e}", True) from e
         with self._control:
-            while True:
-                told = self._hear()
-                if "leave" in told:
-                    if told.get("error"):
-                        raise JobFailed(told["error"], told["final"])
-                    return
-                if "end" in told:
-                    continue  # of a task that could not be started
-                self._one(told)
-                self._say(over=True)
+            try:
+                self._work()
+            except (JobFailed, SubmitterGone, OSError):
+                raise
+            except BaseException as e:
+                self._broke("agent", e)
+                raise
+
+    def _work(self) -> None:
+        while True:
+            told = self._hear()
+            if "leave" in told:
+                if told.get("error"):
+                    raise JobFailed(told["error"], told["final"])
+                return
+            if "end" in told:
+                continue  # of a task that could not be started
+            self._one(told)
+            self._say(over=True)
+
+    def _broke(self, name: str, error: BaseException) -> None:
+        """A thread of this end has died: the submitter is told why, and the task goes."""
+        if self._broken is None:
+            self._broken = error
+            where = f"beside the task on {socket.gethostname()}"
+            with contextlib.suppress(OSError):
+                self._say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
 
     def _one(self, told: Dict[str, Any]) -> None:
         """One task, from its address to the last of its processes and files."""
         began = time.time()
         mark = uuid.uuid4().hex
-        folder = os.path.realpath(tempfile.mkdtemp(prefix="akrunner-"))
         self._process, self._pumps, self._open, self._reads = None, [], [], None
-        with Guard() as guard:
-            guard.remove(folder)
+        with Guard() as guard, TaskFolder(mark, guard.remove) as folder:
             hold: Optional[PortHold] = None
             try:
                 python = self._interpreter(told["python"])
@@ -128,7 +150,6 @@ class _Agent:
                 sweep(mark, began)
                 if hold is not None:
                     hold.close()
-                shutil.rmtree(folder, ignore_errors=True)
                 self._close()
 
     def _ports(self, bind_host: str) -> Optional[PortHold]:
@@ -183,16 +204,11 @@ class _Agent:
             self._control.sendall(json.dumps(body).encode() + b"\n")
 
     def _hear(self) -> Dict[str, Any]:
-        """The next line. Raises: SubmitterGone."""
-        line = bytearray()
-        while True:
-            byte = self._control.recv(1)
-            if not byte:
-                raise SubmitterGone("the submitter has gone")
-            if byte == b"\n":
-                value: Dict[str, Any] = json.loads(line)
-                return value
-            line += byte
+        """The next line. Raises: SubmitterGone, BadLine."""
+        word = self._lines.hear()
+        if word is None:
+            raise SubmitterGone("the submitter has gone")
+        return word
 
     # -- the process
 
@@ -203,6 +219,9 @@ class _Agent:
         self._open.append(data)
         (size,) = _LENGTH.unpack(_exactly(data, _LENGTH.size))
         package = os.path.join(folder, "package.tar")
+        if size > shutil.disk_usage(folder).free:
+            self._say(failed=f"{folder} on {socket.gethostname()} has no room for the {size:,} bytes of the job's files")
+            return False
         _save(data, size, package)
         with tarfile.open(package) as archive:
             # it is the submitter's own, over a connection that has shown the job's token
@@ -226,22 +245,25 @@ class _Agent:
         self._say(started=process.pid)
         passing = self._passing(order["output"])
         if passing is not None:
-            out = _started("out", passing, process.output_fd, os.dup(data.fileno()), order["output"])
+            out = self._started("out", passing, process.output_fd, os.dup(data.fileno()), order["output"])
         else:
-            out = _started("out", _pump, process.output_fd, data.fileno())
-        self._pumps += [out, _started("log", _pump, process.log_fd, log.fileno())]
-        self._pumps.append(_started("close-out", _close_out, *self._pumps, data, log))
+            out = self._started("out", _pump, process.output_fd, data.fileno())
+        self._pumps += [out, self._started("log", _pump, process.log_fd, log.fileno())]
+        self._pumps.append(self._started("close-out", _close_out, *self._pumps, data, log))
         feed = self._feed
         if order["files"] is not None:
             from akrunner.engines.flink.feed import FileFeed
 
             feed = self._reads = FileFeed()
         if feed is not None:
-            self._pumps += feed.start(os.dup(data.fileno()), process.input_fd, order, self._say)
+            self._pumps += feed.start(os.dup(data.fileno()), process.input_fd, order, self._say, self._broke)
         else:
-            fed = _started("in", _pump, data.fileno(), process.input_fd)
-            self._pumps += [fed, _started("close-in", _close_in, fed, process.input_fd)]
+            fed = self._started("in", _pump, data.fileno(), process.input_fd)
+            self._pumps += [fed, self._started("close-in", _close_in, fed, process.input_fd)]
         return True
+
+    def _started(self, name: str, target: Callable[..., None], *given: Any) -> threading.Thread:
+        return threads.started(name, self._broke, target, *given)
 
     def _passing(self, output: Optional[Dict[str, str]]) -> Optional[Callable[..., None]]:
         """Who takes the rows the task writes; None: the submitter, as of a task beside a PyFlink table's that has no rows of it."""
@@ -260,7 +282,9 @@ class _Agent:
         told = False
         sampled = 0.0
         while True:
-            readable, _, _ = select.select([self._control], [], [], 0.05)
+            if self._broken is not None:
+                raise SubmitterGone("a thread beside the task failed") from self._broken
+            readable = self._lines.waiting or select.select([self._control], [], [], 0.05)[0]
             if readable:
                 word = self._hear()
                 if "end" in word:
@@ -344,12 +368,6 @@ def _pump(source: int, target: int) -> None:
         return
 
 
-def _started(name: str, target: Callable[..., None], *given: Any) -> threading.Thread:
-    thread = threading.Thread(target=target, args=given, name=f"akrunner-{name}", daemon=True)
-    thread.start()
-    return thread
-
-
 def _close_out(out: threading.Thread, logged: threading.Thread, data: socket.socket, log: socket.socket) -> None:
     """What the process writes has ended: so do the connections it went over."""
     out.join()
@@ -364,10 +382,10 @@ def _close_in(fed: threading.Thread, input_fd: int) -> None:
     os.close(input_fd)
 
 
-def watch_java() -> None:
+def watch_java(failed: threads.Failed) -> None:
     """End this process when the TaskManager it belongs to is gone: after SIGKILL of that, Flink's Python workers live on.
 
-    A task's guard ends its process then, and removes its directory.
+    A task's guard ends its process then, and removes its directory. Args: failed: told, should the watching itself fail.
     """
     java = _java_ancestor()
     if java is None:
@@ -378,7 +396,7 @@ def watch_java() -> None:
             time.sleep(0.5)
         os._exit(1)
 
-    threading.Thread(target=watch, name="akrunner-watch-java", daemon=True).start()
+    threads.started("watch-java", failed, watch)
 
 
 def _java_ancestor() -> "Optional[Tuple[int, str]]":

@@ -17,27 +17,41 @@ from typing import Any, Callable, List, Optional
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome
-from akrunner.engines.flink.rest import Rest
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.flink.subtasks import Subtasks
-from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, JobError, JobTimeoutError, OutputError
+from akrunner.engines.flink.threads import trace_of
+from akrunner.errors import (
+    AkrunnerError,
+    ConfigError,
+    JobCancelledError,
+    JobError,
+    JobManagerLostError,
+    JobTimeoutError,
+    OutputError,
+)
 
 _WHY_SECONDS = 20.0
 #: the same rows and the same script would fail the same way
-_FINAL = (OutputError, JobTimeoutError)
+_FINAL = (OutputError, JobTimeoutError, JobManagerLostError)
 
 
 class Attached:
     """Attributes: table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks. holds: what must live as long."""
 
     def __init__(
-        self, table: Any, subtasks: Subtasks, run: Callable[[], Outcome], master: str = "local", restarts: Optional[int] = None
+        self,
+        table: Any,
+        subtasks: Subtasks,
+        run: Callable[[], Outcome],
+        cluster: Optional[Address] = None,
+        restarts: Optional[int] = None,
     ) -> None:
-        """Args: run: the gang, from the first place having come to its end; master: of the program's cluster; restarts: how often a
+        """Args: run: the gang, from the first place having come to its end; cluster: the program's, None: the local one; restarts: how often a
         script that fails may be started again, None where Flink has nothing to start again from."""
         self.table = table
         self._subtasks = subtasks
         self._run = run
-        self._master = master
+        self._cluster = cluster
         self._restarts = restarts
         self.holds: Any = None
         self._again: List[str] = []
@@ -48,9 +62,9 @@ class Attached:
         self._thread.start()
 
     def _work(self) -> None:
-        self._subtasks.wait_for_first()
-        self._begun.set()
         try:
+            self._subtasks.wait_for_first()
+            self._begun.set()
             self._outcome = self._attempts()
             self._subtasks.leave()
         except BaseException as e:
@@ -84,10 +98,10 @@ class Attached:
         return dataclasses.replace(outcome, stats=dataclasses.replace(stats, attempt=len(self._again), warnings=warnings))
 
     def _state(self, job: str) -> Optional[str]:
-        if self._master == "local":
+        if self._cluster is None:
             return None
         try:
-            return str(Rest(self._master).get(f"/jobs/{job}")["state"])
+            return Rest(self._cluster).state(job)
         except ConfigError:
             return None
 
@@ -113,7 +127,9 @@ class Attached:
         if self._thread.is_alive():
             raise TimeoutError("the tasks have not ended; have you executed the table?")
         if self._error is not None:
-            raise self._error if isinstance(self._error, AkrunnerError) else JobError(str(self._error))
+            if isinstance(self._error, AkrunnerError):
+                raise self._error
+            raise JobError(f"akrunner's own thread 'attached' failed:\n{trace_of(self._error)}") from self._error
         assert self._outcome is not None
         return self._outcome
 

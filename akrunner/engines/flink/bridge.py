@@ -105,11 +105,13 @@ def has_checkpoints(table: Table) -> bool:
 
 
 def master(table: Table) -> str:
-    """ "local", or "host:port" of the REST address of the table's cluster."""
+    """ "local", or the REST address of the table's cluster: "host:port", or a URL."""
     configuration = get_j_env_configuration(_environment(table)._j_stream_execution_environment)
     if configuration.getString("execution.target", "local") == "local":
         return "local"
-    return f"{configuration.getString('rest.address', _LOOPBACK)}:{configuration.getString('rest.port', '8081')}"
+    where = f"{configuration.getString('rest.address', _LOOPBACK)}:{configuration.getString('rest.port', '8081')}"
+    path, secure = configuration.getString("rest.path", ""), configuration.getString("security.ssl.rest.enabled", "false")
+    return where if not path and secure != "true" else f"{'https' if secure == 'true' else 'http'}://{where}{path}"
 
 
 def slots(table: Table, job: JobSpec) -> int:
@@ -139,6 +141,11 @@ class Running:
         self._client = client
         self._gateway = JavaGateway(gateway_parameters=get_gateway().gateway_parameters)
         self._ours = JobClient(JavaObject(client._j_job_client._target_id, self._gateway._gateway_client))
+
+    @property
+    def id(self) -> str:
+        """Flink's."""
+        return str(self._client.get_job_id())
 
     def state(self) -> str:
         """Flink's word for it."""

@@ -5,14 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
 import zipfile
-from typing import IO, Any, Dict, List, Mapping, Protocol
+from typing import IO, Any, Dict, List, Mapping, Optional, Protocol
 
+from akrunner import leftovers
+from akrunner.engines.flink import threads
+from akrunner.engines.flink.rest import HEADERS, Address
+from akrunner.errors import StartError
+from akrunner.foreign import ours
+
+_LINE_BYTES = 16 << 20
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -45,11 +53,25 @@ class Submitter(Protocol):
 
 
 class Client:
-    """One such process; close it. Args: python: has PyFlink; java: JAVA_HOME. Attributes: package: akrunner as a zip; folder: its temp
-    directory."""
+    """One such process; close it.
 
-    def __init__(self, python: str, java: str) -> None:
-        self.folder = tempfile.mkdtemp(prefix="akrunner-flink-")
+    Args: python: has PyFlink; java: JAVA_HOME; cluster: where it submits, None: to a cluster within it. Attributes: package: akrunner as
+    a zip; folder: its temp directory. Raises: StartError: it cannot be started.
+    """
+
+    def __init__(self, python: str, java: str, cluster: Optional[Address] = None) -> None:
+        self._cluster = cluster
+        self.folder = os.path.join(tempfile.gettempdir(), f"akrunner-flink-{secrets.token_hex(8)}")
+        leftovers.register(self.folder)
+        try:
+            with ours(StartError, f"cannot prepare what submits to Flink in {self.folder}"):
+                self._start(python, java)
+        except BaseException:
+            self._remove_folder()
+            raise
+
+    def _start(self, python: str, java: str) -> None:
+        os.mkdir(self.folder, 0o700)
         self.package = os.path.join(self.folder, "akrunner.zip")
         write_package(self.package)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
@@ -59,6 +81,9 @@ class Client:
             **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
             "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": options,
         }  # fmt: skip
+        if self._cluster is not None and self._cluster.headers:
+            # credentials are for nobody who lists processes
+            environ[HEADERS] = self._cluster.header_lines
         self._numbers = itertools.count()
         self._jobs: Dict[int, Submission] = {}
         self._process: "subprocess.Popen[bytes]" = subprocess.Popen(
@@ -71,10 +96,11 @@ class Client:
             env=environ,
         )
         assert self._process.stdout is not None
-        self._listening = threading.Thread(
-            target=self._listen, args=(self._process.stdout,), name="akrunner-flink", daemon=True
-        )
-        self._listening.start()
+        self._listening = threads.started("flink", self._died, self._listen, self._process.stdout)
+
+    def _remove_folder(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        leftovers.forget(self.folder)
 
     @property
     def pid(self) -> int:
@@ -89,7 +115,8 @@ class Client:
         """Args: order: what `submit.submitted` takes, or `submit.detached`: that job stays when this process goes."""
         number, job = next(self._numbers), Submission()
         self._jobs[number] = job
-        self._write({"submit": number, "package": self.package, **order})
+        remote = self._cluster.flink_options if self._cluster is not None else None
+        self._write({"submit": number, "package": self.package, "remote": remote, **order})
         return job
 
     def cancel(self, job: Submission) -> None:
@@ -119,7 +146,7 @@ class Client:
         self._listening.join(5.0)
         self._process.stdout.close()
         self._log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._remove_folder()
 
     def _write(self, word: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -130,11 +157,11 @@ class Client:
             pass  # it has ended; the listener tells
 
     def _listen(self, said: "IO[bytes]") -> None:
-        for line in said:
+        while line := said.readline(_LINE_BYTES):
             try:
                 word = json.loads(line)
                 job = self._jobs[word["of"]]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # a library's own words
             job.id = word.get("job", job.id)
             job.failed = word.get("failed", job.failed)
@@ -142,9 +169,15 @@ class Client:
             if job.failed is not None or job.state in ("FINISHED", "FAILED", "CANCELED"):
                 job.ended.set()
             job.known.set()
-        for job in self._jobs.values():
+        self._all_failed(f"the process that submits it ended{self._last_words()}")
+
+    def _died(self, name: str, error: BaseException) -> None:
+        self._all_failed(f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}")
+
+    def _all_failed(self, why: str) -> None:
+        for job in list(self._jobs.values()):
             if not job.ended.is_set():
-                job.failed = f"the process that submits it ended{self._last_words()}"
+                job.failed = why
                 job.ended.set()
                 job.known.set()
 
@@ -154,7 +187,8 @@ class Client:
                 lines: List[str] = [line for line in f.read().splitlines() if line.strip() and not line.startswith("WARNING")]
         except OSError:
             return ""
-        return ": " + lines[-1] if lines else ""
+        traces = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+        return ": " + "\n".join(lines[traces[-1] :] if traces else lines[-1:]) if lines else ""
 
 
 def write_package(path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import os
@@ -24,7 +25,7 @@ from akrunner.engines.flink.feed import Pairs
 from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.launcher import FlinkLauncher
-from akrunner.engines.flink.rest import Rest
+from akrunner.engines.flink.rest import Address, Rest, Unanswered
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
@@ -41,7 +42,8 @@ class FlinkEngine:
     """Tasks on an Apache Flink cluster; see `akrunner.engines.base.Engine`.
 
     Args:
-        master: "local" for a cluster that comes and goes with the job, or "host:port" of a session cluster's REST address.
+        master: "local" for a cluster that comes and goes with the job, or a session cluster's REST address: "host:port", or a URL
+            ("https://host/flink"). Credentials for it are best in the environment, AKRUNNER_FLINK_CREDENTIALS=user:password.
         python: interpreter that has PyFlink, here; None: this one. It needs nothing of akrunner's.
         python_executable: the interpreter TaskManagers run PyFlink with; None: as `python`.
         parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
@@ -71,9 +73,9 @@ class FlinkEngine:
         java_operators: bool = True,
         options: Optional[Mapping[str, str]] = None,
     ) -> None:
-        if master != "local" and not master.rpartition(":")[2].isdigit():
-            raise ConfigError(f"master={master!r}: give 'local', or 'host:port' of the cluster's REST address")
-        self.master = master
+        #: with its credentials, which nothing shows
+        self._address = Address.of(master) if master != "local" else None
+        self.master = self._address.shown if self._address is not None else master
         self.python = os.path.abspath(python) if python is not None else sys.executable
         self.python_executable = python_executable or self.python
         self.parallelism = parallelism
@@ -85,7 +87,7 @@ class FlinkEngine:
         self._keeps = False
         self._client: Optional[Client] = None
         self._kept: List[Subtasks] = []
-        self._complete = False
+        self._version: Optional[str] = None
         self._lock = threading.Lock()
 
     def run(
@@ -158,8 +160,12 @@ class FlinkEngine:
             assert job.output_schema is not None
             schema = job.output_schema.arrow
         graph = ProgramGraph(source.table, job, schema, self.options, in_java)
-        host = self.host or reachable_host(source.master)
-        subtasks = Subtasks(graph, host, len(job.cluster.tasks), {"name": "akrunner"})
+        address = Address.of(source.master) if source.master != "local" else None
+        if address is not None:
+            with contextlib.suppress(Unanswered):
+                # a program may be built before its cluster is there
+                self._check_version(Rest(address))
+        subtasks = Subtasks(graph, self.host or reachable_host(address), len(job.cluster.tasks), {"name": "akrunner"}, address)
         rows = dataclasses.replace(source, output=graph.output, pairs=pairs)
         resources = self._resources(job)
 
@@ -169,7 +175,7 @@ class FlinkEngine:
         def run() -> Outcome:
             return run_attempts(job, rows, None, observer, None, launcher)
 
-        return Attached(graph.table, subtasks, run, source.master, restarts if again else None)
+        return Attached(graph.table, subtasks, run, address, restarts if again else None)
 
     def _in_java(self, table: FlinkTable) -> bool:
         return self.java_operators and table.operators_compile()
@@ -185,7 +191,9 @@ class FlinkEngine:
         from akrunner.engines.flink.sql import Sql
 
         os.environ.setdefault("JAVA_HOME", java_home(self.python))
-        return Sql(self.master, self.options, parallelism)
+        if self._address is not None:
+            self._check_version(Rest(self._address))
+        return Sql(self._address, self.options, parallelism)
 
     def __enter__(self) -> "FlinkEngine":
         """Keep the Flink job, with its slots, for one akrunner job after the other, until the block ends."""
@@ -207,8 +215,8 @@ class FlinkEngine:
         taken = self._take_kept(count)
         if taken is None:
             client = self._live_client()
-            options = {"master": self.master, "python": self.python_executable, "options": self.options, "name": name}
-            taken = Subtasks(client, self.host or reachable_host(self.master), count, options)
+            order = {"python": self.python_executable, "options": self.options, "name": name}
+            taken = Subtasks(client, self.host or reachable_host(self._address), count, order, self._address)
         if isinstance(taken.client, Client):
             guard.watch(taken.client.pid)
             guard.remove(taken.client.folder)
@@ -216,8 +224,10 @@ class FlinkEngine:
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
         """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back."""
-        host = self.host or reachable_host(table.master)
-        return Subtasks(table.submitter(job, self.options, self._in_java(table)), host, len(job.cluster.tasks), {"name": name})
+        address = Address.of(table.master) if table.master != "local" else None
+        host = self.host or reachable_host(address)
+        submitter = table.submitter(job, self.options, self._in_java(table))
+        return Subtasks(submitter, host, len(job.cluster.tasks), {"name": name}, address)
 
     def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.
@@ -230,7 +240,7 @@ class FlinkEngine:
         self._check_cluster(len(job.cluster.tasks))
         client = self._live_client()
         try:
-            order = {"master": self.master, "python": self.python_executable, "options": self.options, "name": name}
+            order = {"python": self.python_executable, "options": self.options, "name": name}
             submitted = client.submit({**order, "subtasks": len(job.cluster.tasks), "archive": archive, "tag": tag})
             submitted.known.wait()
             if not submitted.id:
@@ -245,7 +255,7 @@ class FlinkEngine:
         with self._lock:
             client = self._client
             if client is None or not client.alive:
-                client = Client(self.python, java_home(self.python))
+                client = Client(self.python, java_home(self.python), self._address)
                 if self._keeps:
                     self._client = client
             return client
@@ -257,6 +267,9 @@ class FlinkEngine:
                 self._kept.append(subtasks)
                 return
         subtasks.close()
+        if subtasks.lost and subtasks.client is self._client:
+            # Flink's own client goes on asking for a minute
+            self._client = None
         if subtasks.client is not self._client:
             if isinstance(subtasks.client, Client):
                 guard.forget(subtasks.client.pid)
@@ -280,7 +293,9 @@ class FlinkEngine:
         if table is not None:
             table.check(job.mode)
             if table.master != "local":
-                _check_slots(table.master, table.slots(job))
+                cluster = Rest(table.master)
+                self._check_version(cluster)
+                _check_slots(cluster, table.slots(job))
             return
         count = len(job.cluster.tasks)
         kept = self._take_kept(count)
@@ -291,17 +306,24 @@ class FlinkEngine:
         self._check_cluster(count)
 
     def _check_cluster(self, count: int) -> None:
-        if self.master != "local":
-            _check_slots(self.master, count)
-        if self._complete:
-            return
-        if not _has(self.python, "pyflink"):
+        if self._version is None:
+            java_home(self.python)
+            self._version = pyflink_version(self.python)
+        if self._address is not None:
+            cluster = Rest(self._address)
+            self._check_version(cluster)
+            _check_slots(cluster, count)
+
+    def _check_version(self, cluster: Rest) -> None:
+        """Raises: ConfigError: the cluster's Flink is of another version than what submits to it, which Flink says in riddles."""
+        there = cluster.version()
+        if self._version is None:
+            self._version = pyflink_version(self.python)
+        if there and _minor(there) != _minor(self._version):
             raise ConfigError(
-                f"engine 'flink': {self.python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
-                "FlinkEngine(python=...)"
+                f"the cluster at {cluster.master} is Flink {there}, {self.python} has PyFlink {self._version}: name an interpreter with "
+                f"apache-flink {_minor(there)} (FlinkEngine(python=...), --flink-python) or another cluster (master=, --flink-master)"
             )
-        java_home(self.python)
-        self._complete = True
 
     def _check_resources(self, job: JobSpec) -> None:
         if job.resources.gpus_per_worker or job.resources.cpus_per_worker:
@@ -310,37 +332,55 @@ class FlinkEngine:
             )
 
 
-def reachable_host(master: str) -> str:
-    """This machine's address, as a cluster sees it."""
-    if master == "local":
+def reachable_host(cluster: Optional[Address]) -> str:
+    """This machine's address, as a cluster sees it; None: the local one."""
+    if cluster is None:
         return _LOOPBACK
-    host, _, port = master.rpartition(":")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # no packet is sent: it only chooses the way
-            probe.connect((host, int(port)))
+            probe.connect((cluster.host, cluster.port))
             return str(probe.getsockname()[0])
         except OSError:
             return _LOOPBACK
 
 
-def _check_slots(master: str, needed: int) -> None:
+def _check_slots(cluster: Rest, needed: int) -> None:
     """A job that has just ended may still have its slots for a moment. Raises: ConfigError: there are too few."""
     deadline = time.monotonic() + _SLOTS_SECONDS
-    cluster = Rest(master)
     while (free := cluster.free_slots()) < needed:
         if time.monotonic() > deadline:
             raise ConfigError(
-                f"the job needs {needed} task slots, {free} free at {master}: start another TaskManager, or turn down num_workers= or "
-                "num_ps="
+                f"the job needs {needed} task slots, {free} free at {cluster.master}: start another TaskManager, or turn down "
+                "num_workers= or num_ps="
             )
         time.sleep(0.2)
 
 
-def _has(python: str, module: str) -> bool:
-    """Whether an interpreter can import a module."""
-    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+_VERSION = """
+import importlib.metadata, importlib.util, sys
+if importlib.util.find_spec("pyflink") is None: sys.exit(3)
+try: print(importlib.metadata.version("apache-flink"))
+except importlib.metadata.PackageNotFoundError:
+    from pyflink.version import __version__
+    print(__version__)
+"""
+
+
+def pyflink_version(python: str) -> str:
+    """Of the PyFlink an interpreter has, "2.3.0". Raises: ConfigError: it has none."""
     try:
-        return subprocess.run([python, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, timeout=60).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        done = subprocess.run([python, "-c", _VERSION], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ConfigError(f"engine 'flink': {python} does not run (FlinkEngine(python=...), --flink-python): {e}") from None
+    if done.returncode:
+        raise ConfigError(
+            f"engine 'flink': {python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
+            "FlinkEngine(python=...), --flink-python"
+        )
+    return done.stdout.strip()
+
+
+def _minor(version: str) -> str:
+    """ "2.3" of "2.3.0": within it, what submits and what runs understand each other."""
+    return ".".join(version.split(".")[:2])

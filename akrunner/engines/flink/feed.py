@@ -25,7 +25,8 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.errors import DataError
+from akrunner.engines.flink.threads import Failed, started
+from akrunner.errors import DataError, ReadError
 from akrunner.io import blocks
 from akrunner.io.partition import rechunk
 from akrunner.io.writers import PartError, PartFile
@@ -38,6 +39,8 @@ _DEPTH = 4
 _WRITTEN_BYTES = 8 << 20
 _TICK = 0.1
 _TELL_SECONDS = 0.2
+#: characters of what is wrong with a row
+_WORDS = 1 << 16
 
 Say = Callable[..., None]
 
@@ -202,20 +205,17 @@ class Feed:
         """The task is over."""
         self._over.set()
 
-    def start(self, source_fd: int, target_fd: int, order: Dict[str, Any], say: Say) -> List[threading.Thread]:
+    def start(self, source_fd: int, target_fd: int, order: Dict[str, Any], say: Say, failed: Failed) -> List[threading.Thread]:
         """Args: source_fd: what the submitter sends; target_fd: the task's pipe, closed at the end; order: as the launcher wrote it;
-        say: to the submitter."""
+        say: to the submitter; failed: told what one of the threads dies of."""
         self._writer = frames.FrameWriter(target_fd)
         if order.get("pairs") is not None:
             # the submitter's own, over a connection that has shown the job's token
             self._pairs = pickle.loads(base64.b64decode(order["pairs"]))
-        threads = [
-            threading.Thread(target=self._forward, args=(frames.FrameReader(source_fd),), name="akrunner-in", daemon=True),
-            threading.Thread(target=self._feed, args=(order, say), name="akrunner-rows", daemon=True),
+        return [
+            started("in", failed, self._forward, frames.FrameReader(source_fd)),
+            started("rows", failed, self._feed, order, say),
         ]
-        for thread in threads:
-            thread.start()
-        return threads
 
     def pass_on(self, source_fd: int, target_fd: int, output: Mapping[str, str]) -> None:
         """What the task says, until it ends: rows to the subtask, the rest to the submitter. Args: as `pass_on`."""
@@ -283,8 +283,8 @@ class Feed:
                     say(**counts, bytes=self._writer.bytes, all=False)
             if not self._over.is_set():
                 say(**counts, bytes=self._writer.bytes, all=True)
-        except (DataError, pa.ArrowException) as e:
-            say(refused=str(e), kind=type(e).__name__)
+        except (DataError, ReadError, pa.ArrowException) as e:
+            say(refused=str(e)[:_WORDS], kind=type(e).__name__)
 
     def _chunks(self, order: Dict[str, Any]) -> Iterator[Union[pa.RecordBatch, int]]:
         while not self._over.is_set():
@@ -313,7 +313,7 @@ class FileFeed(Feed):
                 read = _between(blocks.rows(form, path, block, schema), start, stop)
                 yield from rechunk(read, order["chunk_rows"], order["chunk_bytes"])
             except (pa.ArrowException, OSError) as e:
-                raise DataError(f"source: cannot read {path} on {socket.gethostname()}: {e}") from None
+                raise ReadError(f"source: cannot read {path} on {socket.gethostname()}: {e}") from None
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:

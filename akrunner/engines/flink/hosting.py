@@ -20,6 +20,7 @@ import sys
 from typing import Any, Dict, Tuple
 
 from akrunner.engines.flink.agent import JobFailed, watch_java
+from akrunner.engines.flink.threads import trace_of
 
 #: the order's directory, as Flink unpacks it for its Python
 FOLDER = "akrunner-job"
@@ -28,13 +29,15 @@ _CONNECT_SECONDS = 5.0
 _END_SECONDS = 20.0
 #: lines of the tasks in a TaskManager's log, which other jobs share
 _LOG_LINES = 20_000
+#: of what a host has printed that has died: a traceback
+_LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
 
 
 class Host:
     """The host process: it ends with this one. Args: tag: marks its lines in the log."""
 
     def __init__(self, tag: str) -> None:
-        watch_java()
+        watch_java(self._unwatched)
         self._tag = tag
         self._logged = 0
         # what Flink has put on the module path is not on a child's
@@ -49,6 +52,11 @@ class Host:
                 env=environ,
                 start_new_session=True,
             )
+
+    def _unwatched(self, name: str, error: BaseException) -> None:
+        """Nobody would end the host with its TaskManager: it ends now."""
+        logging.error("akrunner[%s] akrunner's own thread %r failed:\n%s", self._tag, name, trace_of(error))
+        self._process.kill()
 
     def told(self) -> str:
         """Where it is, for the places. Raises: JobFailed: it did not come to that."""
@@ -83,10 +91,9 @@ class Host:
                 logging.info("%s", f"akrunner[{self._tag}] [... the rest is in the tasks' own logs ...]")
         code = self._process.wait()
         with open(self._said, errors="replace") as f:
-            said = f.read().strip().splitlines()
-        raise JobFailed(
-            marked(f"JobError: the job's host ended with exit code {code}: {said[-1] if said else 'it said nothing'}")
-        )
+            said = f.read()[-_LAST_CHARACTERS:].strip().splitlines()
+        last = "\n".join(said[-_LAST_LINES:]) if said else "it said nothing"
+        raise JobFailed(marked(f"JobError: the job's host ended with exit code {code}: {last}"))
 
 
 def reached(told: str) -> Tuple[Tuple[str, int], str]:

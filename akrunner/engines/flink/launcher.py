@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-import queue
 import tarfile
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional
 
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
@@ -17,7 +17,7 @@ from akrunner.engines.flink.hub import Place, RemoteProcess
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import JobError
+from akrunner.errors import JobError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 _LOOPBACK = "127.0.0.1"
 #: what Flink says of a job that it ends
-_ENDING = ("FAILING", "CANCELLING")
+_ENDING = ("FAILING",)
 _ENDING_SECONDS = 3.0
+#: an agent may take to begin with the files it is to give
+_GIVE_SECONDS = 60.0
 
 
 class FlinkLauncher:
@@ -75,6 +77,10 @@ class FlinkLauncher:
 
     def addresses(self) -> Mapping[TaskSpec, str]:
         """Waits until every subtask has come. Raises: StartError: some did not, or Flink failed; ConfigError: `bind_host` is wrong."""
+        with self._explained():
+            return self._addresses()
+
+    def _addresses(self) -> Mapping[TaskSpec, str]:
         places = self._subtasks.come(self._engine.slot_timeout)
         fed = self._job.cluster.fed if self._table is not None else ()
         with_rows = sorted((place for place in places if place.fed), key=lambda place: place.subtask)
@@ -124,7 +130,20 @@ class FlinkLauncher:
             "directories": ["work", "tmp", *(["saved_model"] if job.mode == "train" else [])]
             + (["latest_ckpt"] if job.save_latest_checkpoint else []),
         }
-        return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
+        with self._explained():
+            try:
+                return RemoteProcess(place, self._package, order, job.supervision.start_timeout)
+            except OSError as e:
+                raise StartError(f"[{task.name}] could not be started: {e}") from None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Why a place has gone says more than that it has."""
+        try:
+            yield
+        except JobError:
+            self._subtasks.explain()
+            raise
 
     def _reads(self, task: TaskSpec) -> Optional[Dict[str, Any]]:
         """What the task's machine reads; None: nothing, its rows come another way."""
@@ -176,14 +195,19 @@ class FlinkLauncher:
         pass
 
     def check(self) -> None:
-        """Raises: JobError: Flink has ended the job."""
+        """Raises: as `Subtasks.check`; JobError: Flink has ended the job."""
+        self._subtasks.check()
         told = self._subtasks.submitted
         if not told.ended.is_set() and told.state not in _ENDING:
             return
         # mostly the tasks' own ends come first, and say more
         self._ending = self._ending or time.monotonic()
         if time.monotonic() - self._ending > _ENDING_SECONDS:
+            self._subtasks.explain()
             raise JobError(f"Flink ended the job: {told.failed or told.state}")
+
+    def explain(self) -> None:
+        self._subtasks.explain()
 
     def ended(self) -> None:
         """Agents clean up when they are told to go; what is to be kept is fetched before."""
@@ -204,10 +228,13 @@ class FlinkLauncher:
         place = self._places[task]
         place.say(give=names)
         try:
-            connection = place.channel("give").get(timeout=60)
-            with connection, connection.makefile("rb") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+            with (
+                place.opened("give", _GIVE_SECONDS) as connection,
+                connection.makefile("rb") as stream,
+                tarfile.open(fileobj=stream, mode="r|") as archive,
+            ):
                 archive.extractall(self._work.task_dir(task), filter="data")
-        except (queue.Empty, OSError, tarfile.TarError) as e:
+        except (OSError, tarfile.TarError) as e:
             raise JobError(f"[{task.name}] its files could not be brought here: {e!r}") from None
 
     def __exit__(self, *error: Any) -> None:

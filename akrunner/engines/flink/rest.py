@@ -1,59 +1,292 @@
-"""A Flink cluster's REST address: what it has, what runs there, and its end."""
+"""A Flink cluster's REST service: where it is, what the cluster has, what runs there, and its end.
+
+What answers there may be anything: every answer is bounded in bytes and in time, and its shape is checked.
+"""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import http.client
 import json
-import urllib.error
-import urllib.request
-from typing import Any, Iterator
+import os
+import socket
+import ssl
+import threading
+import urllib.parse
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
+from akrunner.engines.flink.connections import shut
 from akrunner.errors import ConfigError
+from akrunner.foreign import redacted
 
-_SECONDS = 30.0
+_SECONDS = 20.0
+_ANSWER_BYTES = 64 << 20
+_LINE_BYTES = 1 << 20
+_WORDS = 300
 ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
+#: "user:password", for a REST service that asks for them
+CREDENTIALS = "AKRUNNER_FLINK_CREDENTIALS"
+#: Flink's own: lines of "Header: value" that its REST client sends
+HEADERS = "FLINK_REST_CLIENT_HEADERS"
+_PORTS = {"http": 80, "https": 443}
+
+
+class Unanswered(ConfigError):
+    """Nothing that is a Flink cluster answers."""
+
+
+class NotThere(ConfigError):
+    """The cluster answers, and has no such job, TaskManager or log."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a REST service is.
+
+    Attributes: scheme: http or https; path: what stands before Flink's own paths, "" or "/flink"; headers: sent with every request,
+    credentials among them: nothing shows them.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, master: str) -> "Address":
+        """Args: master: "host:port", or a URL: "https://host/flink/", "https://user:password@host:8443/flink". Credentials come from it,
+        or from the environment (`CREDENTIALS`, `HEADERS`). Raises: ConfigError: neither."""
+        try:
+            parts = urllib.parse.urlsplit(master if "://" in master else f"http://{master}")
+            host, port = parts.hostname, parts.port
+        except ValueError as e:
+            raise _no_address(master, str(e)) from None
+        if "://" not in master and (port is None or parts.path or parts.query or parts.fragment):
+            raise _no_address(master)
+        if parts.scheme not in _PORTS or not host or parts.query or parts.fragment or not _plain(host + parts.path):
+            raise _no_address(master)
+        if port is None:
+            port = _PORTS[parts.scheme]
+        if not 0 < port < 65536:
+            raise _no_address(master, "the port is 1 to 65535")
+        headers = _headers(os.environ.get(HEADERS, ""))
+        given = os.environ.get(CREDENTIALS)
+        if parts.username is not None:
+            given = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+        if given:
+            headers["Authorization"] = "Basic " + base64.b64encode(given.encode()).decode()
+        return cls(parts.scheme, host, port, parts.path.rstrip("/"), headers)
+
+    @property
+    def shown(self) -> str:
+        """As `FlinkEngine(master=)` takes it, without credentials: "host:port" where that says it all."""
+        where = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return where if self.scheme == "http" and not self.path else f"{self.scheme}://{where}{self.path}"
+
+    @property
+    def flink_options(self) -> Dict[str, str]:
+        """Flink's own configuration of a client that submits there; the headers come to it by the environment (`HEADERS`)."""
+        host, port = self.host, str(self.port)
+        options = {"rest.address": host, "rest.port": port, "jobmanager.rpc.address": host, "jobmanager.rpc.port": port}
+        if self.path:
+            options["rest.path"] = self.path
+        if self.scheme == "https":
+            options["security.ssl.rest.enabled"] = "true"
+        return options
+
+    @property
+    def header_lines(self) -> str:
+        """As Flink takes them from the environment."""
+        return "\n".join(f"{name}:{value}" for name, value in self.headers.items())
+
+    def url(self, path: str) -> str:
+        """Of one of Flink's own paths, without credentials."""
+        return (self.shown if "://" in self.shown else f"http://{self.shown}") + path
+
+
+def _no_address(master: str, why: str = "") -> ConfigError:
+    shown = redacted(master if "://" in master else master.rpartition("@")[2])
+    return ConfigError(
+        f"master={shown!r} (--flink-master): give 'host:port' or a URL, 'https://host/flink', of the cluster's REST address"
+        + (f" ({why})" if why else "")
+    )
+
+
+def _plain(text: str) -> bool:
+    return all(33 <= ord(letter) < 127 for letter in text)
+
+
+def _headers(text: str) -> Dict[str, str]:
+    pairs = (line.partition(":") for line in text.split("\n"))
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() and value.strip()}
 
 
 class Rest:
-    """Args: master: "host:port". Every method raises ConfigError when no Flink answers there, or it has no such thing."""
+    """Args: master: as `Address.of` takes it, or an Address; seconds: a whole answer may take, but for logs.
 
-    def __init__(self, master: str) -> None:
-        if not master.rpartition(":")[2].isdigit():
-            raise ConfigError(f"master={master!r}: give 'host:port' of the cluster's REST address")
-        self.master = master
+    Every method raises ConfigError: `Unanswered`, `NotThere`, or what the cluster refuses.
+    """
 
-    def get(self, path: str) -> Any:
-        """The JSON there."""
-        with self._open(path) as answer:
-            try:
-                return json.load(answer)
-            except ValueError as e:
-                raise ConfigError(f"master={self.master!r}: what answers is not Flink: {e}") from None
+    def __init__(self, master: Union[str, Address], seconds: float = _SECONDS) -> None:
+        self.address = Address.of(master) if isinstance(master, str) else master
+        self.master = self.address.shown
+        self._seconds = seconds
+
+    def overview(self) -> Dict[str, Any]:
+        """What the cluster has: `slots-available`, `flink-version`."""
+        found = self._object("/overview")
+        if not isinstance(found.get("slots-available"), int):
+            raise self._not_flink("/overview")
+        return found
 
     def free_slots(self) -> int:
         """Task slots no job has."""
-        overview = self.get("/overview")
-        if not isinstance(overview, dict) or "slots-available" not in overview:
-            raise ConfigError(f"master={self.master!r}: what answers is not Flink")
-        return int(overview["slots-available"])
+        return int(self.overview()["slots-available"])
+
+    def version(self) -> str:
+        """Of its Flink, "2.3.0"; "" when it does not say."""
+        return str(self.overview().get("flink-version", ""))[:_WORDS]
+
+    def jobs(self) -> List[Dict[str, Any]]:
+        """Those it knows: `jid`, `name`, `state`, `start-time`, `duration`, `tasks`."""
+        found = self._object("/jobs/overview").get("jobs")
+        if not isinstance(found, list) or not all(_is_job(job) for job in found):
+            raise self._not_flink("/jobs/overview")
+        return found
+
+    def state(self, job: str) -> str:
+        """Flink's word for a job. Raises: NotThere: it does not know the job."""
+        path = f"/jobs/{_quoted(job)}/status"
+        state = self._object(path).get("status")
+        if not isinstance(state, str):
+            raise self._not_flink(path)
+        return state
+
+    def traces(self, job: str) -> List[str]:
+        """Java's exceptions of a job, the root's first."""
+        path = f"/jobs/{_quoted(job)}/exceptions"
+        try:
+            entries = self._object(path).get("exceptionHistory", {}).get("entries", [])
+            return [str(trace["stacktrace"]) for entry in entries for trace in [entry, *entry.get("concurrentExceptions", [])]]
+        except (AttributeError, KeyError, TypeError):
+            raise self._not_flink(path) from None
+
+    def taskmanagers(self) -> List[str]:
+        """Their ids."""
+        try:
+            return [str(one["id"]) for one in self._object("/taskmanagers")["taskmanagers"]]
+        except (KeyError, TypeError):
+            raise self._not_flink("/taskmanagers") from None
 
     def cancel(self, job: str) -> None:
         """Ask for its end."""
-        self._open(f"/jobs/{job}?mode=cancel", "PATCH").close()
+        with self._answer(f"/jobs/{_quoted(job)}?mode=cancel", "PATCH", self._seconds):
+            pass
 
     def log(self, taskmanager: str) -> Iterator[str]:
-        """The lines of a TaskManager's log."""
-        with self._open(f"/taskmanagers/{taskmanager}/log") as answer:
-            for line in answer:
+        """The lines of a TaskManager's log; what is behind the first megabyte of a line is a line of its own."""
+        with self._answer(f"/taskmanagers/{_quoted(taskmanager)}/log", "GET", None) as answer:
+            while line := answer.readline(_LINE_BYTES):
                 yield line.decode("utf-8", "replace").rstrip("\n")
 
-    def _open(self, path: str, method: str = "GET") -> Any:
-        url = f"http://{self.master}{path}"
+    def _object(self, path: str) -> Dict[str, Any]:
+        with self._answer(path, "GET", self._seconds) as answer:
+            data = answer.read(_ANSWER_BYTES + 1)
+        if len(data) > _ANSWER_BYTES:
+            raise Unanswered(f"{self._named}: {self.address.url(path)} answers with more than {_ANSWER_BYTES >> 20} MiB")
         try:
-            return urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=_SECONDS)
-        except urllib.error.HTTPError as e:
-            with e:
-                if e.code == 404:
-                    raise ConfigError(f"master={self.master!r}: there is no {url}") from None
-                raise ConfigError(f"master={self.master!r}: {url} answers {e.code} {e.reason}") from None
-        except (OSError, ValueError) as e:
-            raise ConfigError(f"master={self.master!r}: no Flink cluster answers at {url}: {e}") from None
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self._not_flink(path)
+        return found
+
+    @property
+    def _named(self) -> str:
+        return f"master={self.master!r} (--flink-master)"
+
+    def _not_flink(self, path: str) -> Unanswered:
+        return Unanswered(f"{self._named}: what answers at {self.address.url(path)} is not Flink")
+
+    @contextlib.contextmanager
+    def _answer(self, path: str, method: str, seconds: Optional[float]) -> Iterator[http.client.HTTPResponse]:
+        """Args: seconds: all of it may take; None: each of its pieces."""
+        url, connection = self.address.url(path), self._connection()
+        late = threading.Event()
+        timer: Optional[threading.Timer] = None
+        try:
+            connection.connect()
+            if seconds is not None:
+                # one that sends a byte now and then never runs into the connection's own time limit
+                timer = threading.Timer(seconds, _end, (connection.sock, late))
+                timer.daemon = True
+                timer.start()
+            connection.request(method, self.address.path + path, headers={"Connection": "close", **self.address.headers})
+            with contextlib.closing(connection.getresponse()) as answer:
+                self._check(answer, url)
+                yield answer
+        except (OSError, ValueError, http.client.HTTPException) as e:
+            if isinstance(e, ConfigError):
+                raise
+            timed_out = late.is_set() or isinstance(e, TimeoutError)
+            why = f"no answer within {self._seconds:g} s" if timed_out else _in_words(e)
+            raise Unanswered(f"{self._named}: no Flink cluster answers at {url}: {why}") from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        # Flink's own client asks no proxy either
+        address = self.address
+        if address.scheme == "https":
+            return http.client.HTTPSConnection(
+                address.host, address.port, timeout=self._seconds, context=ssl.create_default_context()
+            )
+        return http.client.HTTPConnection(address.host, address.port, timeout=self._seconds)
+
+    def _check(self, answer: http.client.HTTPResponse, url: str) -> None:
+        if answer.status < 300:
+            return
+        said = answer.read(1 << 16).decode("utf-8", "replace")
+        if answer.status == 404 or "NotFoundException" in said:
+            raise NotThere(f"{self._named}: there is no {url}")
+        if answer.status in (401, 403):
+            raise Unanswered(
+                f"{self._named}: {url} answers {answer.status}: it wants other credentials: {CREDENTIALS}=user:password in the "
+                "environment"
+            )
+        if answer.status < 400:
+            where = redacted((answer.headers.get("Location") or "")[:_WORDS])
+            raise Unanswered(f"{self._named}: {url} leads to {where!r}; give that address")
+        raise Unanswered(f"{self._named}: {url} answers {answer.status} {answer.reason[:_WORDS]}")
+
+
+def _end(connection: socket.socket, late: threading.Event) -> None:
+    late.set()
+    shut(connection, socket.SHUT_RDWR)
+
+
+def _quoted(part: str) -> str:
+    return urllib.parse.quote(part, safe="")
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message} (SSL_CERT_FILE names the certificates to trust)"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return (str(error) or type(error).__name__)[:_WORDS]
+
+
+def _is_job(job: Any) -> bool:
+    kinds = {"jid": str, "name": str, "state": str, "start-time": int, "duration": int, "tasks": dict}
+    return (
+        isinstance(job, dict)
+        and all(isinstance(job.get(name), kind) for name, kind in kinds.items())
+        and all(isinstance(job["tasks"].get(name), int) for name in ("total", "running"))
+    )

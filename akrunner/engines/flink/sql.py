@@ -5,10 +5,11 @@ Imports PyFlink: only for programs that have it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
-from typing import Any, List, Mapping, Optional
+from typing import Any, Iterator, List, Mapping, Optional
 
 import pyarrow as pa
 from pyflink.common import Configuration
@@ -18,6 +19,7 @@ from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import load_java_class
 
 from akrunner.engines.flink import bridge
+from akrunner.engines.flink.rest import HEADERS, Address
 from akrunner.engines.flink.submit import environment_of, words
 from akrunner.errors import ConfigError
 
@@ -68,10 +70,10 @@ class Relation:
 
 
 class Sql:
-    """Args: master, options: as of `akrunner.engines.flink.FlinkEngine`; parallelism: of queries."""
+    """Args: cluster: None: one inside this process; options: as of `akrunner.engines.flink.FlinkEngine`; parallelism: of queries."""
 
-    def __init__(self, master: str, options: Mapping[str, str], parallelism: int) -> None:
-        self._master = master
+    def __init__(self, cluster: Optional[Address], options: Mapping[str, str], parallelism: int) -> None:
+        self._cluster = cluster
         self._options = dict(options)
         self._parallelism = parallelism
         self._environment: Optional[StreamTableEnvironment] = None
@@ -85,7 +87,9 @@ class Sql:
             configuration = Configuration()
             for key, value in self._options.items():
                 configuration.set_string(key, value)
-            environment = environment_of(configuration, self._master)
+            with _credentials(self._cluster):
+                remote = self._cluster.flink_options if self._cluster is not None else None
+                environment = environment_of(configuration, remote)
             environment.set_parallelism(self._parallelism)
             self._environment = StreamTableEnvironment.create(environment, EnvironmentSettings.in_batch_mode())
         return self._environment
@@ -125,6 +129,22 @@ class Sql:
             return Relation(self, self.environment.sql_query(text), steady)
         except Exception as e:
             raise ConfigError(f"{words(e)}\nin: {text}") from None
+
+
+@contextlib.contextmanager
+def _credentials(cluster: Optional[Address]) -> Iterator[None]:
+    """Java, which takes them from the environment when it starts, has them; what this process starts later has not."""
+    before = os.environ.get(HEADERS)
+    if cluster is not None and cluster.headers:
+        os.environ[HEADERS] = cluster.header_lines
+    try:
+        get_gateway()
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(HEADERS, None)
+        else:
+            os.environ[HEADERS] = before
 
 
 def collected(table: Table) -> pa.Table:

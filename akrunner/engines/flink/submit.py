@@ -8,18 +8,22 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
 import json
 import os
 import re
 import select
 import sys
+import tempfile
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Mapping, Optional
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
+_TRUSTSTORE = "security.ssl.rest.truststore"
+_NO_SECRET = "akrunner"
 
 
 class Running:
@@ -156,34 +160,64 @@ def _environment(order: Dict[str, Any], more: Dict[str, str]) -> Any:
         "restart-strategy.type": "none",
         # a blocked element and a barrier do not go together
         "execution.checkpointing.interval": None,
-        "taskmanager.numberOfTaskSlots": str(count) if order["master"] == "local" else None,
+        "taskmanager.numberOfTaskSlots": str(count) if order["remote"] is None else None,
         "pipeline.name": order["name"],
     }
     for key, value in {**defaults, **more, **order["options"]}.items():
         if value is not None:
             configuration.set_string(key, str(value))
-    environment = environment_of(configuration, order["master"])
+    environment = environment_of(configuration, order["remote"])
     environment.add_python_file(order["package"])
     return environment
 
 
-def environment_of(configuration: Any, master: str) -> Any:
-    """Flink's environment: a cluster inside this process, or one at "host:port" (its REST address)."""
+def environment_of(configuration: Any, remote: Optional[Mapping[str, str]]) -> Any:
+    """Flink's environment. Args: remote: where a cluster's REST service is (`Address.flink_options`), None: a cluster inside this process."""
     from pyflink.datastream import StreamExecutionEnvironment
 
-    if master == "local":
+    if remote is None:
         return StreamExecutionEnvironment.get_execution_environment(configuration)
     import pyflink
     from pyflink.java_gateway import get_gateway
 
-    host, _, port = master.rpartition(":")
     (jar,) = glob.glob(os.path.join(os.path.dirname(pyflink.__file__), "opt", "flink-python-*.jar"))
-    remote = {"execution.target": "remote", "rest.address": host, "rest.port": port, "pipeline.jars": "file://" + jar}
-    for key, value in remote.items():
+    for key, value in {"execution.target": "remote", "pipeline.jars": "file://" + jar, **remote}.items():
         configuration.set_string(key, value)
+    certificates = os.environ.get("SSL_CERT_FILE")
+    if "security.ssl.rest.enabled" in remote and certificates and not configuration.contains_key(_TRUSTSTORE):
+        configuration.set_string(_TRUSTSTORE, truststore(certificates))
+        configuration.set_string(_TRUSTSTORE + "-password", _NO_SECRET)
     # PyFlink's own way in does not heed execution.target
     java = get_gateway().jvm.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
     return StreamExecutionEnvironment(java(configuration._j_configuration))
+
+
+def truststore(certificates: str) -> str:
+    """The certificates Python trusts, for Java: a file that goes with this process. Args: certificates: path of PEM text."""
+    from pyflink.java_gateway import get_gateway
+
+    java = get_gateway().jvm.java
+    store = java.security.KeyStore.getInstance("PKCS12")
+    store.load(None, None)
+    source = java.io.FileInputStream(certificates)
+    for number, one in enumerate(java.security.cert.CertificateFactory.getInstance("X.509").generateCertificates(source)):
+        store.setCertificateEntry(str(number), one)
+    source.close()
+    made, path = tempfile.mkstemp(prefix="akrunner-", suffix=".p12")
+    os.close(made)
+    atexit.register(_unlinked, path)
+    target = java.io.FileOutputStream(path)
+    # a store has a password; certificates are no secret
+    store.store(target, java.lang.String(_NO_SECRET).toCharArray())
+    target.close()
+    return path
+
+
+def _unlinked(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # its directory has gone
 
 
 def words(error: BaseException) -> str:

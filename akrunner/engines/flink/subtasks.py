@@ -8,10 +8,12 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from akrunner.engines.flink.client import Submitter
 from akrunner.engines.flink.hub import Hub, Place
-from akrunner.engines.flink.rest import ENDED
-from akrunner.errors import StartError
+from akrunner.engines.flink.rest import ENDED, Address
+from akrunner.engines.flink.watch import Watch
+from akrunner.errors import JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
+_CANCELLED = ("CANCELLING", "CANCELED")
 #: the Flink job may take to end by itself
 _END_SECONDS = 5.0
 #: Flink may take to say why it has ended a job
@@ -25,14 +27,22 @@ _CLEAR_SECONDS = 15.0
 class Subtasks:
     """A Flink job, from being submitted to its end; close it.
 
-    Args: client: submits it; host: this machine's address, as the cluster sees it; order: what the client takes besides.
-    Attributes: count: subtasks; places: those that have come; submitted: what Flink says of the job.
+    Args: client: submits it; host: this machine's address, as the cluster sees it; order: what the client takes besides; master: of the
+    cluster whose JobManager is to be watched, None: none has a REST service of its own.
+    Attributes: count: subtasks; places: those that have come; submitted: what Flink says of the job; lost: its JobManager has gone.
     """
 
-    def __init__(self, client: Submitter, host: str, count: int, order: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: Submitter, host: str, count: int, order: Mapping[str, Any], master: Optional[Address] = None
+    ) -> None:
         self.client = client
         self.count = count
         self.places: List[Place] = []
+        self.lost = False
+        self._closing = False
+        self._job = ""
+        self._master = master
+        self._watch: Optional[Watch] = None
         self._hub = Hub(host)
         wanted: Dict[str, Any] = {
             **order, "subtasks": count, "address": [host, self._hub.port], "token": self._hub.token,
@@ -45,7 +55,50 @@ class Subtasks:
 
     def disconnect(self) -> None:
         """Listen to nobody any more."""
+        if self._watch is not None:
+            self._watch.close()
         self._hub.close()
+
+    def check(self) -> None:
+        """Raises: JobError: a thread of akrunner's own has failed, here or beside a task; JobCancelledError: somebody has cancelled the
+        Flink job; JobManagerLostError: its JobManager has gone."""
+        broken = self._hub.broken or next((place.broken for place in self.places if place.broken), None)
+        if broken is not None:
+            raise JobError(broken)
+        # started when it is first needed: a program's job runs when the program likes
+        if self._watch is None and self._master is not None:
+            self._watch = Watch(self._master, lambda: self._id)
+        states = (self.submitted.state, self._watch.state if self._watch is not None else "")
+        if not self._closing and any(state in _CANCELLED for state in states):
+            raise JobCancelledError(
+                f"the Flink job{' ' + self._id if self._id else ''} was cancelled, in Flink's web pages or through its REST service; it is "
+                "not started again"
+            )
+        if self._watch is not None:
+            try:
+                self._watch.check()
+            except JobManagerLostError as e:
+                self.lost = True
+                self.submitted.failed = str(e)
+                self.submitted.ended.set()
+                raise
+
+    def explain(self) -> None:
+        """After a failure: whatever says more than the tasks' own ends do. Raises: as `check`; returns when that is nothing."""
+        self.check()
+        if not self.submitted.ended.is_set() and not self.any_gone():
+            return
+        # tasks end with their JobManager, and with a job that is cancelled: Flink knows, if it is there
+        while self._watch is not None and not self._watch.asked():
+            time.sleep(_TICK)
+            self.check()
+        self.check()
+
+    @property
+    def _id(self) -> str:
+        """Flink's, of the job, "" while it is not known."""
+        self._job = self.submitted.id or next((place.job for place in self.places if place.job), self._job)
+        return self._job
 
     @property
     def usable(self) -> bool:
@@ -63,7 +116,7 @@ class Subtasks:
             try:
                 self._came(self._hub.arrived.get(timeout=_TICK))
             except queue.Empty:
-                self._check(deadline, seconds)
+                self._still_coming(deadline, seconds)
         return self.places
 
     def _came(self, place: Place) -> None:
@@ -82,8 +135,10 @@ class Subtasks:
         self.submitted.ended.wait(_WHY_SECONDS)
         return self.submitted.failed
 
-    def _check(self, deadline: float, seconds: float) -> None:
+    def _still_coming(self, deadline: float, seconds: float) -> None:
+        self.check()
         if self.submitted.ended.is_set():
+            self.explain()
             raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
         if time.monotonic() > deadline:
             raise StartError(
@@ -101,7 +156,13 @@ class Subtasks:
 
     def wait_for_first(self) -> None:
         """Until a place has come, however long that takes."""
-        self._came(self._hub.arrived.get())
+        while True:
+            try:
+                self._came(self._hub.arrived.get(timeout=1.0))
+                return
+            except queue.Empty:
+                if self._hub.broken is not None:
+                    raise JobError(self._hub.broken) from None
 
     def leave(self, error: Optional[str] = None, final: bool = True) -> None:
         """The places are needed no longer. Args: error: what the Flink job is to fail with, None for nothing; final: for good, whatever
@@ -127,6 +188,7 @@ class Subtasks:
             try:
                 place = self._hub.arrived.get(timeout=1.0)
             except queue.Empty:
+                self.check()
                 how = state(job) if job else None
                 if how in ENDED:
                     return how
@@ -143,6 +205,7 @@ class Subtasks:
     def close(self) -> None:
         """End the Flink job."""
         leaving = self.usable
+        self._closing = True
         # Flink's own cancelling, while Python has an element, may take the whole TaskManager along (Beam counts a bundle twice)
         rows_left = any(place.process is not None and not place.process.given.finished for place in self.places if place.fed)
         self.leave("its caller needs no more of it" if rows_left else None)
@@ -150,4 +213,4 @@ class Subtasks:
         if not leaving or not self.submitted.ended.wait(_END_SECONDS):
             self.client.cancel(self.submitted)
             self.submitted.ended.wait(10.0)
-        self._hub.close()
+        self.disconnect()

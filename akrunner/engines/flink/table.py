@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import functools
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -15,8 +16,10 @@ from typing import Any, Iterator, Mapping, Optional
 
 import pyarrow as pa
 
+from akrunner import leftovers
 from akrunner.engines.flink.client import Submission, write_package
 from akrunner.engines.flink.feed import Pairs
+from akrunner.engines.flink.threads import trace_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.table import TableSource
 from akrunner.spec import JobSpec
@@ -88,7 +91,9 @@ def _not_here() -> Iterator[pa.RecordBatch]:
 @functools.cache
 def _package() -> str:
     """akrunner as a zip, for as long as this process lives: an environment sends it with every later job of the program's too."""
-    folder = tempfile.mkdtemp(prefix="akrunner-flink-")
+    folder = os.path.join(tempfile.gettempdir(), f"akrunner-flink-{secrets.token_hex(8)}")
+    leftovers.register(folder)
+    os.mkdir(folder, 0o700)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, "akrunner.zip")
     write_package(path)
@@ -127,6 +132,7 @@ class ProgramSubmitter:
         job = Submission()
         with _explained():
             self._running = bridge.submit(self._table, self._job, _package(), order, self._options, self._in_java)
+        job.id = self._running.id
         self._watching = threading.Thread(target=self._watch, args=(job,), name="akrunner-flink", daemon=True)
         self._watching.start()
         return job
@@ -141,7 +147,9 @@ class ProgramSubmitter:
             if job.state == "FAILED":
                 self._running.result()
         except BaseException as e:
-            job.failed = words(e)
+            # Java's own words, or a fault of ours
+            java = type(e).__module__.startswith(("py4j", "pyflink"))
+            job.failed = words(e) if java else f"akrunner's own thread 'flink' failed:\n{trace_of(e)}"
         finally:
             job.ended.set()
 

@@ -31,8 +31,11 @@ class Ends:
         self._given = (source, target)
         self._threads: List[threading.Thread] = []
 
+    def _failed(self, name: str, error: BaseException) -> None:
+        self.said.append({"broken": name, "error": repr(error)})
+
     def start(self, **order: Any) -> None:
-        self._threads = self.feed.start(*self._given, {**ORDER, **order}, lambda **body: self.said.append(body))
+        self._threads = self.feed.start(*self._given, {**ORDER, **order}, lambda **body: self.said.append(body), self._failed)
 
     def close(self) -> None:
         self.feed.close()
