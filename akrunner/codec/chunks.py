@@ -7,11 +7,13 @@ from typing import Any, List
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from akrunner.codec.binary import data_of, offsets_of
 from akrunner.codec.columns import decode_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
+from akrunner.errors import ProtocolError
 from akrunner.schema import Schema
 from akrunner.wire import frames
 
@@ -32,8 +34,26 @@ def encode_frame(batch: pa.RecordBatch, data_format: str, stream: bool, first_ro
 
 
 def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0) -> pa.RecordBatch:
-    """The rows of an EXAMPLES or COLUMNS frame. Args: first_row: for errors. Raises: DataError: one does not fit the schema."""
-    if frame.kind == frames.COLUMNS:
-        return decode_columns(schema, frame.payload, first_row)
-    lengths = np.frombuffer(frame.payload, np.uint32, frame.count).astype(np.int64)
+    """The rows of an EXAMPLES or COLUMNS frame.
+
+    Args: first_row: number of its first row, for errors.
+    Raises: ProtocolError: the frame is not what the protocol says; DataError: a row does not fit the schema.
+    """
+    try:
+        if frame.kind == frames.COLUMNS:
+            return decode_columns(schema, frame.payload, first_row, frame.count)
+        lengths = _lengths(frame)
+    except frames.WireError as e:
+        raise ProtocolError(f"a {frames.NAMES[frame.kind]} frame: {e}") from None
     return decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)
+
+
+def _lengths(frame: frames.Frame) -> NDArray[np.int64]:
+    """[rows] bytes of each Example of an EXAMPLES frame. Raises: WireError: they are not what follows."""
+    count, size = frame.count, len(frame.payload)
+    if count > frames.MOST_EXAMPLES or 4 * count > size:
+        raise frames.WireError(f"{count} rows in {size} bytes")
+    lengths = np.frombuffer(frame.payload, np.uint32, count).astype(np.int64)
+    if int(lengths.sum()) != size - 4 * count:
+        raise frames.WireError(f"{count} rows of {int(lengths.sum())} bytes, {size - 4 * count} came")
+    return lengths

@@ -130,57 +130,74 @@ def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return out
 
 
-def decode_columns(schema: Schema, payload: "bytes | bytearray", first_row: int = 0) -> pa.RecordBatch:
-    """What `output_writer.write_batch` sent.
+def decode_columns(
+    schema: Schema, payload: "bytes | bytearray", first_row: int = 0, rows: Optional[int] = None
+) -> pa.RecordBatch:
+    """What `output_writer.write_batch` sent. Nothing of it is believed before it was looked at.
 
     Args:
-        schema: the output schema; payload: of one frame; first_row: number of its first row, for errors.
-    Raises: DataError: a column's values do not fit its type.
+        schema: the output schema; payload: of one frame; first_row: number of its first row, for errors; rows: that it must have.
+    Raises: WireError: it is not laid out as `akrunner.wire.columns` says; DataError: a column's values do not fit its type.
     """
-    rows, packed = layout.unpack(payload)
+    rows, packed = layout.unpack(payload, schema.names, rows)
     arrays = {header["name"]: _Column(header, buffers, rows) for header, buffers in packed}
     columns = [arrays[field.name].as_type(field, first_row) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
 
 class _Column:
-    """One column as it came."""
+    """One column as it came. Its header was checked; what stands in its offsets is checked here."""
 
     def __init__(self, header: Mapping[str, Any], buffers: List[memoryview], rows: int) -> None:
         self.header = header
         self.rows = rows
+        self.shape: List[Optional[int]] = header["shape"]
+        self.is_bytes: bool = header["dtype"] == "bytes"
         self.valid: Optional[NDArray[np.bool_]] = None
         if header.get("nulls"):
             *buffers, valid = buffers
-            self.valid = np.frombuffer(valid, np.uint8).astype(bool)
-        self.buffers = buffers
+            self.valid = np.frombuffer(valid, np.uint8) != 0
+        self.ends: Optional[NDArray[np.int64]] = None
+        if None in self.shape:
+            self.ends = np.frombuffer(buffers[2 if self.is_bytes else 0], np.int64)
+        self.values: Any = None
+        self.offsets: Optional[NDArray[np.int64]] = None
+        if self.is_bytes:
+            self.offsets, self.values = np.frombuffer(buffers[0], np.int64), buffers[1]
+            layout.check_offsets(self.offsets, len(self.values), header["name"])
+            count = len(self.offsets) - 1
+        else:
+            # a byte that is neither 0 nor 1 is no bool that numpy knows
+            truths = header["dtype"] == "bool"
+            raw = np.frombuffer(buffers[-1], "uint8" if truths else header["dtype"])
+            self.values = raw != 0 if truths else raw
+            count = len(raw)
+        if self.ends is not None:
+            layout.check_offsets(self.ends, count, header["name"])
 
     def as_type(self, field: Field, first_row: int) -> pa.Array:
         """As an array of the field's type."""
         self.field, self.first_row = field, first_row
         if self.valid is not None and not field.nullable and not self.valid.all():
             raise self.error(int(np.flatnonzero(~self.valid)[0]), "is null, but the schema says NOT NULL")
+        if self.valid is not None and not self.valid.any():
+            # nulls are of any type
+            return pa.nulls(self.rows, field.type)
         width = self.width
         if (width != 1) != field.is_list and not (field.is_list and width is not None and len(self.shape) > 1):
             have = "one value" if width == 1 else "several values"
             want = "many (array or tensor)" if field.is_list else "one"
             raise self.error(0, f"has {have} a row; the schema's {field.type} wants {want}")
-        flat = self.flat()
         if not field.is_list:
-            return self.cast(flat, field.value_type, self.valid)
-        values = self.cast(flat, field.value_type, None)
-        if width is None:
-            offsets = np.frombuffer(self.buffers[-1 if self.is_bytes else 0], np.int64)
-        else:
-            offsets = np.arange(self.rows + 1, dtype=np.int64) * width
+            return self.cast(self.flat(self.valid), field.value_type)
         if pa.types.is_fixed_size_list(field.type):
             raise self.error(0, f"cannot be read back as {field.type}; declare it as array<...>")
+        values = self.cast(self.flat(None), field.value_type)
+        offsets = self.ends if self.ends is not None else np.arange(self.rows + 1, dtype=np.int64) * (width or 0)
+        if len(values) >= 1 << 31:
+            raise self.error(0, f"has {len(values)} values in one batch; write fewer rows at a time")
         mask = None if self.valid is None else pa.array(~self.valid)
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=field.type, mask=mask)
-
-    @property
-    def shape(self) -> List[Optional[int]]:
-        return list(self.header["shape"])
 
     @property
     def width(self) -> Optional[int]:
@@ -189,35 +206,27 @@ class _Column:
             return None
         return math.prod(size for size in self.shape[1:] if size is not None)
 
-    @property
-    def is_bytes(self) -> bool:
-        return self.header["form"] in ("text", "blob")
+    def flat(self, valid: Optional[NDArray[np.bool_]]) -> pa.Array:
+        """All values, end to end; text is still bytes, which nobody has looked at."""
+        if self.offsets is None:
+            return pa.array(self.values, mask=None if valid is None else ~valid)
+        present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        buffers = [present, pa.py_buffer(self.offsets), pa.py_buffer(self.values)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self.offsets) - 1, buffers)
 
-    def flat(self) -> pa.Array:
-        """All values, end to end."""
-        if self.is_bytes:
-            offsets, data = self.buffers[:2]
-            kind = pa.large_string() if self.header["form"] == "text" else pa.large_binary()
-            count = len(offsets) // 8 - 1
-            return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-        return pa.array(np.frombuffer(self.buffers[-1], np.dtype(self.header["dtype"])))
-
-    def cast(self, values: pa.Array, target: pa.DataType, valid: Optional[NDArray[np.bool_]]) -> pa.Array:
-        if valid is not None:
-            values = pa.array(values.to_numpy(zero_copy_only=False), type=values.type, mask=~valid)
-        if values.type != target and not _compatible(values.type, target):
-            raise self.error(0, f"is {self.header['dtype']}, which cannot become {target}")
+    def cast(self, values: pa.Array, target: pa.DataType) -> pa.Array:
         if values.type == target:
             return values
+        if not len(values):
+            # empty lists: nobody could tell of what
+            return pa.array([], target)
+        if not _compatible(values.type, target):
+            raise self.error(0, f"is {self.header['dtype']}, which cannot become {target}")
         try:
-            if pa.types.is_boolean(target) and pa.types.is_integer(values.type):
-                return values.cast(pa.int64()).cast(target)
-            if pa.types.is_floating(target) and pa.types.is_floating(values.type):
-                return values.cast(target, safe=False)
-            if pa.types.is_temporal(target):
-                return values.cast(pa.int32() if pa.types.is_date32(target) else pa.int64()).cast(target)
-            return values.cast(target)
+            return _cast(values, target)
         except pa.ArrowInvalid as e:
+            if is_text(target):
+                raise self.error(self.culprit(values, target), "is not UTF-8; declare it as varbinary") from None
             raise self.error(self.culprit(values, target), f"does not fit {target}: {e}") from None
 
     def culprit(self, values: pa.Array, target: pa.DataType) -> int:
@@ -226,16 +235,28 @@ class _Column:
         while high - low > 1:
             middle = (low + high) // 2
             try:
-                values.slice(low, middle - low).cast(target)
+                _cast(values.slice(low, middle - low), target)
                 low = middle
             except pa.ArrowInvalid:
                 high = middle
-        width = self.width
-        return low // width if width else low
+        if self.ends is not None:
+            return int(np.searchsorted(self.ends, low, side="right")) - 1
+        return low // (self.width or 1)
 
     def error(self, row: int, what: str) -> DataError:
         at = self.first_row + row
         return DataError(f"row {at}: column {self.field.name!r} {what}", row=at, column=self.field.name)
+
+
+def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Raises: pa.ArrowInvalid: a value does not fit."""
+    if pa.types.is_boolean(target) and pa.types.is_integer(values.type):
+        return values.cast(pa.int64()).cast(target)
+    if pa.types.is_floating(target) and pa.types.is_floating(values.type):
+        return values.cast(target, safe=False)
+    if pa.types.is_temporal(target):
+        return values.cast(pa.int32() if pa.types.is_date32(target) else pa.int64()).cast(target)
+    return values.cast(target)
 
 
 def _compatible(have: pa.DataType, want: pa.DataType) -> bool:

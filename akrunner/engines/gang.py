@@ -31,6 +31,7 @@ from akrunner.errors import (
     DataError,
     JobCancelledError,
     JobError,
+    ProtocolError,
     StartError,
     TaskFailure,
     WriteError,
@@ -361,6 +362,9 @@ class Gang:
         except DataError as e:
             self.fail_output(event.task, str(e))
             return
+        except ProtocolError as e:
+            self.fail_protocol(event.task, e)
+            return
         result.rows_out += batch.num_rows
         result.bytes_out += len(frame.payload)
         if self.sink is not None:
@@ -373,6 +377,8 @@ class Gang:
             raise WriteError(event.data["lost"])
         if "error" in event.data:
             self.fail_output(event.task, event.data["error"])
+        elif "broken" in event.data:
+            self.fail_protocol(event.task, event.data["broken"])
         else:
             self.results[event.task].rows_out += event.data["rows"]
             self.results[event.task].bytes_out += event.data["bytes"]
@@ -409,7 +415,10 @@ class Gang:
                 result.state = "finished"
 
     def on_broken(self, event: Event) -> None:
-        self.fail(event.task, report.Failed("broken", f"broke the protocol: {event.error}", time.time_ns()))
+        self.fail_protocol(event.task, event.error)
+
+    def fail_protocol(self, task: TaskSpec, why: object) -> None:
+        self.fail(task, report.Failed("broken", f"broke the protocol: {why}", time.time_ns()))
 
     def on_ended(self, event: Event) -> None:
         """Its pipe has ended: after its last word that is all right, before it is not."""

@@ -12,13 +12,13 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner.errors import ProtocolError
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import TaskProcess
 from akrunner.spec import TaskSpec
-from akrunner.wire import PROTOCOL_VERSION, frames
+from akrunner.wire import PROTOCOL_VERSION, frames, messages
 
 #: frames waiting for the host, of all tasks together; past it the pipes fill and the scripts wait
 EVENTS = 64
@@ -82,7 +82,8 @@ class TaskSession:
         self._deaf = threading.Event()
         self._greeted = threading.Event()
         self.writer = frames.FrameWriter(self.process.input_fd)
-        self._reader = frames.FrameReader(self.process.output_fd)
+        self._said: Set[int] = set()
+        self._reader = frames.FrameReader(self.process.output_fd, frames.FROM_WORKER, _most(context))
         self._thread = threading.Thread(target=self._read, name=f"akrunner-read-{task.key}", daemon=True)
         self._thread.start()
 
@@ -187,6 +188,7 @@ class TaskSession:
             raise ProtocolError(
                 f"the worker speaks version {self.hello.get('version')} of the protocol, this host {PROTOCOL_VERSION}"
             )
+        messages.read(frame)
         try:
             self.writer.write_json(frames.CONTEXT, self._context)
             self._greeted.set()
@@ -194,12 +196,51 @@ class TaskSession:
             pass  # it ended; the reader finds out how
 
     def _take(self, frame: frames.Frame) -> None:
+        name, before = frames.NAMES[frame.kind], _AFTER.get(frame.kind)
+        if before is not None and before not in self._said:
+            raise ProtocolError(f"it said {name} before {frames.NAMES[before]}")
+        # a thread that the script has left behind may report when all else is said
+        if (frames.CLOSED in self._said and frame.kind != frames.REPORT) or (frame.kind in _ONCE and frame.kind in self._said):
+            raise ProtocolError(f"it said {name} after {'closed' if frames.CLOSED in self._said else name}")
+        self._said.add(frame.kind)
         if frame.kind in (frames.EXAMPLES, frames.COLUMNS):
             self._post("output", {}, frame)
-        elif frame.kind in _KINDS:
-            self._post(_KINDS[frame.kind], frame.json())
-        else:
-            raise ProtocolError(f"a worker process does not send {frames.NAMES[frame.kind]}")
+            return
+        if frame.kind not in _KINDS:
+            raise ProtocolError(f"a worker process does not send {name}")
+        body = messages.read(frame)
+        if frame.kind == frames.CLOSED and body["ok"] and frames.ENTERED not in self._said:
+            raise ProtocolError("it was done before it had entered main()")
+        self._post(_KINDS[frame.kind], body)
+
+
+#: what is said but once, and what only after something else
+_ONCE = {frames.OPENED, frames.READY, frames.ENTERED}
+_AFTER = {
+    frames.READY: frames.OPENED,
+    frames.ENTERED: frames.READY,
+    frames.SERVING: frames.ENTERED,
+    frames.EXAMPLES: frames.ENTERED,
+    frames.COLUMNS: frames.ENTERED,
+    frames.PASSED: frames.ENTERED,
+}
+#: bytes of a frame of several rows, several times what an output writer sends at once; and of what describes each of its columns
+_SEVERAL_ROWS = 64 << 20
+_DESCRIBED = 1 << 10
+
+
+def _most(context: Mapping[str, Any]) -> frames.Most:
+    """How long a frame may be that this task sends."""
+    columns = context.get("output_schema") or []
+    several = _SEVERAL_ROWS + sum(_DESCRIBED + 6 * len(column["name"]) for column in columns)
+    # a model's outputs are not cut: each frame answers one chunk of rows
+    whole = bool(context["script"]["module"])
+
+    def most(kind: int, count: int) -> int:
+        rows = kind in (frames.EXAMPLES, frames.COLUMNS)
+        return several if rows and count != 1 and not whole else frames.FROM_WORKER[kind]
+
+    return most
 
 
 def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> List[TaskSession]:

@@ -8,17 +8,28 @@ The header is `{"rows": n, "columns": [{"name", "form", "dtype", "shape", "buffe
 from the first buffer. Forms and their buffers:
 
 - `numbers`: values of `dtype` (numpy's name), shape `[rows, ...]`
-- `ragged`: int64 offsets [rows + 1], values of `dtype`
-- `text`, `blob`: int64 offsets [n + 1], bytes; with a `counts` buffer (int64 offsets [rows + 1]) when many per row
+- `ragged`: int64 offsets [rows + 1], values of `dtype`; shape `[rows, null]`
+- `text`, `blob`: int64 offsets [n + 1], bytes; shape `[rows, ...]`, or `[rows, null]` with a `counts` buffer (int64 offsets [rows + 1])
 
-Each may end in a `valid` buffer: one byte a row, 0 for null; `"nulls": true` then.
+Each may end in a `valid` buffer: one byte a row, 0 for null; `"nulls": true` then. `unpack` checks all of this but for what stands in
+the offsets, which is numpy's to look at: `check_offsets`.
 """
 
 import json
 import struct
-from typing import Any, Dict, List, Tuple
+from typing import Any, Collection, Dict, List, Optional, Tuple
+
+from akrunner.wire.frames import MOST_ROWS, WireError
 
 _LENGTH = struct.Struct("<I")
+#: bytes of a number, by numpy's name
+WIDTHS = {
+    "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float16": 2, "float32": 4, "float64": 8,
+}  # fmt: skip
+_OFFSET = 8
+
+Unpacked = Tuple[int, List[Tuple[Dict[str, Any], List[memoryview]]]]
 
 
 def pack(rows: int, columns: List[Tuple[Dict[str, Any], List[Any]]]) -> List[Any]:
@@ -49,13 +60,99 @@ def pack(rows: int, columns: List[Tuple[Dict[str, Any], List[Any]]]) -> List[Any
     return [_LENGTH.pack(len(text)) + text] + data
 
 
-def unpack(payload: Any) -> Tuple[int, List[Tuple[Dict[str, Any], List[memoryview]]]]:
-    """(rows, [(header, [memoryview, ...]), ...]) of a payload; the views share its memory."""
+def unpack(payload: Any, names: Optional[Collection[str]] = None, rows: Optional[int] = None) -> Unpacked:
+    """(rows, [(header, [memoryview, ...]), ...]) of a payload; the views share its memory.
+
+    Args: names: the columns it must have, in any order, None: any; rows: how many it must have, None: any number.
+    Raises: WireError: it is not laid out as above.
+    """
     view = memoryview(payload)
+    if len(view) < _LENGTH.size:
+        raise WireError("a payload of columns of %d bytes" % len(view))
     (size,) = _LENGTH.unpack(view[: _LENGTH.size])
     base = _LENGTH.size + size
-    header = json.loads(bytes(view[_LENGTH.size : base]).decode("utf-8"))
-    columns = []
-    for column in header["columns"]:
-        columns.append((column, [view[base + at : base + at + length] for at, length in column["buffers"]]))
-    return header["rows"], columns
+    if base > len(view) or base % 8:
+        raise WireError("a header of %d bytes in a payload of %d" % (size, len(view)))
+    try:
+        header = json.loads(bytes(view[_LENGTH.size : base]).decode("utf-8"))
+    except (ValueError, RecursionError) as e:
+        raise WireError("the header of a payload of columns is not JSON: %s" % e)
+    columns = header.get("columns") if isinstance(header, dict) else None
+    if not isinstance(columns, list) or not _is_size(header.get("rows")) or header["rows"] > MOST_ROWS:
+        raise WireError("the header of a payload of columns does not say its rows and columns")
+    if rows is not None and rows != header["rows"]:
+        raise WireError("a frame of %d rows holds columns of %d" % (rows, header["rows"]))
+    data = view[base:]
+    out = [(column, _buffers(column, header["rows"], data)) for column in columns]
+    found = {column["name"] for column in columns}
+    if len(found) != len(columns) or (names is not None and found != set(names)):
+        said = sorted(found if names is None else found ^ set(names)) or ["one of them twice"]
+        raise WireError("it has other columns than it should: %s" % ", ".join(map(repr, said[:5])))
+    return header["rows"], out
+
+
+def check_offsets(offsets: Any, size: int, name: str) -> None:
+    """Raises: WireError: an int64 array does not cut `size` things: from 0, never down, to `size`."""
+    if offsets[0] != 0 or offsets[-1] != size or (offsets[1:] < offsets[:-1]).any():
+        raise WireError("column %r has offsets that do not fit its %d values or bytes" % (name, size))
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 40
+
+
+def _buffers(column: Any, rows: int, data: memoryview) -> List[memoryview]:
+    """The buffers of one column, after a look at everything its header says."""
+    if not isinstance(column, dict) or not isinstance(column.get("name"), str):
+        raise WireError("a column has no name")
+    name, form, shape = column["name"], column.get("form"), column.get("shape")
+    ragged = isinstance(shape, list) and len(shape) == 2 and shape[1] is None
+    if not isinstance(shape, list) or not shape or not all(map(_is_size, shape[:1] if ragged else shape)) or shape[0] != rows:
+        raise WireError("column %r has the shape %.100r in a batch of %d rows" % (name, shape, rows))
+    count = 1
+    for size in shape[:1] if ragged else shape:
+        count *= size
+    nulls = column.get("nulls", False)
+    if nulls not in (True, False):
+        raise WireError("column %r does not say whether it has nulls" % name)
+    sizes = _sizes(column, form, ragged, count, rows)
+    views = _views(name, column.get("buffers"), data)
+    if nulls:
+        sizes.append(rows)
+    fits = len(views) == len(sizes) and all(want is None or len(view) == want for view, want in zip(views, sizes))
+    if not fits or (form == "ragged" and len(views[1]) % WIDTHS[column["dtype"]]):
+        raise WireError(
+            "column %r (%s, %.20r, %.100r) has buffers of %s bytes"
+            % (name, form, column.get("dtype"), shape, [len(v) for v in views][:5])
+        )
+    if ragged and form != "ragged" and (not len(views[0]) or len(views[0]) % _OFFSET):
+        raise WireError("column %r has %d bytes of offsets" % (name, len(views[0])))
+    return views
+
+
+def _sizes(column: Dict[str, Any], form: Any, ragged: bool, count: int, rows: int) -> List[Optional[int]]:
+    """Bytes each buffer must have, but for `valid`; None where any number will do."""
+    offsets = _OFFSET * (rows + 1)
+    if form in ("text", "blob") and column.get("dtype") == "bytes":
+        return [None, None, offsets] if ragged else [_OFFSET * (count + 1), None]
+    width = WIDTHS.get(column["dtype"]) if isinstance(column.get("dtype"), str) else None
+    if form == "numbers" and width and not ragged:
+        return [count * width]
+    if form == "ragged" and width and ragged:
+        return [offsets, None]
+    raise WireError("column %r is of no known form: %.40r, %.40r" % (column["name"], form, column.get("dtype")))
+
+
+def _views(name: str, spans: Any, data: memoryview) -> List[memoryview]:
+    """The stretches of a payload that a column says are its buffers: whole, aligned, one after another."""
+    views = []
+    end = 0
+    for span in spans if isinstance(spans, list) else [None]:
+        if not isinstance(span, list) or len(span) != 2 or not _is_size(span[0]) or not _is_size(span[1]):
+            raise WireError("column %r does not say where its buffers are" % name)
+        at, size = span
+        if at < end or at % 8 or at + size > len(data):
+            raise WireError("column %r has a buffer of %d bytes at %d in a payload of %d" % (name, size, at, len(data)))
+        end = at + size
+        views.append(data[at:end])
+    return views

@@ -8,6 +8,9 @@ import time
 import traceback
 from typing import Any, Dict, Optional
 
+#: of the beginning, and of the end, of a message or traceback
+_MOST_CHARACTERS = 128 << 10
+
 
 def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict[str, Any]:
     """A failure record of an exception.
@@ -25,4 +28,21 @@ def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict
         message = str(error)
     except Exception as e:  # a broken __str__ must not hide the failure it belongs to
         message = "<its message cannot be printed: %s>" % type(e).__name__
-    return {"type": name, "message": message, "traceback": text, "phase": phase, "time_ns": time.time_ns()}
+    return {
+        "type": _shown(name),
+        "message": _shown(message),
+        "traceback": _shown(text),
+        "phase": phase,
+        "time_ns": time.time_ns(),
+    }
+
+
+def _shown(text: str) -> str:
+    """The text as it can be printed anywhere; of a very long one, its beginning and end."""
+    if len(text) > 2 * _MOST_CHARACTERS:
+        text = (
+            text[:_MOST_CHARACTERS]
+            + "\n... %d characters ...\n" % (len(text) - 2 * _MOST_CHARACTERS)
+            + text[-_MOST_CHARACTERS:]
+        )
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -6,6 +6,9 @@
     | kind | 0    | 0 (2)   | count(4) | payload length  | payload ...      little endian
 
 `count` is rows where the frame carries rows. A pipe ends well only between frames; anything else is a `WireError`.
+
+Whoever reads believes nothing: which kinds may come, and how long each may be, is known beforehand (`TO_WORKER`, `FROM_WORKER`), and
+memory is taken for what has come, not for what a header announces.
 """
 
 import json
@@ -13,7 +16,7 @@ import os
 import struct
 import threading
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 # host -> worker
 CONTEXT = 1
@@ -45,8 +48,27 @@ NAMES = {
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
-#: a longer frame is taken for garbage
-MAX_PAYLOAD = 1 << 34
+#: bytes of the longest data frame: one row may have as much as Arrow's strings hold, and rows of a model's outputs are not cut
+MOST_BYTES = 1 << 31
+#: rows of the longest COLUMNS, and of the longest EXAMPLES frame
+MOST_ROWS = 1 << 24
+MOST_EXAMPLES = 4096
+#: bytes of a JSON body: words, numbers, a traceback; of a context, which has the user's params and every column in it
+_WORD = 64 << 10
+_STORY = 16 << 20
+_CONTEXT = 256 << 20
+#: most bytes a host's frames have, by kind
+TO_WORKER = {CONTEXT: _CONTEXT, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: 0}
+#: and a worker process's
+FROM_WORKER = {
+    HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
+    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY,
+}  # fmt: skip
+EITHER_WAY = {**TO_WORKER, **FROM_WORKER}
+#: (kind, count) -> most bytes of such a frame
+Most = Callable[[int, int], int]
+#: memory taken at a time for a payload that has not come yet
+_STEP = 8 << 20
 
 
 class WireError(Exception):
@@ -73,7 +95,7 @@ class Frame:
         """The payload as the JSON object it is. Raises: WireError: it is not one."""
         try:
             value = json.loads(bytes(self.payload).decode("utf-8"))
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise WireError("a %s frame does not hold JSON: %s" % (NAMES.get(self.kind, self.kind), e))
         if not isinstance(value, dict):
             raise WireError("a %s frame holds %s, not an object" % (NAMES.get(self.kind, self.kind), type(value).__name__))
@@ -133,10 +155,13 @@ class FrameReader:
         bytes: payload bytes read.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, kinds: Mapping[int, int] = EITHER_WAY, most: Optional[Most] = None) -> None:
+        """kinds: kind -> most bytes, of the frames that may come; most: what more is known of them."""
         self.fd = fd
         self.starved_ns = 0
         self.bytes = 0
+        self._kinds = kinds
+        self._most = most
 
     def read(self) -> Optional[Frame]:
         """The next frame, None at the pipe's end. Raises: WireError: the pipe ended inside a frame, or garbage."""
@@ -144,9 +169,7 @@ class FrameReader:
         if header is None:
             return None
         kind, count, size = header
-        payload = bytearray(size)
-        self.read_into(memoryview(payload))
-        return Frame(kind, count, payload)
+        return Frame(kind, count, self.read_payload(size))
 
     def read_header(self) -> Optional[Tuple[int, int, int]]:
         """(kind, count, payload length), None at the pipe's end. The payload must be read next."""
@@ -154,9 +177,29 @@ class FrameReader:
         if not self._fill(memoryview(raw), True):
             return None
         kind, zero, zeros, count, size = HEADER.unpack(raw)
-        if kind not in NAMES or zero or zeros or size > MAX_PAYLOAD:
+        if kind not in NAMES or zero or zeros:
             raise WireError("not a frame: %s" % bytes(raw).hex())
+        if kind not in self._kinds:
+            raise WireError("a %s frame does not go this way" % NAMES[kind])
+        most = self._kinds[kind]
+        if self._most is not None:
+            most = min(most, self._most(kind, count))
+        if size > most:
+            raise WireError("a %s frame of %d rows announces %d bytes; %d are the most" % (NAMES[kind], count, size, most))
         return kind, count, size
+
+    def read_payload(self, size: int) -> bytearray:
+        """So many bytes from the pipe, held as they come."""
+        payload = bytearray(min(size, _STEP))
+        at = 0
+        while True:
+            with memoryview(payload) as view, view[at:] as part:
+                self._fill(part, False)
+            at = len(payload)
+            if at == size:
+                self.bytes += size
+                return payload
+            payload.extend(bytes(min(_STEP, size - at)))
 
     def read_into(self, view: memoryview) -> None:
         """Fill `view` from the pipe."""

@@ -12,6 +12,7 @@ import struct
 import numpy as np
 
 from akrunner.wire import columns as layout
+from akrunner.wire.frames import WireError
 
 #: in a file, each chunk has its length in front
 LENGTH = struct.Struct("<Q")
@@ -66,8 +67,10 @@ def read_file(path):
         memory = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY))
     at = 0
     while at < size:
-        (length,) = LENGTH.unpack(memory[at : at + LENGTH.size])
+        length = LENGTH.unpack(memory[at : at + LENGTH.size])[0] if at + LENGTH.size <= size else size
         at += LENGTH.size
+        if at + length > size:
+            raise WireError("%s is cut short at byte %d of %d" % (path, at, size))
         yield memory[at : at + length]
         at += length
 
@@ -77,10 +80,10 @@ def unpack(payload, schema, defaults=None):
 
     Args:
         schema: list of dicts, as `TaskConfig.schema`; defaults: column -> what stands for a null. Without one a null float is NaN.
-    Raises: ValueError: a null in another column.
+    Raises: ValueError: a null in another column; WireError: the payload is not what the protocol says.
     """
-    rows, packed = layout.unpack(payload)
     described = {column["name"]: column for column in schema}
+    rows, packed = layout.unpack(payload, described)
     columns = {}
     for header, buffers in packed:
         name = header["name"]
@@ -98,26 +101,42 @@ def unpack(payload, schema, defaults=None):
 
 def _values(header, buffers, column):
     """Array or Ragged; under nulls anything."""
+    name, shape = header["name"], column["shape"]
+    text = column["dtype"] == "bytes"
+    varies = shape is None or (text and shape)
+    if header["dtype"] != column["dtype"] or header["shape"][1:] != ([None] if varies else shape):
+        raise WireError("column %r came as %s %s, not as the schema says" % (name, header["dtype"], header["shape"]))
     if header["form"] == "numbers":
         return np.frombuffer(buffers[0], header["dtype"]).reshape(header["shape"])
     if header["form"] == "ragged":
-        return Ragged(np.frombuffer(buffers[1], header["dtype"]), np.diff(np.frombuffer(buffers[0], np.int64)))
-    blobs = _blobs(buffers[0], buffers[1])
-    if len(header["shape"]) == 1:
+        values = np.frombuffer(buffers[1], header["dtype"])
+        return Ragged(values, np.diff(_offsets(buffers[0], len(values), name)))
+    blobs = _blobs(_offsets(buffers[0], len(buffers[1]), name), buffers[1])
+    if not varies:
         return blobs
-    ragged = Ragged(blobs, np.diff(np.frombuffer(buffers[2], np.int64)))
-    if column["shape"] is None:
+    ragged = Ragged(blobs, np.diff(_offsets(buffers[2], len(blobs), name)))
+    if shape is None:
         return ragged
     # a null row has no values: something must stand in its place
-    width = int(np.prod(column["shape"], dtype=np.int64))
+    width = int(np.prod(shape, dtype=np.int64))
     whole = np.full((len(ragged), width), b"", dtype=object)
-    whole[ragged.lengths == width] = blobs.reshape(-1, width)
-    return whole.reshape([len(ragged)] + column["shape"])
+    there = ragged.lengths == width
+    if not (there | (ragged.lengths == 0)).all():
+        raise WireError("column %r has rows of other than %d values" % (name, width))
+    if width:
+        whole[there] = blobs.reshape(-1, width)
+    return whole.reshape([len(ragged)] + shape)
+
+
+def _offsets(buffer, size, name):
+    offsets = np.frombuffer(buffer, np.int64)
+    layout.check_offsets(offsets, size, name)
+    return offsets
 
 
 def _blobs(offsets, data):
     """An object array of byte strings."""
-    cuts = np.frombuffer(offsets, np.int64).tolist()
+    cuts = offsets.tolist()
     data = bytes(data)
     out = np.empty(len(cuts) - 1, dtype=object)
     out[:] = [data[a:b] for a, b in zip(cuts, cuts[1:])]

@@ -7,8 +7,8 @@ import numpy as np
 from akrunner.wire import columns as layout
 
 
-def pack(columns, names):
-    """(rows, buffers) of a batch.
+def packed(columns, names):
+    """(rows, [(header, buffers), ...]) of a batch.
 
     Args:
         columns: {column: array, tensor or list}; names: the columns of the output schema.
@@ -32,7 +32,48 @@ def pack(columns, names):
             raise ValueError("write_batch: column %r has %d rows, column %r has %d" % (name, count, names[0], rows))
         rows = count
         packed.append((dict(header, name=name), buffers))
-    return rows or 0, layout.pack(rows or 0, packed)
+    return rows or 0, packed
+
+
+def pieces(rows, packed, most_rows, most_bytes):
+    """(rows, payload) of each frame a batch goes in: one, or where that would be too long several of fewer rows."""
+    if not rows:
+        return
+    size = sum(memoryview(buffer).nbytes for _, buffers in packed for buffer in buffers)
+    parts = min(rows, max(-(-rows // most_rows), -(-size // most_bytes)))
+    if parts <= 1:
+        yield rows, layout.pack(rows, packed)
+        return
+    for part in range(parts):
+        start, stop = rows * part // parts, rows * (part + 1) // parts
+        cut = [_rows_of(header, buffers, start, stop) for header, buffers in packed]
+        yield from pieces(stop - start, cut, most_rows, most_bytes)
+
+
+def _rows_of(header, buffers, start, stop):
+    """(header, buffers) of some rows of a packed column."""
+    shape = header["shape"]
+    valid = []
+    if header.get("nulls"):
+        buffers, valid = buffers[:-1], [buffers[-1][start:stop]]
+    if header["form"] == "numbers":
+        cut = [np.asarray(buffers[0]).reshape(shape)[start:stop]]
+    elif header["form"] == "ragged":
+        cut = list(_between(buffers[0], buffers[1], start, stop))
+    elif len(buffers) == 3:
+        counts = buffers[2][start : stop + 1]
+        cut = list(_between(buffers[0], buffers[1], counts[0], counts[-1])) + [counts - counts[0]]
+    else:
+        each = int(np.prod(shape[1:], dtype=np.int64))
+        cut = list(_between(buffers[0], buffers[1], start * each, stop * each))
+    return dict(header, shape=[stop - start] + shape[1:]), cut + valid
+
+
+def _between(offsets, values, start, stop):
+    """Offsets from 0 of things `start` to `stop`, and what they cut; nothing is copied but the offsets."""
+    offsets = offsets[start : stop + 1]
+    whole = values if isinstance(values, np.ndarray) else memoryview(values)
+    return offsets - offsets[0], whole[int(offsets[0]) : int(offsets[-1])]
 
 
 def _column(name, values):
@@ -41,29 +82,53 @@ def _column(name, values):
         values = values.numpy()
     valid = None
     if isinstance(values, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(values)
-        valid = ~mask.reshape(len(values), -1).any(axis=1)
+        valid = _unmasked(name, np.ma.getmaskarray(values))
         values = values.filled()
     if not isinstance(values, np.ndarray):
-        values = _as_array(values)
+        values = _as_array(name, values)
     if values.ndim == 0:
         raise ValueError("write_batch: column %r is a single value; give an array of one value a row" % name)
     if values.dtype.kind == "O":
-        present = np.array([value is not None for value in values.reshape(len(values), -1)[:, 0]], dtype=bool)
-        if values.ndim == 1 and not present.all():
+        present = np.fromiter((value is not None for value in values.reshape(-1)), bool, values.size)
+        if not present.all():
+            if values.ndim > 1:
+                raise _null_inside(name)
             valid = present if valid is None else valid & present
         return _objects(name, values, valid)
     if values.dtype.kind in "SU":
         return _objects(name, values.astype(object), valid)
     if values.dtype.kind == "M" or values.dtype.kind == "m":
         raise TypeError("write_batch: column %r is %s; give it as int64 in the unit of the schema" % (name, values.dtype))
-    if values.dtype.kind not in "biuf":
-        raise TypeError("write_batch: column %r has dtype %s, which no column can hold" % (name, values.dtype))
+    return _numbers(name, values, list(values.shape), valid)
+
+
+def _numbers(name, values, shape, valid):
+    _check_numbers(name, values.dtype)
     values = np.ascontiguousarray(values)
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
-    header = {"form": "numbers", "dtype": _name(values.dtype), "shape": list(values.shape)}
-    return (len(values),) + _with_nulls(header, [values], valid)
+    header = {"form": "numbers", "dtype": _name(values.dtype), "shape": shape}
+    return (shape[0],) + _with_nulls(header, [values], valid)
+
+
+def _unmasked(name, mask):
+    """[rows] whether a row of a masked array is there."""
+    flat = mask.reshape(len(mask), int(np.prod(mask.shape[1:], dtype=np.int64)))
+    if (flat.any(axis=1) != flat.all(axis=1)).any():
+        raise _null_inside(name)
+    return ~flat.any(axis=1)
+
+
+def _null_inside(name):
+    return ValueError(
+        "write_batch: column %r has a row with a null among its values, which no list can hold; fill or drop it" % name
+    )
+
+
+def _check_numbers(name, dtype):
+    # numpy's long double is none that Arrow has
+    if dtype.kind not in "biuf" or _name(dtype.newbyteorder("<")) not in layout.WIDTHS:
+        raise TypeError("write_batch: column %r has dtype %s, which no column can hold" % (name, dtype))
 
 
 #: dtype -> its name, which numpy takes 10 us to put together
@@ -77,16 +142,45 @@ def _name(dtype):
     return name
 
 
-def _as_array(values):
+def _as_array(name, values):
     values = list(values)
     if any(value is None or isinstance(value, (str, bytes)) or hasattr(value, "__len__") for value in values):
         lengths = {len(value) if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) else -1 for value in values}
         if len(lengths) == 1 and -1 not in lengths:
-            return np.array(values)
+            return _array(name, values)
         array = np.empty(len(values), dtype=object)
         array[:] = values
         return array
-    return np.array(values)
+    return _array(name, values)
+
+
+def _array(name, values):
+    """What is no array yet, as one; nothing of it changes on the way."""
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "SU":
+            # numpy's own strings lose the NUL bytes at their ends, and make a string of a number beside one
+            array = np.array(values, dtype=object)
+    except ValueError as e:
+        raise ValueError("write_batch: column %r cannot become an array: %s" % (name, e))
+    if array.dtype.kind == "f" and not all(map(_is_float, values)):
+        _check_whole(name, np.array(values, dtype=object).reshape(-1))
+    return array
+
+
+def _is_float(value):
+    return type(value) is float or getattr(getattr(value, "dtype", None), "kind", None) == "f"
+
+
+def _check_whole(name, values):
+    """Raises: ValueError: a whole number among fractions that would lose digits as one of them."""
+    for value in values:
+        if isinstance(value, int) and value != float(value):
+            raise ValueError(
+                "write_batch: column %r mixes fractions with %d, which a double cannot hold exactly" % (name, value)
+            )
 
 
 def _objects(name, values, valid):
@@ -94,35 +188,54 @@ def _objects(name, values, valid):
     rows = len(values)
     flat = values.reshape(-1).tolist()
     sample = next((value for value in flat if value is not None), None)
-    if isinstance(sample, str) or isinstance(sample, bytes):
-        text = isinstance(sample, str)
-        try:
-            blobs = [b"" if v is None else v.encode("utf-8") if text else v for v in flat]
-            offsets, joined = _cut(blobs)
-        except (AttributeError, TypeError):
-            raise TypeError("write_batch: column %r mixes strings and other values" % name)
-        header = {"form": "text" if text else "blob", "dtype": "bytes", "shape": list(values.shape)}
-        return (rows,) + _with_nulls(header, [offsets, joined], valid)
-    if sample is None:
-        header = {"form": "numbers", "dtype": "float64", "shape": [rows]}
-        return (rows,) + _with_nulls(header, [np.zeros(rows)], np.zeros(rows, bool))
-    if hasattr(sample, "__len__"):
-        arrays = [np.zeros(0) if v is None else np.asarray(v).reshape(-1) for v in flat]
-        strings = [a for a in arrays if a.dtype.kind in "OSU"]
-        offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])]).astype(np.int64)
-        if strings:
-            joined = [v for a in arrays for v in a.tolist()]
-            _, header, buffers = _objects(name, np.array(joined + [None], dtype=object)[:-1], None)
-            return (rows,) + _with_nulls(dict(header, shape=[rows, None]), buffers + [offsets], valid)
-        joined = np.concatenate([a for a in arrays if len(a)] or [np.zeros(0)])
-        header = {"form": "ragged", "dtype": joined.dtype.name, "shape": [rows, None]}
-        return (rows,) + _with_nulls(header, [offsets, joined], valid)
-    numbers = [0 if v is None else v for v in flat]
-    array = np.array(numbers)
-    if array.dtype.kind not in "biuf":
-        raise TypeError("write_batch: column %r holds %s, which no column can hold" % (name, type(sample).__name__))
-    header = {"form": "numbers", "dtype": array.dtype.name, "shape": list(values.shape)}
-    return (rows,) + _with_nulls(header, [array], valid)
+    if isinstance(sample, (str, bytes)):
+        header, buffers = _strings(name, flat, list(values.shape))
+    elif sample is None:
+        # nulls of any type, or nothing at all
+        return _numbers(name, np.zeros(values.shape), list(values.shape), np.zeros(rows, bool) if flat else valid)
+    elif hasattr(sample, "__len__"):
+        header, buffers = _lists(name, flat)
+    else:
+        array = _array(name, [0 if v is None else v for v in flat])
+        if array.dtype.kind not in "biuf":
+            raise TypeError("write_batch: column %r holds %s, which no column can hold" % (name, type(sample).__name__))
+        return _numbers(name, array, list(values.shape), valid)
+    return (rows,) + _with_nulls(header, buffers, valid)
+
+
+def _strings(name, values, shape):
+    """(header, [offsets, bytes]) of strings or byte strings; None is an empty one."""
+    text = isinstance(next((value for value in values if value is not None), None), str)
+    try:
+        blobs = [b"" if v is None else v.encode("utf-8") if text else v for v in values]
+        offsets, joined = _cut(blobs)
+    except (AttributeError, TypeError):
+        raise TypeError("write_batch: column %r mixes strings and other values" % name)
+    except UnicodeEncodeError as e:
+        raise ValueError("write_batch: column %r has text that is no Unicode (%s): %.100r" % (name, e.reason, e.object))
+    return {"form": "text" if text else "blob", "dtype": "bytes", "shape": shape}, [offsets, joined]
+
+
+def _lists(name, values):
+    """(header, buffers) of one array, or list, a row; None is an empty one."""
+    arrays = [np.zeros(0) if v is None else _array(name, v.numpy() if hasattr(v, "numpy") else v).reshape(-1) for v in values]
+    offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])]).astype(np.int64)
+    some = [a for a in arrays if len(a)]
+    if any(a.dtype.kind in "OSU" for a in some):
+        flat = [v for a in some for v in a.tolist()]
+        if any(v is None for v in flat):
+            raise _null_inside(name)
+        if isinstance(flat[0], (str, bytes)):
+            header, buffers = _strings(name, flat, [len(values), None])
+            return header, buffers + [offsets]
+        joined = _array(name, flat)
+    else:
+        joined = np.concatenate(some or [np.zeros(0)])
+        if joined.dtype.kind == "f" and any(a.dtype.kind != "f" for a in some):
+            _check_whole(name, (v for a in some if a.dtype.kind != "f" for v in a.tolist()))
+    _check_numbers(name, joined.dtype)
+    joined = np.ascontiguousarray(joined, joined.dtype.newbyteorder("<"))
+    return {"form": "ragged", "dtype": _name(joined.dtype), "shape": [len(values), None]}, [offsets, joined]
 
 
 def _cut(blobs):

@@ -49,7 +49,7 @@ class TaskConfig(object):
             metrics: dict name -> number (anything `float()` takes).
             step: the training step they belong to.
         """
-        self._job.report({str(k): float(v) for k, v in metrics.items()}, step)
+        self._job.report({str(k): float(v) for k, v in metrics.items()}, None if step is None else int(step))
 
     def serve(self):
         """Be one of those that do what the chief asks: for workers and parameter servers of a `ClusterCoordinator`, and

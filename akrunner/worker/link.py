@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from akrunner.wire import PROTOCOL_VERSION, ending, frames
+from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages
 
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
@@ -42,7 +42,7 @@ class Link(object):
         # what the script starts with exec must not hold the pipes open
         os.set_inheritable(read_fd, False)
         os.set_inheritable(write_fd, False)
-        self._reader = frames.FrameReader(read_fd)
+        self._reader = frames.FrameReader(read_fd, frames.TO_WORKER)
         self.writer = frames.FrameWriter(write_fd)
         self.context = {}
         self.stopped = threading.Event()
@@ -89,11 +89,9 @@ class Link(object):
                     while len(part):
                         part = part[out.write(part) :]
                 rows += count
-        payload = bytearray(size)
-        self._reader.read_into(memoryview(payload))
         if kind != frames.END:
             raise frames.WireError("expected data or end, got %s" % frames.NAMES[kind])
-        end = frames.Frame(kind, count, payload).json()
+        end = messages.read(frames.Frame(kind, count, self._reader.read_payload(size)))
         if end["rows"] != rows:
             raise frames.WireError("%d rows were sent, %d arrived" % (end["rows"], rows))
         return rows, end
@@ -128,14 +126,12 @@ class Link(object):
                 rows += frame.count
             if frame is None:
                 host_is_gone()
-            if frame.kind != frames.END or frame.json()["rows"] != rows:
+            if frame.kind != frames.END or messages.read(frame)["rows"] != rows:
                 raise frames.WireError("the stream ended with %s after %d rows" % (frames.NAMES[frame.kind], rows))
             stream.end(self.check_host)
             self._wait_for_stop()
-        except (OSError, frames.WireError) as e:
-            # half a stream must not pass for a whole one
-            sys.stderr.write("akrunner: the rows from the host broke off: %s\n" % e)
-            sys.stderr.flush()
+        except BaseException as e:  # half a stream must not pass for a whole one
+            _say("the rows from the host broke off", e)
         host_is_gone()
 
     def check_host(self):
@@ -165,7 +161,12 @@ class Link(object):
             self._expect(frames.START)
             self._started.set()
             self._wait_for_stop()
-        except BaseException as e:  # handed to the thread that waits
+        except BaseException as e:
+            if self._started.is_set():
+                # nobody waits any more, and nobody would see that the host has gone
+                _say("what the host says is not understood", e)
+                host_is_gone()
+            # handed to the thread that waits
             self._error = e
             self._spooled.set()
             self._started.set()
@@ -193,6 +194,11 @@ class Link(object):
         if frame.kind != kind:
             raise frames.WireError("expected %s, got %s" % (frames.NAMES[kind], frames.NAMES[frame.kind]))
         return frame
+
+
+def _say(what, error):
+    sys.stderr.write("akrunner: %s: %s: %s\n" % (what, type(error).__name__, error))
+    sys.stderr.flush()
 
 
 def host_is_gone():

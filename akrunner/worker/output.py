@@ -3,7 +3,7 @@
 ::
 
     write(example)       collected, then one EXAMPLES frame:  lengths (uint32 each) | Examples end to end
-    write_batch({...})   one COLUMNS frame at once
+    write_batch({...})   a COLUMNS frame at once; several of fewer rows where one would be very long
 """
 
 import array
@@ -13,8 +13,13 @@ import time
 from akrunner.wire import frames
 
 _FLUSH_BYTES = 256 * 1024
-_FLUSH_ROWS = 4096
+_FLUSH_ROWS = frames.MOST_EXAMPLES
 _FLUSH_SECONDS = 0.2
+#: a longer batch goes as several frames, so that the host never holds much of it
+_BATCH_BYTES = 8 << 20
+_BATCH_ROWS = 1 << 20
+#: more than the lengths in a frame can say
+_TOO_LONG = 1 << 31
 
 
 class OutputWriter(object):
@@ -61,8 +66,13 @@ class OutputWriter(object):
                     "output_writer.write_batch({'column': array})" % type(example).__name__
                 )
             example = serialize()
+        if len(example) >= _TOO_LONG:
+            raise ValueError("output_writer.write: a row of %d bytes; a row has less than 2 GiB" % len(example))
         with self._lock:
             self._check()
+            if len(example) >= _FLUSH_BYTES:
+                # in a frame of its own
+                self._flush()
             self._pending.append(example)
             self._size += len(example)
             if self._size >= _FLUSH_BYTES or len(self._pending) >= _FLUSH_ROWS:
@@ -81,15 +91,23 @@ class OutputWriter(object):
             what a masked array masks.
         Raises: ValueError: a column is missing, unknown, or of another length; TypeError: values of no known type.
         """
+        self._write_batch(columns, _BATCH_ROWS, _BATCH_BYTES)
+
+    def answer(self, columns):
+        """As `write_batch`, in one frame however long: the answer to one chunk of rows. For predictions."""
+        self._write_batch(columns, frames.MOST_ROWS, frames.MOST_BYTES)
+
+    def _write_batch(self, columns, most_rows, most_bytes):
         from akrunner.worker import columns as packing
 
         with self._lock:
             self._check()
-            rows, payload = packing.pack(columns, self._names)
+            # raises before anything is sent
+            rows, packed = packing.packed(columns, self._names)
             self._flush()
-            if rows:
-                self.rows += rows
-                self._writer.write(frames.COLUMNS, payload, rows)
+            for count, payload in packing.pieces(rows, packed, most_rows, most_bytes):
+                self.rows += count
+                self._writer.write(frames.COLUMNS, payload, count)
 
     def flush(self):
         """Send what was collected."""

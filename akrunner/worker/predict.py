@@ -22,7 +22,7 @@ def prepare(context):
                 continue
             try:
                 outputs = _predicted(model, rows, columns, params)
-                task_config.output_writer.write_batch(outputs)
+                task_config.output_writer.answer(outputs)
             except Exception as e:
                 if not params["answer_errors"]:
                     raise

@@ -9,6 +9,8 @@
 import queue
 import threading
 
+from akrunner.wire.frames import WireError
+
 #: chunks between the reader and the dataset
 _DEPTH = 4
 #: what a first iterator has drawn is kept this long, for a second one that starts before the first has come far
@@ -230,8 +232,10 @@ def _cut(count, payload):
     """Lengths and bytes -> object arrays of byte strings, a few thousand at a time."""
     import numpy as np
 
-    lengths = np.frombuffer(payload, np.uint32, count)
+    lengths = np.frombuffer(payload, np.uint32, count) if 4 * count <= len(payload) else ()
     ends = 4 * count + np.cumsum(lengths, dtype=np.int64)
+    if len(lengths) != count or (count and ends[-1] != len(payload)):
+        raise WireError("%d rows from the host do not lie in %d bytes" % (count, len(payload)))
     for first in range(0, count, _PIECE):
         part = slice(first, min(first + _PIECE, count))
         size, start = int(lengths[first]), int(ends[first] - lengths[first])

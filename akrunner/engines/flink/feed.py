@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines.flink.threads import Failed, started
-from akrunner.errors import DataError, ReadError
+from akrunner.errors import DataError, ProtocolError, ReadError
 from akrunner.io import blocks
 from akrunner.io.partition import rechunk
 from akrunner.io.writers import PartError, PartFile
@@ -125,7 +125,7 @@ def pass_on(
     rows; finish: called before the submitter hears that the task is done, with whether it went well; both raise PartError when the rows
     cannot be kept; answered: called with a barrier's number once every row of before it is put; paired: makes of what the task wrote what is put.
     """
-    reader, writer = frames.FrameReader(source_fd), frames.FrameWriter(target_fd)
+    reader, writer = frames.FrameReader(source_fd, frames.FROM_WORKER), frames.FrameWriter(target_fd)
     rows = 0
     complete = True
     try:
@@ -136,7 +136,7 @@ def pass_on(
                 return
             try:
                 if frame.kind == frames.CLOSED:
-                    finish(complete and frame.json()["ok"])
+                    finish(complete and frame.json().get("ok") is True)
                 if frame.kind == frames.ANSWERED:
                     if complete:
                         answered(frame.count)
@@ -151,13 +151,20 @@ def pass_on(
                 complete = False
                 writer.write_json(frames.PASSED, {"error": str(e)})
                 continue
+            except ProtocolError as e:
+                complete = False
+                writer.write_json(frames.PASSED, {"broken": str(e)})
+                continue
             except PartError as e:
                 complete = False
                 writer.write_json(frames.PASSED, {"lost": f"{e} (on {socket.gethostname()})"})
                 continue
             rows += batch.num_rows
             writer.write_json(frames.PASSED, {"rows": batch.num_rows, "bytes": len(frame.payload)})
-    except (OSError, frames.WireError):
+    except frames.WireError as e:
+        with contextlib.suppress(OSError):
+            writer.write_json(frames.PASSED, {"broken": str(e)})
+    except OSError:
         return
     finally:
         writer.close()
@@ -213,7 +220,7 @@ class Feed:
             # the submitter's own, over a connection that has shown the job's token
             self._pairs = pickle.loads(base64.b64decode(order["pairs"]))
         return [
-            started("in", failed, self._forward, frames.FrameReader(source_fd)),
+            started("in", failed, self._forward, frames.FrameReader(source_fd, frames.TO_WORKER)),
             started("rows", failed, self._feed, order, say),
         ]
 

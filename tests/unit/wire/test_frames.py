@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import array
+import json
 import os
+import struct
 import threading
-from typing import Iterator, Tuple
+import tracemalloc
+from typing import Any, Dict, Iterator, Tuple
 
 import pytest
 
-from akrunner.wire import columns, failure, frames
+from akrunner.wire import columns, failure, frames, messages
 
 
 @pytest.fixture
@@ -60,7 +64,11 @@ def test_threads_do_not_mix_frames(pipe: Tuple[frames.FrameReader, frames.FrameW
         (frames.HEADER.pack(frames.DATA, 0, 0, 1, 10) + b"abc", "ended after 3 of 10 bytes"),
         (frames.HEADER.pack(frames.DATA, 0, 0, 1, 10)[:5], "ended after 5 of 16 bytes"),
         (b"hello, world! how are you", "not a frame"),
-        (frames.HEADER.pack(frames.DATA, 0, 0, 1, 1 << 50), "not a frame"),
+        (
+            frames.HEADER.pack(frames.DATA, 0, 0, 1, 1 << 50),
+            "a data frame of 1 rows announces 1125899906842624 bytes; 17179869184 are",
+        ),
+        (frames.HEADER.pack(frames.READY, 0, 0, 0, 1 << 30), "a ready frame of 0 rows announces"),
         (frames.HEADER.pack(99, 0, 0, 0, 0), "not a frame"),
     ],
 )
@@ -89,14 +97,152 @@ def test_json_that_is_none() -> None:
         frames.Frame(frames.CLOSED, 0, bytearray(b"{")).json()
     with pytest.raises(frames.WireError, match="holds list"):
         frames.Frame(frames.CLOSED, 0, bytearray(b"[]")).json()
+    with pytest.raises(frames.WireError, match="does not hold JSON"):
+        frames.Frame(frames.CLOSED, 0, bytearray(b"[" * 100_000)).json()
+
+
+def test_kinds_go_one_way() -> None:
+    read, write = os.pipe()
+    os.write(write, frames.HEADER.pack(frames.HELLO, 0, 0, 0, 0))
+    os.close(write)
+    reader = frames.FrameReader(read, frames.TO_WORKER)
+    with pytest.raises(frames.WireError, match="a hello frame does not go this way"):
+        reader.read()
+    reader.close()
+    both = set(frames.TO_WORKER) | set(frames.FROM_WORKER)
+    assert both == set(frames.NAMES) and not set(frames.TO_WORKER) & set(frames.FROM_WORKER)
+
+
+def test_memory_is_taken_for_what_has_come() -> None:
+    read, write = os.pipe()
+    os.write(write, frames.HEADER.pack(frames.COLUMNS, 0, 0, 1, (1 << 31) - 1) + b"abc")
+    os.close(write)
+    reader = frames.FrameReader(read)
+    tracemalloc.start()
+    with pytest.raises(frames.WireError, match="ended after 3 of 8388608 bytes"):
+        reader.read()
+    assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    tracemalloc.stop()
+    reader.close()
+
+
+NUMBERS = {"name": "a", "form": "numbers", "dtype": "int32", "shape": [2]}
+TEXT = {"name": "b", "form": "text", "dtype": "bytes", "shape": [2], "nulls": True}
+RAGGED = {"name": "c", "form": "ragged", "dtype": "float64", "shape": [2, None]}
+
+
+def packed(**changes: Any) -> bytes:
+    """A payload of three columns; changes: of the header of the first."""
+    offsets = array.array("q", [0, 1, 3])
+    columns_of = [(NUMBERS, [bytes(8)]), (TEXT, [offsets, b"xyz", b"\1\0"]), (RAGGED, [offsets, bytes(24)])]
+    payload = b"".join(columns.pack(2, columns_of))
+    (size,) = struct.unpack_from("<I", payload)
+    header = json.loads(payload[4 : 4 + size])
+    header["columns"][0].update(changes)
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 4) % 8)
+    return struct.pack("<I", len(text)) + text + payload[4 + size :]
 
 
 def test_columns() -> None:
-    parts = columns.pack(2, [({"name": "a"}, [b"12345", b""]), ({"name": "b"}, [memoryview(b"xyz")])])
-    rows, got = columns.unpack(b"".join(parts))
+    rows, got = columns.unpack(packed(), ["c", "a", "b"], 2)
     assert rows == 2
-    assert [(h["name"], [bytes(v) for v in views]) for h, views in got] == [("a", [b"12345", b""]), ("b", [b"xyz"])]
+    assert [(h["name"], [len(v) for v in views]) for h, views in got] == [("a", [8]), ("b", [24, 3, 2]), ("c", [24, 24])]
     assert all(offset % 8 == 0 for header, _ in got for offset, _ in header["buffers"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "b"}, "other columns than it should: 'a'"),
+        ({"name": None}, "has no name"),
+        ({"name": "z"}, "other columns"),
+        ({"form": "zip"}, "no known form"),
+        ({"form": ["numbers"]}, "no known form"),
+        ({"form": "text"}, "no known form"),
+        ({"dtype": "object"}, "no known form"),
+        ({"dtype": "V8"}, "no known form"),
+        ({"dtype": None}, "no known form"),
+        ({"dtype": {}}, "no known form"),
+        ({"dtype": "int64"}, "has buffers of .8. bytes"),
+        ({"shape": [2, None]}, "no known form"),
+        ({"shape": [3]}, "has the shape"),
+        ({"shape": [2, -1]}, "has the shape"),
+        ({"shape": [2, 1 << 62]}, "has the shape"),
+        ({"shape": [True]}, "has the shape"),
+        ({"shape": []}, "has the shape"),
+        ({"shape": [None, 2]}, "has the shape"),
+        ({"shape": 2}, "has the shape"),
+        ({"nulls": True}, "has buffers of .8. bytes"),
+        ({"nulls": "yes"}, "whether it has nulls"),
+        ({"buffers": []}, "has buffers of .. bytes"),
+        ({"buffers": [[0, 8], [8, 0]]}, "has buffers of"),
+        ({"buffers": [[4, 8]]}, "has a buffer of 8 bytes at 4"),
+        ({"buffers": [[1 << 30, 8]]}, "has a buffer of"),
+        ({"buffers": [[-8, 8]]}, "where its buffers are"),
+        ({"buffers": [[0, 8.0]]}, "where its buffers are"),
+        ({"buffers": [[0]]}, "where its buffers are"),
+        ({"buffers": None}, "where its buffers are"),
+    ],
+)
+def test_columns_that_are_none(changes: Dict[str, Any], words: str) -> None:
+    with pytest.raises(frames.WireError, match=words):
+        columns.unpack(packed(**changes), ["a", "b", "c"])
+
+
+def test_payloads_that_are_no_columns() -> None:
+    for payload, words in [
+        (b"", "of 0 bytes"),
+        (b"\xff\xff\xff\xff1234", "a header of"),
+        (struct.pack("<I", 4) + b"[]  ", "does not say its rows"),
+        (struct.pack("<I", 12) + b'{"rows": 1} ', "does not say its rows"),
+        (struct.pack("<I", 4) + b"\xff\xff  ", "not JSON"),
+        (struct.pack("<I", 200_004) + b"[" * 200_004, "not JSON"),
+    ]:
+        with pytest.raises(frames.WireError, match=words):
+            columns.unpack(payload)
+    with pytest.raises(frames.WireError, match="a frame of 3 rows holds columns of 2"):
+        columns.unpack(packed(), None, 3)
+
+
+READY = {"rows": 1, "waited_ns": 0}
+CLOSED = {
+    "ok": True, "rows": 0, "rows_read": 0, "main_ns": 0, "output_blocked_ns": 0, "rows_dropped": 0, "rows_padded": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        (frames.READY, READY, ""),
+        (frames.READY, {"rows": 1}, "has no 'waited_ns'"),
+        (frames.READY, {**READY, "rows": "1"}, "has the 'rows' '1'"),
+        (frames.READY, {**READY, "rows": True}, "has the 'rows' True"),
+        (frames.READY, {**READY, "rows": -1}, "has the 'rows' -1"),
+        (frames.READY, {**READY, "rows": 10**30}, "has the 'rows' 1000"),
+        (frames.CLOSED, CLOSED, ""),
+        (frames.CLOSED, {**CLOSED, "ok": 1}, "has the 'ok' 1"),
+        (frames.CLOSED, {**CLOSED, "ok": False}, "does not say what failed"),
+        (frames.CLOSED, {**CLOSED, "ok": False, "failure": {"type": "E"}}, "has no 'message'"),
+        (frames.CLOSED, {**CLOSED, "ok": False, "failure": failure.record(ValueError("\ud800"), "here")}, ""),
+        (frames.REPORT, {"metrics": {"a": 1.5, "b": float("nan")}, "step": None, "time_ns": 1}, ""),
+        (frames.REPORT, {"metrics": {"a": "x"}, "step": None, "time_ns": 1}, "has the 'metrics'"),
+        (frames.REPORT, {"metrics": [], "step": None, "time_ns": 1}, "has the 'metrics'"),
+        (frames.REPORT, {"metrics": {}, "step": 0.5, "time_ns": 1}, "has the 'step' 0.5"),
+        (frames.PASSED, {"rows": 1, "bytes": 1}, ""),
+        (frames.PASSED, {"error": 1}, "has the 'error' 1"),
+        (frames.PASSED, {}, "has no 'rows'"),
+        (frames.END, {"rows": 1, "total_rows": 1, "shares": ["x"]}, "has the 'shares'"),
+        (frames.OPENED, {}, ""),
+    ],
+)
+def test_messages(kind: int, body: Dict[str, Any], words: str) -> None:
+    frame = frames.Frame(kind, 0, bytearray(json.dumps(body).encode()))
+    if not words:
+        assert messages.read(frame).keys() == body.keys()
+        return
+    with pytest.raises(frames.WireError, match=words):
+        messages.read(frame)
 
 
 class Mute(Exception):
@@ -112,4 +258,6 @@ def test_failure_records() -> None:
         "trace",
         "in main()",
     )
+    long = failure.record(ValueError("x" * 10_000_000), "in main()", "trace")["message"]
+    assert len(long) < 300_000 and "9737856 characters" in long
     assert "cannot be printed: ValueError" in failure.record(Mute(), "in main()", "trace")["message"]

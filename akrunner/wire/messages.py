@@ -1,0 +1,77 @@
+"""What the JSON of each message must hold. Whoever receives one checks it here before a field is used.
+
+Fields that are not named are passed over: the other end may say more.
+"""
+
+from typing import Any, Dict, Mapping
+
+from akrunner.wire import frames
+from akrunner.wire.frames import WireError
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def _number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and -(1 << 63) <= value < 1 << 63)
+
+
+def _text(value: Any) -> bool:
+    # half a surrogate pair cannot be printed
+    return isinstance(value, str) and value.encode("utf-8", "replace").decode("utf-8") == value
+
+
+def _metrics(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_number, value.values()))
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_count, value))
+
+
+def _step(value: Any) -> bool:
+    return value is None or (type(value) is int and _number(value))
+
+
+def _truth(value: Any) -> bool:
+    return value is True or value is False
+
+
+#: a failure record (`akrunner.wire.failure`)
+FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
+#: kind of frame -> {field: what it must be}
+FIELDS: Mapping[int, Mapping[str, Any]] = {
+    frames.END: {"rows": _count, "total_rows": _count, "shares": _counts},
+    frames.HELLO: {"version": _count, "pid": _count, "python": _text, "executable": _text},
+    frames.READY: {"rows": _count, "waited_ns": _count},
+    frames.REPORT: {"metrics": _metrics, "step": _step, "time_ns": _count},
+    frames.REFUSED: FAILURE,
+    frames.CLOSED: {
+        "ok": _truth, "rows": _count, "rows_read": _count, "main_ns": _count, "output_blocked_ns": _count,
+        "rows_dropped": _count, "rows_padded": _count,
+    },
+}  # fmt: skip
+
+
+def read(frame: frames.Frame) -> Dict[str, Any]:
+    """The body of a message, with every field it must have. Raises: WireError: it is none."""
+    body = frame.json()
+    kind = frame.kind
+    _check(frames.NAMES[kind], body, FIELDS.get(kind, {}))
+    if kind == frames.CLOSED and not body["ok"]:
+        if not isinstance(body.get("failure"), dict):
+            raise WireError("a closed message does not say what failed")
+        _check("closed", body["failure"], FAILURE)
+    if kind == frames.PASSED:
+        told = "lost" if "lost" in body else "error" if "error" in body else "broken" if "broken" in body else None
+        _check("passed", body, {"rows": _count, "bytes": _count} if told is None else {told: _text})
+    return body
+
+
+def _check(name: str, body: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+    for field, fits in fields.items():
+        if field not in body:
+            raise WireError("a %s message has no %r" % (name, field))
+        if not fits(body[field]):
+            raise WireError("a %s message has the %r %.100r" % (name, field, body[field]))
