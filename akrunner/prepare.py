@@ -14,6 +14,7 @@ from akrunner import codec
 from akrunner.checks import check_flag, check_path, check_paths, check_text
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
+from akrunner.io.paths import local_path
 from akrunner.io.sinks import sink_to
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -23,6 +24,14 @@ from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, Superv
 
 PathLike = Union[str, "os.PathLike[str]"]
 SchemaLike = Union[str, pa.Schema, Schema]
+
+#: what works where a URL was given for a directory
+_INSTEAD = {
+    "checkpoint_dir": "name one that every task reaches (a disk, NFS), or hand the URL to the script as a parameter: what its "
+    "TensorFlow opens, it may write",
+    "tensorboard": "name one, and copy it afterwards",
+    "work_dir": "name one, and copy what is kept afterwards",
+}
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
         )
     job = dataclasses.replace(job, script=script, schema=Schema.from_arrow(table.schema), python=python)
     overlay = environments.overlay(python, requirements) if requirements is not None else ""
-    return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(given.checkpoint_dir)), table)
+    return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(job.checkpoint_dir)), table)
 
 
 def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
@@ -156,7 +165,7 @@ def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
         mode=mode,
         keras=given.keras,
         data_format=given.data_format,
-        tensorboard=_text("tensorboard", given.tensorboard),
+        tensorboard=_directory("tensorboard", given.tensorboard),
         env=given.env if given.env is not None else {},
         supervision=SupervisionSpec(
             timeout=given.timeout,
@@ -169,9 +178,9 @@ def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
         resources=ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism),
         bind_host=given.bind_host,
         advertised_host=given.advertised_host,
-        work_dir=_text("work_dir", given.work_dir),
+        work_dir=_directory("work_dir", given.work_dir),
         keep=given.debug or given.work_dir is not None,
-        checkpoint_dir=_text("checkpoint_dir", given.checkpoint_dir),
+        checkpoint_dir=_directory("checkpoint_dir", given.checkpoint_dir),
         model_dir=model_dir,
         save_latest_checkpoint=given.save_latest_checkpoint,
         flush_seconds=given.flush_seconds if given.flush_seconds is not None else 0.02,
@@ -222,9 +231,7 @@ def _check_directories(job: JobSpec) -> None:
         given = getattr(job, name)
         if given is None:
             continue
-        if "://" in given:
-            raise ConfigError(f"{name}: {given} is a URL; give a directory of this machine, or one that is mounted")
-        path = os.path.abspath(os.path.expanduser(given))
+        path = given
         if os.path.exists(path) and not os.path.isdir(path):
             raise ConfigError(f"{name}: {given} is a file; name a directory")
         there = path
@@ -283,13 +290,16 @@ def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional
     return interpreters.resolve(named, keras).path
 
 
-def _made(directory: Optional[PathLike]) -> Optional[str]:
-    if directory is None:
-        return None
-    path = os.path.abspath(os.path.expanduser(os.fspath(directory)))
-    with ours(ConfigError, f"checkpoint_dir: cannot make {path}"):
-        os.makedirs(path, exist_ok=True)
-    return path
+def _made(directory: Optional[str]) -> Optional[str]:
+    if directory is not None:
+        with ours(ConfigError, f"checkpoint_dir: cannot make {directory}", directory):
+            os.makedirs(directory, exist_ok=True)
+    return directory
+
+
+def _directory(name: str, given: Optional[PathLike]) -> Optional[str]:
+    """Its absolute path. Raises: ConfigError: it is none of this machine's."""
+    return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None
 
 
 def _text(name: str, path: Optional[PathLike]) -> Optional[str]:

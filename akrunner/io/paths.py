@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Union
 
 import fsspec
 
-from akrunner.errors import SourceError
+from akrunner.errors import ConfigError, SourceError
+from akrunner.foreign import redacted
 from akrunner.schema import nearest
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -36,6 +38,28 @@ class Files:
     @property
     def is_local(self) -> bool:
         return "file" in _protocols(self.filesystem)
+
+
+def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
+    """The absolute path of a file or directory that has to be on this machine: `file://` is taken, other URLs are no paths.
+
+    Args: parameter: what it was given as; instead: half a sentence, what works in place of a URL.
+    Raises: ConfigError: it is a URL, or nothing.
+    """
+    try:
+        text = os.fsdecode(given)
+    except TypeError:
+        raise ConfigError(f"{parameter} must be a path, not {type(given).__name__}") from None
+    text = re.sub(r"^file://(localhost)?(?=/)|^file:(?=/[^/])", "", text)
+    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*(?=://|::)", text)
+    if scheme:
+        hint = f"; {instead}" if instead else ""
+        raise ConfigError(
+            f"{parameter}: {redacted(text)} is a URL, and {parameter} must be on this machine's file systems{hint}"
+        )
+    if not text or "\0" in text:
+        raise ConfigError(f"{parameter}: the path is empty" if not text else f"{parameter}: the path has a NUL byte in it")
+    return os.path.abspath(os.path.expanduser(text))
 
 
 def format_of(path: str) -> Optional[str]:

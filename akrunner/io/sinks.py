@@ -161,6 +161,8 @@ class PartsSink:
 
 
 def _format_of(path: str, form: Optional[str]) -> str:
+    if path.endswith("/"):
+        raise SinkError(f"output: {redacted(path)} is a directory; name a file in it")
     paths.check_format(form, "output_format")
     form = form or paths.format_of(path)
     if form is None:
