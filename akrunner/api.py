@@ -14,14 +14,14 @@ import pyarrow as pa
 from akrunner import codec, leftovers
 from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
-from akrunner.errors import ConfigError, ModelError, SourceError, WriteError
+from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io.follow import open_text
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, remove_checkpoints
-from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, prepare, schema_of
+from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, check_output, prepare, schema_of
 from akrunner.stream_job import StreamJob
 
 if TYPE_CHECKING:
@@ -352,6 +352,20 @@ def _run(
     sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
     outcome = committed(sink, lambda: chosen.run(job, prepared.table, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
+
+
+def check_stream_output(output: str, overwrite: bool, schema: Optional[SchemaLike]) -> None:
+    """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
+    known = schema_of(schema, "output_schema")
+    check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
+
+
+def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> FileSink:
+    """Where a stream's rows go that count when it has ended well. Raises: WriteError: they cannot go there; the job runs already."""
+    try:
+        return FileSink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
+    except SinkError as e:
+        raise WriteError(str(e)) from None
 
 
 def committed(sink: Union[FileSink, PartsSink], run: Callable[[], Outcome]) -> Outcome:

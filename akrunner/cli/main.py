@@ -160,6 +160,7 @@ def run(
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
     output_format: Optional[str] = typer.Option(None, help="The same for --output."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output."),
+    output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE),
     checkpoint_dir: Optional[str] = typer.Option(None, help="Directory for checkpoints, the same for every task."),
     work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs, rows and files in."),
     debug: bool = typer.Option(False, "--debug", help="Echo every task's log and keep the work dir for `akrunner replay`."),
@@ -219,6 +220,8 @@ def run(
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, flink_files_here),
             )
             source = input if len(input) > 1 else input[0]
+            if output_live and mode != "stream":
+                raise akrunner.ConfigError("--output-live is for --mode stream")
             if detach:
                 common.update(coordinator=coordinator, max_restarts=max_restarts)
                 outputs = dict(output=output, output_format=output_format, model_out=model_out, follow=follow)
@@ -231,7 +234,8 @@ def run(
                     named = "--coordinator" if coordinator else "--max-restarts"
                     raise akrunner.ConfigError(f"{named} is for rows that can be read again: --mode batch or train")
                 del common["overwrite"]
-                streaming.run(script, input, output, overwrite, screen, {**common, "follow": follow})
+                streamed = streaming.Output(output, overwrite, output_live)
+                streaming.run(script, input, streamed, screen, {**common, "follow": follow})
                 return None
             common.update(coordinator=coordinator, max_restarts=max_restarts)
             if mode == "train":

@@ -56,6 +56,7 @@ def predict(
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
     output_format: Optional[str] = typer.Option(None, help="The same for --output."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output."),
+    output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE),
     timeout: Optional[float] = typer.Option(None, help="Seconds the job may take; then every task's stacks are shown."),
     start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start."),
     engine: str = typer.Option("local", help="local, or flink: a task slot for each worker."),
@@ -100,12 +101,15 @@ def predict(
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
             )
             source = input if len(input) > 1 else input[0]
+            if output_live and not (follow or "-" in input):
+                raise akrunner.ConfigError("--output-live is for a stream: --input - or --follow")
             if detach:
                 outputs = dict(output=output, output_format=output_format, overwrite=overwrite, follow=follow)
                 engines.detach(model, source, "predict", {**options, **outputs}, as_json, quiet)
                 return None
             if follow or "-" in input:
-                streaming.predict(model, input, output, overwrite, screen, {**options, "follow": follow})
+                streamed = streaming.Output(output, overwrite, output_live)
+                streaming.predict(model, input, streamed, screen, {**options, "follow": follow})
                 return None
             return akrunner.predict(model, source, output=output, output_format=output_format, overwrite=overwrite, **options)
 

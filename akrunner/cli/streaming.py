@@ -1,70 +1,173 @@
-"""`akrunner run --mode stream` and `akrunner predict -i -`: lines in as they come, rows out as they come."""
+"""`akrunner run --mode stream` and `akrunner predict -i -`: lines in as they come, rows out as they come.
+
+::
+
+    no --output                    stdout, JSON lines, each batch at once
+    --output FILE                  is there when the stream has ended well, and only then
+    --output FILE --output-live    is written in place, each batch at once, for whoever reads along; stays as it is when the job fails
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import IO, Any, Dict, List, Optional
+from dataclasses import dataclass
+from typing import IO, Any, Dict, Iterable, List, Optional
+
+import pyarrow as pa
 
 import akrunner
-from akrunner.api import LineWriter
+from akrunner.api import LineWriter, check_stream_output, stream_sink
 from akrunner.cli import show
 
+#: help of --output-live
+LIVE = "A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended."
 
-def run(
-    script: str, inputs: List[str], output: Optional[str], overwrite: bool, screen: show.Screen, options: Dict[str, Any]
-) -> None:
-    """Run until the input ends. Rows go to stdout as JSON lines, or to a .jsonl or .csv file, each batch at once.
+
+@dataclass(frozen=True)
+class Output:
+    """Where rows go, as the command line has it. Attributes: path: None: stdout; live: written in place."""
+
+    path: Optional[str]
+    overwrite: bool
+    live: bool
+
+
+def run(script: str, inputs: List[str], output: Output, screen: show.Screen, options: Dict[str, Any]) -> None:
+    """Run until the input ends.
 
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
-    _check(inputs, output, overwrite)
+    _check(inputs, output, options)
+    if output.path is not None and options.get("output_schema") is None:
+        raise akrunner.ConfigError("--output needs --output-schema: the columns the script writes")
     _write_out(akrunner.stream(script, inputs[0], **options), output, screen)
 
 
-def predict(
-    model: str, inputs: List[str], output: Optional[str], overwrite: bool, screen: show.Screen, options: Dict[str, Any]
-) -> None:
+def predict(model: str, inputs: List[str], output: Output, screen: show.Screen, options: Dict[str, Any]) -> None:
     """As `run`, for `akrunner predict` of lines as they come."""
-    _check(inputs, output, overwrite)
+    _check(inputs, output, options)
     _write_out(akrunner.predict_stream(model, inputs[0], **options), output, screen)
 
 
-def _check(inputs: List[str], output: Optional[str], overwrite: bool) -> None:
+def _check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:
     if len(inputs) > 1:
         raise akrunner.ConfigError("a stream reads one --input: a file, or - for stdin")
-    _form(output)
-    if output is not None and os.path.exists(output) and not overwrite:
-        raise akrunner.SinkError(f"output: {output} exists; give --overwrite to replace it")
+    if output.path is None:
+        if output.live:
+            raise akrunner.ConfigError("--output-live needs --output: the file to write in place")
+        return
+    if output.live:
+        _check_live(output.path, output.overwrite)
+        return
+    if options.get("follow"):
+        raise akrunner.ConfigError(
+            "--output is there when the stream has ended, and --follow never ends: add --output-live, and the file is written in place, "
+            "line by line"
+        )
+    check_stream_output(output.path, output.overwrite, options.get("output_schema"))
 
 
-def _write_out(started: "akrunner.StreamJob", output: Optional[str], screen: show.Screen) -> None:
+def _check_live(path: str, overwrite: bool) -> None:
+    _form(path)
+    if "://" in path:
+        raise akrunner.SinkError(
+            f"output: {path}: --output-live writes local files; leave it out, and the output comes at the end"
+        )
+    if os.path.isfile(path) and not overwrite:
+        raise akrunner.SinkError(f"output: {path} exists; give --overwrite to replace it")
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        raise akrunner.SinkError(
+            f"output: {path} is a directory" if os.path.isdir(path) else f"output: there is no directory {folder}"
+        )
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise akrunner.SinkError(f"output: {path} may not be written")
+
+
+def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Screen) -> None:
     with started as job:
-        target: IO[bytes] = sys.stdout.buffer if output is None else _created(output)
-        writer = LineWriter(target, _form(output), job.schema)
-        try:
-            for batch in job:
-                writer.write(batch)
-            writer.close()
-        except BrokenPipeError:
-            # `| head`: nobody wants more; what Python flushes at its end must not complain either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if output is not None:
-            target.close()
-    screen.streamed(job.stats, output)
+        if output.path is None:
+            _to_stdout(job, job.schema)
+        elif output.live:
+            _in_place(job, job.schema, output.path, screen)
+        else:
+            _committed(job, job.schema, output, screen)
+    screen.streamed(job.stats, output.path)
 
 
-def _created(output: str) -> IO[bytes]:
+def _to_stdout(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema]) -> None:
+    writer = LineWriter(sys.stdout.buffer, "jsonl", schema)
     try:
-        return open(output, "wb")
+        for batch in batches:
+            writer.write(batch)
+        writer.close()
+    except BrokenPipeError:
+        # `| head`: nobody wants more
+        _silence_stdout()
+    except akrunner.WriteError:
+        _silence_stdout()
+        raise
+
+
+def _silence_stdout() -> None:
+    """What Python flushes at its end must not complain either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _in_place(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema], path: str, screen: show.Screen) -> None:
+    stream: Optional[IO[bytes]] = None
+    writer: Optional[LineWriter] = None
+    rows = 0
+    try:
+        for batch in batches:
+            if writer is None:
+                # what was there goes when there is something to put in its place
+                stream = _created(path)
+                writer = LineWriter(stream, _form(path), schema, path)
+            writer.write(batch)
+            rows += batch.num_rows
+        if writer is None:
+            stream = _created(path)
+            writer = LineWriter(stream, _form(path), schema, path)
+        writer.close()
+    except BaseException:
+        screen.note(f"{rows:,} rows written so far are in {path}" if rows else f"{path} is as it was: no rows had come")
+        raise
+    finally:
+        if stream is not None:
+            stream.close()
+
+
+def _created(path: str) -> IO[bytes]:
+    try:
+        return open(path, "wb")
     except OSError as e:
-        raise akrunner.SinkError(f"output: cannot open {output}: {e.strerror}") from None
+        raise akrunner.WriteError(f"output: cannot open {path}: {e.strerror}") from None
 
 
-def _form(output: Optional[str]) -> str:
-    if output is None:
-        return "jsonl"
+def _committed(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema], output: Output, screen: show.Screen) -> None:
+    assert output.path is not None
+    sink = stream_sink(output.path, schema, output.overwrite)
+    rows = 0
+    try:
+        for batch in batches:
+            sink.write_rows(batch)
+            rows += batch.num_rows
+        sink.commit()
+    except BaseException:
+        sink.abort()
+        screen.note(
+            f"{output.path} was not written: it comes when the stream has ended well, and {rows:,} rows were thrown away "
+            "(--output-live writes them as they come)"
+        )
+        raise
+
+
+def _form(output: str) -> str:
     for form in ("jsonl", "csv"):
         if output.lower().endswith("." + form):
             return form
-    raise akrunner.SinkError(f"output: {output}: a stream is written to .jsonl or .csv, line by line")
+    if os.path.exists(output) and not os.path.isfile(output) and not os.path.isdir(output):
+        return "jsonl"
+    raise akrunner.SinkError(f"output: {output}: --output-live writes .jsonl or .csv, line by line")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-from typing import IO, ContextManager, Dict, List, Optional, Tuple, Union, cast
+from typing import IO, ContextManager, Dict, Iterator, List, Optional, Tuple, Union, cast
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -63,6 +63,10 @@ class FileSink:
         self._writer: Optional[Writer] = None
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        self.write_rows(batch)
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        """The same, of whichever task."""
         with _told(self.path, self._place.at):
             self._open().write(batch)
 
@@ -208,25 +212,44 @@ def sink_to(
 
 
 class LineWriter:
-    """Writes batches to a stream as lines, each batch at once. Args: form: jsonl or csv; schema: of the batches, None: takes nothing."""
+    """Writes batches to a stream as lines, each batch at once.
 
-    def __init__(self, stream: IO[bytes], form: str, schema: Optional[pa.Schema]) -> None:
+    Args: form: jsonl or csv; schema: of the batches, None: takes nothing; name: what the stream is called in errors.
+    Methods raise BrokenPipeError: nobody takes it any more; WriteError: it cannot be written.
+    """
+
+    def __init__(self, stream: IO[bytes], form: str, schema: Optional[pa.Schema], name: str = "stdout") -> None:
         self._stream = stream
+        self._name = name
         self._writer: Optional[Writer] = None
         if schema is not None:
-            self._writer = JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, schema)
+            with self._told():
+                self._writer = JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, schema)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        local = os.path.abspath(self._name) if os.path.exists(self._name) else None
+        with ours(WriteError, f"output: cannot write {self._name}", local):
+            try:
+                yield
+            except BrokenPipeError as e:
+                broken = e
+            else:
+                return
+        raise broken
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Raises: OSError: nobody takes it any more."""
         if self._writer is not None:
-            self._writer.write(batch)
-            self._stream.flush()
+            with self._told():
+                self._writer.write(batch)
+                self._stream.flush()
 
     def close(self) -> None:
         """Finish; the stream stays open."""
         if self._writer is not None:
-            self._writer.close()
-            self._stream.flush()
+            with self._told():
+                self._writer.close()
+                self._stream.flush()
 
 
 def _is_blob(data_type: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import List
 
@@ -78,7 +79,12 @@ def test_a_reader_that_has_seen_enough(leaves_nothing: Path, script: Script) -> 
     ("more", "words"),
     [
         (["-i", "a.csv", "-i", "b.csv"], "reads one --input"),
-        (["-i", "-", "-o", "out.parquet"], "written to .jsonl or .csv"),
+        (["-i", "-", "-o", "out.parquet", "--output-live"], "writes .jsonl or .csv"),
+        (["-i", "-", "-o", "out.txt"], "does not say its format"),
+        (["-i", "-", "--output-live"], "needs --output"),
+        (["-i", "a.jsonl", "--follow", "-o", "out.jsonl"], "add --output-live"),
+        (["-i", "-", "-o", "no/such/out.jsonl"], "there is no directory"),
+        (["-i", "-", "-o", "no/such/out.jsonl", "--output-live"], "there is no directory"),
         (["-i", "nowhere.jsonl", "--follow"], "No such file"),
         (["-i", "-", "--input-format", "parquet"], "lines are read as jsonl or csv"),
         (["-i", "-", "--model-out", "m"], "needs --mode train"),
@@ -88,3 +94,58 @@ def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str
     done = subprocess.run(command(script(FOREVER), *more), input="", capture_output=True, text=True)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert not os.path.exists("out.parquet")
+
+
+LIKE_A_TAIL = """
+def main(task_config):
+    for row in task_config.batches(1):
+        if row["id"][0] == 3:
+            raise RuntimeError("three")
+        task_config.output_writer.write_batch({"id": row["id"], "p": row["x"]})
+"""
+
+
+def lines_of(path: Path) -> List[int]:
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("how", ["fails", "interrupted", "terminated", "ends"])
+@pytest.mark.parametrize("live", [False, True], ids=["at the end", "live"])
+def test_an_output_of_a_stream(how: str, live: bool, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    """It is there when the stream has ended well; or, written in place, as far as it came."""
+    out = tmp_path / "o" / "out.jsonl"
+    out.parent.mkdir()
+    out.write_text('{"id": 99}\n')
+    made = command(script(LIKE_A_TAIL), "-i", "-", "-o", str(out), "--data-format", "columns", "--debug")
+    made += ["--overwrite", "--output-live"] if live else ["--overwrite"]
+    with subprocess.Popen(made, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stdin is not None and job.stderr is not None
+        job.stdin.write(line(1) + line(2))
+        job.stdin.flush()
+        deadline = time.monotonic() + 30
+        while live and lines_of(out) != [1, 2] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert lines_of(out) == ([1, 2] if live else [99])
+        if how == "fails":
+            job.stdin.write(line(3))
+        elif how in ("interrupted", "terminated"):
+            while not live and not list(out.parent.glob(".*.partial")) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            job.send_signal(signal.SIGINT if how == "interrupted" else signal.SIGTERM)
+        _, err = job.communicate(timeout=30)
+    assert job.returncode == {"fails": 1, "interrupted": 130, "terminated": 143, "ends": 0}[how], err
+    assert os.listdir(out.parent) == ["out.jsonl"]
+    assert lines_of(out) == ([1, 2] if live or how == "ends" else [99])
+    if how != "ends":
+        said = (
+            f"2 rows written so far are in {out}" if live else f"{out} was not written: it comes when the stream has ended well"
+        )
+        assert said in err
+
+
+def test_a_disk_that_is_full_behind_stdout(leaves_nothing: Path, script: Script) -> None:
+    with open("/dev/full", "wb") as full:
+        made = command(script(FOREVER), "-i", "-")
+        done = subprocess.run(made, input="", stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "WriteError: output: cannot write stdout: the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
