@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 import pyarrow as pa
 
-from akrunner import codec, leftovers
+from akrunner import codec
 from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
@@ -20,7 +18,7 @@ from akrunner.io.follow import open_text
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
-from akrunner.model import Model, check_target, remove_checkpoints
+from akrunner.model import Model, check_target, new_folder, remove_checkpoints, remove_folder
 from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, check_output, prepare, schema_of
 from akrunner.stream_job import StreamJob
 
@@ -227,17 +225,14 @@ def train(
     if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
         with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):
             remove_checkpoints(prepared.job.checkpoint_dir)
-    with ours(ConfigError, "no temporary directory can be made for the model (TMPDIR)"):
-        folder = tempfile.mkdtemp(prefix="akrunner-model-")
-    leftovers.register(folder)
+    folder = new_folder()
     try:
         job = dataclasses.replace(prepared.job, model_dir=folder)
         result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
         checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
         model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        leftovers.forget(folder)
+        remove_folder(folder)
         raise
     saved = None
     if model_out is not None:

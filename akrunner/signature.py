@@ -6,14 +6,21 @@ be large, are stepped over.
 
 from __future__ import annotations
 
-import mmap
 import os
+import stat
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 from akrunner.errors import ModelError
+from akrunner.foreign import ours
 
 Bytes = Union[bytes, memoryview]
+
+#: bytes of a protobuf message, and of what is looked at in it: 10,000 columns have 1 MiB
+_LONGEST = 2 << 30
+_LONGEST_SIGNATURES = 16 << 20
+_MOST_FIELDS = 100_000
+_MOST_GRAPHS = 100
 
 #: tensorflow.DataType -> numpy's name; "string" for DT_STRING
 _DTYPES = {
@@ -84,21 +91,33 @@ def read_signatures(saved_model_dir: str) -> Dict[frozenset[str], Dict[str, Sign
         raise ModelError(
             f"{saved_model_dir} has no saved_model.pb (a saved_model.pbtxt cannot be read here; save it as binary)"
         )
-    try:
-        with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-            return _saved_model(bytes(memory))
-    except (ValueError, IndexError, UnicodeDecodeError) as e:
-        raise ModelError(f"{path} is not a SavedModel that can be read: {e}") from None
+    with ours(ModelError, f"{path} is not a SavedModel that can be read"):
+        # not mapped: a file that is cut meanwhile would end this process
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:
+            found = os.fstat(f.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST:
+                raise ModelError(f"{path} is not a SavedModel that can be read: it is no file, or larger than one can be")
+            return _saved_model(f.read(_LONGEST))
 
 
 def _saved_model(data: bytes) -> Dict[frozenset[str], Dict[str, Signature]]:
     graphs = {}
     view = memoryview(data)
+    if not data:
+        raise ValueError("it is empty")
+    looked_at = count = 0
     for number, value in _fields(view):
         if number == 2 and isinstance(value, memoryview):
+            count += 1
+            if count > _MOST_GRAPHS:
+                raise ValueError(f"it has more than {_MOST_GRAPHS} graphs")
             tags: List[str] = []
             signatures: Dict[str, Signature] = {}
             for inner, body in _messages(value):
+                if inner in (1, 5):
+                    looked_at += len(body)
+                    if looked_at > _LONGEST_SIGNATURES:
+                        raise ValueError(f"its signatures have more than {_LONGEST_SIGNATURES >> 20} MiB")
                 if inner == 1:
                     tags += [_text(tag) for n, tag in _messages(body) if n == 4]
                 elif inner == 5:
@@ -163,8 +182,11 @@ def _messages(message: memoryview) -> Iterator[Tuple[int, memoryview]]:
 
 def _fields(message: memoryview) -> Iterator[Tuple[int, Union[int, memoryview]]]:
     """(field number, value) of each field of a protobuf message. Raises: ValueError, IndexError: it is none."""
-    at, end = 0, len(message)
+    at, end, count = 0, len(message), 0
     while at < end:
+        count += 1
+        if count > _MOST_FIELDS:
+            raise ValueError(f"a message has more than {_MOST_FIELDS:,} fields")
         tag, at = _varint(message, at)
         wire = tag & 7
         if wire == 0:
@@ -172,6 +194,8 @@ def _fields(message: memoryview) -> Iterator[Tuple[int, Union[int, memoryview]]]
             yield tag >> 3, number
         elif wire in (1, 5):
             at += 8 if wire == 1 else 4
+            if at > end:
+                raise ValueError("it is cut short")
         elif wire == 2:
             size, at = _varint(message, at)
             if at + size > end:

@@ -71,6 +71,11 @@ def fetch(given: "str | os.PathLike[str]", parameter: str, kind: Type[AkrunnerEr
     return Fetched(path, name, text, most)
 
 
+def limit_of(text: str, blame: Blame) -> int:
+    """Bytes that a path or URL says it may have, 0 when it does not."""
+    return _split(text, blame)[3]
+
+
 def _looked_at(path: str, blame: Blame) -> str:
     if not os.path.isdir(path):
         with blame.ours(f"cannot read {path}"):

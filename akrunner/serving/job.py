@@ -27,7 +27,6 @@ from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity
-from akrunner.launch.fetch import fetch
 from akrunner.model import Model
 from akrunner.prepare import (
     PathLike,
@@ -192,8 +191,6 @@ def open_model(model: ModelLike) -> Model:
     with ours(ModelError, "model: it cannot be read"):
         if isinstance(model, pa.Table):
             return Model.from_table(model)
-        if os.fspath(model).startswith(("http://", "https://")):
-            return Model.from_saved_model(fetch(model, "model").path)
         return Model.from_saved_model(model)
 
 

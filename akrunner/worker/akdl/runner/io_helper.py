@@ -13,6 +13,9 @@ import struct
 import zipfile
 
 _CHUNK = 1 << 20
+#: a model may always unpack to so many bytes, to more only if it is itself no less than a hundredth of that
+_UNPACKED = 1 << 30
+_RATIO = 100
 #: what Estimators and Keras leave behind beside what a user put there
 _FILES = re.compile(r"checkpoint|graph\.pbtxt|.*\.(index|meta|data-\d+-of-\d+)|events\.out\.tfevents\..*")
 _FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt")
@@ -74,15 +77,31 @@ def unpack_model_from_flink(model_path, work_dir):
     for name, count in files:
         data = b"".join(base64.b64decode(rows[i]) for i in range(at, at + count))
         at += count
-        folder = os.path.join(work_dir, os.path.splitext(os.path.basename(name))[0])
+        stem = os.path.splitext(os.path.basename(name))[0]
+        if stem in ("", ".", "..") or "\0" in stem:
+            raise ValueError("row 0 of the model names %r, which is no file" % name[:80])
+        folder = os.path.join(work_dir, stem)
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for member in archive.namelist():
-                inside = os.path.normpath(member)
-                if os.path.isabs(inside) or inside.split(os.sep)[0] == "..":
-                    raise ValueError("%s holds %r, which would lie outside its directory" % (name, member))
+            _check_members(archive, name, len(data))
+            # a link in it comes out as a file, and a mode not at all
             archive.extractall(folder)
         folders.append(folder)
     return folders[0]
+
+
+def _check_members(archive, name, packed):
+    """Raises: ValueError: something would lie outside the directory, or it all unpacks to too much."""
+    size = 0
+    for member in archive.infolist():
+        inside = os.path.normpath(member.filename.replace("\\", "/"))
+        if os.path.isabs(inside) or inside.split("/")[0] == "..":
+            raise ValueError("%s holds %r, which would lie outside its directory" % (name, member.filename))
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError("%s holds %r in a compression that is not a zip's usual one" % (name, member.filename))
+        # no more than announced is ever unpacked
+        size += member.file_size
+    if size > max(_UNPACKED, _RATIO * packed):
+        raise ValueError("%s unpacks to %d bytes, more than %d times its size" % (name, size, _RATIO))
 
 
 def remove_checkpoint_files(model_dir):
@@ -93,7 +112,7 @@ def remove_checkpoint_files(model_dir):
         path = os.path.join(model_dir, name)
         if os.path.isdir(path):
             if name in _FOLDERS:
-                shutil.rmtree(path)
+                os.remove(path) if os.path.islink(path) else shutil.rmtree(path)
         elif _FILES.match(name) and _FILES.match(name).end() == len(name):
             os.remove(path)
 

@@ -1,0 +1,186 @@
+"""A SavedModel, saved: on this machine beside its place and then in one step; on a store under another name first.
+
+What is there already stays until the new one is complete.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import shutil
+import tempfile
+import uuid
+import zipfile
+from typing import IO, Any, Iterator, Optional, Tuple
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from akrunner import leftovers
+from akrunner.errors import ModelError, WriteError
+from akrunner.foreign import ours, redacted
+from akrunner.io.rename import swap
+from akrunner.launch.trees import CHUNK, Blame, walk
+
+SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+_TIME = (1980, 1, 1, 0, 0, 0)
+_BLAME = Blame("model_out", WriteError)
+
+
+def check_target(uri: str, overwrite: bool) -> None:
+    """Raises: ModelError: a model cannot be saved there; asked before a job starts."""
+    fs, place = _file_system(uri)
+    with ours(ModelError, f"model_out: cannot open {uri}"):
+        if isinstance(fs, LocalFileSystem):
+            place = os.path.realpath(place)
+        if not fs.exists(place):
+            return
+        held = [posixpath.basename(str(name).rstrip("/")) for name in fs.ls(place, detail=False)] if fs.isdir(place) else None
+    if held == []:
+        return
+    uri = redacted(uri)
+    if not overwrite:
+        raise ModelError(f"model_out: {uri} exists; give overwrite=True (--overwrite) to replace it")
+    if place.endswith(".zip"):
+        if held is not None:
+            raise ModelError(f"model_out: {uri} is a directory; leave out .zip, or name another file")
+    elif held is None:
+        raise ModelError(f"model_out: {uri} is a file; a model is saved as a directory, or in a file whose name ends in .zip")
+    elif not set(SAVED_MODEL) & set(held):
+        shown = ", ".join(sorted(held)[:5])
+        raise ModelError(f"model_out: {uri} holds no SavedModel but {shown}, and is not replaced; name another directory")
+
+
+def save(directory: str, target: str) -> None:
+    """Copy a SavedModel's directory to where `check_target` allows it. Raises: WriteError: it cannot be written."""
+    # links out, pipes and devices are refused before anything is written
+    for _ in walk(directory, _BLAME):
+        pass
+    fs, place = _file_system(target)
+    here = os.path.realpath(place) if isinstance(fs, LocalFileSystem) else None
+    with ours(WriteError, f"model_out: cannot write {target}", here):
+        _save_here(directory, here) if here is not None else _save_there(directory, fs, place)
+
+
+def _file_system(uri: str) -> Tuple[Any, str]:
+    """The file system of a path or URL, and the path there. Raises: ModelError."""
+    with ours(ModelError, f"model_out: cannot open {uri}"):
+        fs, place = fsspec.core.url_to_fs(os.path.expanduser(uri))
+        fs.invalidate_cache()
+        return fs, place.rstrip("/") or place
+
+
+def _partial(place: str) -> str:
+    folder, name = posixpath.split(place)
+    return posixpath.join(folder, f".{name[:50]}.{uuid.uuid4().hex[:8]}.partial")
+
+
+def _save_here(source: str, place: str) -> None:
+    """Beside it first, then in one step."""
+    if place == os.path.realpath(source) or place.startswith(os.path.realpath(source) + "/"):
+        raise WriteError(f"model_out: {place} lies in the model itself; name another directory")
+    partial = _partial(place)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    leftovers.register(partial)
+    try:
+        if place.endswith(".zip"):
+            with open(partial, "wb") as out:
+                _zip(source, out)
+        else:
+            for real, name in _entries(source):
+                path = os.path.join(partial, name)
+                os.makedirs(path, exist_ok=True) if real is None else shutil.copyfile(real, path)
+        if not (os.path.isdir(place) and swap(partial, place)):
+            _replace(partial, place)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True) if os.path.isdir(partial) else _unlink(partial)
+        leftovers.forget(partial)
+
+
+def _replace(partial: str, place: str) -> None:
+    """Where names cannot be swapped, the old one has another name for a moment."""
+    if not os.path.isdir(place):
+        os.replace(partial, place)
+        return
+    old = partial + ".old"
+    os.rename(place, old)
+    try:
+        os.rename(partial, place)
+    except BaseException:
+        os.rename(old, place)
+        raise
+    shutil.rmtree(old)
+
+
+def _unlink(path: str) -> None:
+    if os.path.lexists(path):
+        os.remove(path)
+
+
+def _save_there(source: str, fs: Any, place: str) -> None:
+    """All of it under another name on the store first; then file by file, the one that makes it a SavedModel last."""
+    partial = _partial(place)
+    old = set(fs.find(place)) if fs.isdir(place) else set()
+    try:
+        if place.endswith(".zip"):
+            fs.makedirs(posixpath.dirname(place), exist_ok=True)
+            with tempfile.TemporaryFile() as packed:
+                _zip(source, packed)
+                packed.seek(0)
+                with fs.open(partial, "wb") as out:
+                    shutil.copyfileobj(packed, out, CHUNK)
+            fs.mv(partial, place)
+            return
+        entries = list(_entries(source))
+        names = [name for real, name in entries if real is not None]
+        for folder in (partial, place):
+            for real, name in entries:
+                if real is None:
+                    fs.makedirs(posixpath.join(folder, name).rstrip("/"), exist_ok=True)
+        for real, name in entries:
+            if real is not None:
+                fs.put_file(real, posixpath.join(partial, name))
+        for name in sorted(names, key=lambda name: (name in SAVED_MODEL, name)):
+            fs.mv(posixpath.join(partial, name), posixpath.join(place, name))
+        fs.invalidate_cache()
+        for path in old - {posixpath.join(place, name) for name in names}:
+            fs.rm_file(path)
+    finally:
+        fs.invalidate_cache()
+        if fs.exists(partial):
+            fs.rm(partial, recursive=True)
+
+
+def _entries(directory: str) -> Iterator[Tuple[Optional[str], str]]:
+    """(path, path within) of every directory and file, directories before what is in them; no path for a directory."""
+    files = dict((place, real) for real, place in walk(directory, _BLAME))
+    folders = {os.path.relpath(folder, directory) for folder, _, _ in os.walk(directory)} | {
+        posixpath.dirname(p) for p in files
+    }
+    for name in sorted((folders - {"."}) | {""} | set(files)):
+        yield files.get(name), name
+
+
+def zipped(directory: str) -> bytes:
+    """The directory's files as a zip; the same bytes for the same files."""
+    out = io.BytesIO()
+    _zip(directory, out)
+    return out.getvalue()
+
+
+def _zip(directory: str, out: IO[bytes]) -> None:
+    """Write the directory's files under its own name; the same bytes for the same files."""
+    base = os.path.basename(directory.rstrip("/"))
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for real, name in _entries(directory):
+            inside = posixpath.join(base, name).rstrip("/")
+            if real is None:
+                archive.writestr(zipfile.ZipInfo(inside + "/", _TIME), b"")
+                continue
+            info = zipfile.ZipInfo(inside, _TIME)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            with open(real, "rb") as source:
+                info.file_size = os.fstat(source.fileno()).st_size
+                with archive.open(info, "w") as packed:
+                    shutil.copyfileobj(source, packed, CHUNK)
