@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
 
+from akrunner.errors import SourceError
 from akrunner.io.lines import row_ends, rows_before
+from akrunner.io.parse import CsvParser, JsonParser, Parser
 from akrunner.io.table import BATCH_ROWS
+from akrunner.io.text import Piece, Pieces
 
 #: bytes of lines, about
 LINES_BYTES = 1 << 20
@@ -35,7 +36,13 @@ def blocks(form: str, path: str, schema: pa.Schema, header: Optional[bytes]) -> 
             return _row_groups(path, schema)
         if form == "arrow":
             return _batches(path, schema)
-        if form in ("csv", "jsonl") and path.endswith(f".{form}") and not any(map(_is_list, schema.types)):
+        # an empty line of a table of one column is an empty cell
+        if (
+            form in ("csv", "jsonl")
+            and path.endswith(f".{form}")
+            and not any(map(_is_list, schema.types))
+            and (form == "jsonl" or len(schema) > 1)
+        ):
             return _lines(path, header if form == "csv" else None)
     except (pa.ArrowException, OSError):
         pass
@@ -88,6 +95,10 @@ def _lines(path: str, header: Optional[bytes]) -> Optional[List[Counted]]:
                 found.append(([first, first + length], rows_before(data, ends)))
                 first, data = first + length, data[length:]
         if data:
+            ends = row_ends(data + b"\n", quoted=header is not None)
+            if ends is None or not ends.size:
+                # a quote is not closed: the host says where
+                return None
             found.append(([first, first + len(data)], 1))
     return found
 
@@ -101,24 +112,22 @@ def rows(form: str, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.Rec
         with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
             yield file.get_batch(block)
     else:
-        with open(path, "rb") as file:
-            file.seek(block[0])
-            data = pa.py_buffer(file.read(block[1] - block[0]))
-        yield from (_csv if form == "csv" else _jsonl)(data, schema).to_batches(max_chunksize=BATCH_ROWS)
+        yield from _text(form, path, block, schema).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def _csv(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
-    return pa_csv.read_csv(
-        pa.BufferReader(data),
-        read_options=pa_csv.ReadOptions(column_names=schema.names, block_size=data.size + 1, use_threads=False),
-        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
-        convert_options=pa_csv.ConvertOptions(column_types=schema),
-    )
-
-
-def _jsonl(data: pa.Buffer, schema: pa.Schema) -> pa.Table:
-    return pa_json.read_json(
-        pa.BufferReader(data),
-        read_options=pa_json.ReadOptions(block_size=data.size + 1, use_threads=False),
-        parse_options=pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
-    )
+def _text(form: str, path: str, block: Any, schema: pa.Schema) -> pa.Table:
+    with open(path, "rb") as file:
+        file.seek(block[0])
+        data = file.read(block[1] - block[0])
+    piece = Piece(data, 1, True)
+    pieces = Pieces(lambda size: b"", form == "csv", path)
+    parser: Parser = CsvParser(pieces, like=schema, names=schema.names) if form == "csv" else JsonParser(pieces, like=schema)
+    try:
+        batch = parser.parse(piece)
+    except SourceError as e:
+        raise pa.ArrowInvalid(f"{e} (lines are counted from byte {block[0]})") from None
+    closed = data if data.endswith(b"\n") else data + b"\n"
+    ends = row_ends(closed, quoted=form == "csv")
+    if len(data) < block[1] - block[0] or ends is None or rows_before(closed, ends) != batch.num_rows:
+        raise pa.ArrowInvalid("the rows are not as they were counted: the file was changed, or a line holds several objects")
+    return pa.Table.from_batches([batch])

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import os
+import stat
 import time
 from typing import Callable, Iterator, Optional
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
-from akrunner.io.lines import row_ends
+from akrunner.foreign import ours
+from akrunner.io import parse
 from akrunner.io.table import TableSource
+from akrunner.io.text import Pieces
 from akrunner.schema import Schema
 
 _BLOCK = 1 << 20
-_ROW_BYTES = 16 << 20
 _POLL_SECONDS = 0.02
 
 
@@ -28,72 +27,56 @@ def open_text(fd: int, form: str, schema: Optional[Schema], follow: bool, name: 
         fd: read from where it stands; form: "jsonl" or "csv" (whose first line names the columns).
         schema: columns and types; None: guessed from the first lines that come, which are waited for.
         follow: at the end wait for more, for ever; else the end is the end.
-        name: for errors.
+        name: of the file, or for errors.
     Raises: SourceError: the first lines do not parse.
     """
-    blocks = _blocks(fd, form, follow, name)
-    header = b""
+    pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form == "csv", name)
+    asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
+    parser: parse.Parser
     if form == "csv":
-        first = next(blocks, b"")
-        header, _, rest = first.partition(b"\n")
-        header += b"\n"
-        blocks = _chain(rest, blocks)
-    parse = _parser(form, header, name)
+        parser = parse.CsvParser(pieces, asked, only=asked.names if asked is not None else None)
+    else:
+        # columns the schema does not name are passed over
+        parser = parse.JsonParser(pieces, asked)
     if schema is not None:
-        arrow = schema.arrow
-        return TableSource(arrow, lambda: (parse(block, arrow) for block in blocks), name)
-    sample = next(blocks, b"")
-    if not sample:
-        raise SourceError(f"source: {name} ended before its first row, so its columns are not known; give input_schema=")
-    guessed = parse(sample, None).schema
-    return TableSource(guessed, lambda: (parse(block, guessed) for block in _chain(sample, blocks)), name)
+        return TableSource(schema.arrow, lambda: _as_asked(parse.batches(pieces, parser), schema.arrow), name)
+    with ours(SourceError, f"source: cannot read {name} as {form}"):
+        guessed, batches = parse.opened(pieces, parser)
+    return TableSource(guessed, lambda: batches, name)
 
 
-def _parser(form: str, header: bytes, name: str) -> Callable[[bytes, Optional[pa.Schema]], pa.RecordBatch]:
-    def parse(block: bytes, schema: Optional[pa.Schema]) -> pa.RecordBatch:
-        try:
-            if form == "jsonl":
-                # columns the schema does not name are passed over
-                options = pa_json.ParseOptions(
-                    explicit_schema=schema, unexpected_field_behavior="ignore" if schema else "infer"
-                )
-                as_one = pa_json.ReadOptions(block_size=len(block) + 1)
-                table = pa_json.read_json(io.BytesIO(block), as_one, options)
-            else:
-                convert = pa_csv.ConvertOptions(column_types=schema, include_columns=schema.names if schema else None)
-                text = header + block
-                whole = pa_csv.ParseOptions(newlines_in_values=True)
-                table = pa_csv.read_csv(io.BytesIO(text), pa_csv.ReadOptions(block_size=len(text) + 1), whole, convert)
-        except (pa.ArrowException, KeyError) as e:
-            raise SourceError(f"source: cannot read {name} as {form}: {e}; is input_schema= right?") from None
-        return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
-
-    return parse
+def _as_asked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """With what the schema says of nulls."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def _blocks(fd: int, form: str, follow: bool, name: str) -> Iterator[bytes]:
-    """What can be read at once, cut after its last whole row."""
-    rest = b""
-    while True:
-        chunk = os.read(fd, _BLOCK)
-        if not chunk:
-            if follow:
-                time.sleep(_POLL_SECONDS)
-                continue
-            if rest.strip():
-                yield rest + b"\n"
-            return
-        data = rest + chunk
-        if len(data) > _ROW_BYTES:
-            raise SourceError(f"source: a row of {name} of more than {_ROW_BYTES >> 20} MiB; is a quote not closed?")
-        ends = row_ends(data, quoted=form == "csv")
-        end = data.rfind(b"\n") + 1 if ends is None else int(ends[-1]) if ends.size else 0
-        whole, rest = data[:end], data[end:]
-        if whole.strip():
-            yield whole
+def _growing(fd: int, path: str) -> Callable[[int], bytes]:
+    """What reads a file that is still growing: waits at its end.
+
+    Raises: SourceError: it became shorter, was removed, or has another in its place: what is written to that would never be read.
+    """
+    regular = stat.S_ISREG(os.fstat(fd).st_mode)
+
+    def read(size: int) -> bytes:
+        while not (data := os.read(fd, _BLOCK)):
+            if regular:
+                _check_there(fd, path)
+            time.sleep(_POLL_SECONDS)
+        return data
+
+    return read
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first.strip():
-        yield first
-    yield from rest
+def _check_there(fd: int, path: str) -> None:
+    ours_, at = os.fstat(fd), os.lseek(fd, 0, os.SEEK_CUR)
+    if ours_.st_size < at:
+        raise SourceError(f"source: {path}, which is followed, became shorter: {ours_.st_size} bytes, and {at} were read")
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        raise SourceError(f"source: {path}, which is followed, was removed; all {at} bytes of it were read") from None
+    if (there.st_ino, there.st_dev) != (ours_.st_ino, ours_.st_dev):
+        raise SourceError(
+            f"source: another file was put in the place of {path}, which is followed (rotated?); all {at} bytes of the old one were read"
+        )

@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import re
+from typing import Iterator, Optional, Tuple
 
 import numpy as np
 import numpy.typing as npt
 
+Positions = npt.NDArray[np.int64]
+
 _NEWLINE, _RETURN, _QUOTE = b'\n\r"'
 #: what a quoted cell begins behind; a quote behind another one is a quote in the cell
-_BEFORE_QUOTED = np.frombuffer(b',\n"', np.uint8)
+_BEFORE_QUOTED = np.frombuffer(b',\n\r"', np.uint8)
+_OPENING = re.compile(rb'(?:\A|(?<=[,\n\r]))"')
 
 
-def row_ends(text: bytes, quoted: bool) -> Optional["npt.NDArray[np.int64]"]:
+class LooseQuote(Exception):
+    """A cell of many lines has more text behind its closing quote: two quotes that were not closed found each other.
+
+    Attributes: position: of the quote that opens the cell.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+def row_ends(text: bytes, quoted: bool) -> Optional[Positions]:
     """[rows] Positions behind the ends of rows.
 
     Args: text: that begins where a row does; quoted: CSV, whose cells may have ends of lines in quotes.
-    Returns: None when a quote is in a cell that does not begin with one: which others belong together is not to be told then.
+    Returns: None when a quote is where none should be: which belong together is only to be told one by one then (`csv_row_ends`).
     """
     view = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(view == _NEWLINE)
     if quoted and b'"' in text:
         quotes = np.flatnonzero(view == _QUOTE)
-        opening = quotes[::2]
+        opening, closing = quotes[::2], quotes[1::2]
         if not np.isin(view[opening[opening > 0] - 1], _BEFORE_QUOTED).all():
+            return None
+        if not np.isin(view[closing[closing < len(view) - 1] + 1], _BEFORE_QUOTED).all():
             return None
         ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
     return ends + 1
 
 
-def rows_before(text: bytes, ends: "npt.NDArray[np.int64]") -> int:
+def csv_row_ends(text: bytes) -> Tuple[Positions, Optional[int]]:
+    """([rows] positions behind the ends of rows, where the quote is that opens a cell which the text does not close, None if it closes all).
+
+    Raises: LooseQuote.
+    """
+    ends = row_ends(text, quoted=True)
+    if ends is not None and text.count(b'"') % 2 == 0:
+        return ends, None
+    cells = np.array(list(_quoted_cells(text)), np.int64).reshape(-1, 2)
+    opened = int(cells[-1, 0]) if len(cells) and cells[-1, 1] > len(text) else None
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
+    if len(cells):
+        before = np.searchsorted(cells[:, 0], ends) - 1
+        ends = ends[(before < 0) | (ends >= cells[before, 1])]
+    return ends + 1, opened
+
+
+def _quoted_cells(text: bytes) -> Iterator[Tuple[int, int]]:
+    """(position of the opening quote, position behind the closing one, beyond the text if there is none) of every quoted cell."""
+    at = 0
+    while (opening := _OPENING.search(text, at)) is not None:
+        start = opening.start()
+        at = text.find(b'"', opening.end()) + 1
+        while at and text[at : at + 1] == b'"':
+            at = text.find(b'"', at + 1) + 1
+        if not at:
+            yield start, len(text) + 1
+            return
+        if at < len(text) and text[at] not in b",\r\n" and text.find(b"\n", start, at) >= 0:
+            raise LooseQuote(start)
+        yield start, at
+
+
+def rows_before(text: bytes, ends: Positions) -> int:
     """How many of the rows that end there are not blank."""
     starts = np.concatenate(([0], ends[:-1]))
     lengths = ends - starts
@@ -37,3 +87,32 @@ def rows_before(text: bytes, ends: "npt.NDArray[np.int64]") -> int:
     if b"\r" in text:
         blank |= (lengths == 2) & (np.frombuffer(text, np.uint8)[starts] == _RETURN)
     return len(ends) - int(np.count_nonzero(blank))
+
+
+#: bytes looked at together: few enough to stay in the processor's cache
+_AT_ONCE = 1 << 16
+
+
+def count(text: bytes, one: bytes) -> int:
+    """As `text.count(one)` of a single byte, several times as fast."""
+    view = np.frombuffer(text, np.uint8)
+    return sum(int(np.count_nonzero(view[at : at + _AT_ONCE] == one[0])) for at in range(0, len(view), _AT_ONCE))
+
+
+def long_lines(text: bytes, size: int) -> Iterator[Tuple[int, int]]:
+    """(start, end) of every line of more than `size` bytes, without a look at the others."""
+    start = 0
+    while start + size < len(text):
+        end = text.rfind(b"\n", start, start + size) + 1
+        if not end:
+            end = text.find(b"\n", start + size) + 1 or len(text)
+            yield start, end
+        start = end
+
+
+def depth(text: bytes) -> int:
+    """How deep brackets of one JSON text are nested; those in strings are counted like others."""
+    # [ and { differ in one bit, and so do ] and }
+    upper = np.frombuffer(text, np.uint8) | 0x20
+    steps = (upper == ord("{")).astype(np.int8) - (upper == ord("}")).astype(np.int8)
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))

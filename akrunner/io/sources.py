@@ -13,7 +13,7 @@ from akrunner.errors import SourceError
 from akrunner.io import paths, readers
 from akrunner.io.arrivals import by_size_or_age
 from akrunner.io.sql import duckdb_reader, selected
-from akrunner.io.table import BATCH_ROWS, TableSource, hint, opened_once
+from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema, nearest
 
 _INFER_ROWS = 1000
@@ -111,10 +111,7 @@ def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Option
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
         return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown, True)
-    try:
-        found, batches = readers.open_files(files, schema)
-    except (pa.ArrowException, OSError) as e:
-        raise SourceError(f"source: cannot read {shown} as {files.format}: {e}{hint(str(e))}") from e
+    found, batches = readers.open_files(files, schema)
     return TableSource(found, batches, shown, True, files=files)
 
 

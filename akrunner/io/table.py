@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, Optional
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+from akrunner.foreign import ours
 
 if TYPE_CHECKING:
     from akrunner.io.paths import Files
@@ -33,10 +34,8 @@ class TableSource:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""
-        try:
+        with ours(SourceError, f"source: cannot read {self.name}"):
             yield from self.open()
-        except (pa.ArrowException, OSError) as e:
-            raise SourceError(f"source: cannot read {self.name}: {e}{hint(str(e))}") from e
 
 
 def opened_once(
@@ -45,12 +44,3 @@ def opened_once(
     """What gives `first`, which is open already, when it is called for the first time, and opens anew after that."""
     held = [first]
     return lambda: held.pop() if held else again()
-
-
-def hint(message: str) -> str:
-    """What to do about what Arrow says."""
-    if "straddling object" in message:
-        return "; a row is too long for text: a Parquet, Arrow or TFRecord file may have it"
-    if "CSV conversion error" in message:
-        return "; the types were guessed from the file's beginning: give input_schema= (--input-schema)"
-    return ""

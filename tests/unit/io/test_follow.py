@@ -9,7 +9,7 @@ from typing import Any, List, Optional
 import pytest
 
 from akrunner.errors import SourceError
-from akrunner.io import follow
+from akrunner.io import text
 from akrunner.io.follow import open_text
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
@@ -66,21 +66,21 @@ def test_other_columns_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("form", "data", "schema", "words"),
     [
-        ("jsonl", b"", None, "ended before its first row"),
+        ("jsonl", b"", None, "stdin is empty, so its columns"),
         ("jsonl", b"hello\n", None, "cannot read stdin as jsonl"),
         ("jsonl", b'{"a": "x"}\n', SCHEMA, "cannot read stdin as jsonl"),
         ("csv", b"a,s\nx,y\n", SCHEMA, "cannot read stdin as csv"),
-        ("csv", b"b,s\n1,y\n", SCHEMA, "cannot read stdin as csv"),
+        ("csv", b"b,s\n1,y\n", SCHEMA, "stdin has no column 'a'"),
         (
             "csv",
             b'a,s\n1,"never closed\n' + b"2,x\n" * 100,
             SCHEMA,
-            "a row of stdin of more than 0 MiB; is a quote not closed?",
+            "a quote that opens in line 2 of stdin is not closed",
         ),
     ],
 )
 def test_what_is_wrong(monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: Optional[Schema], words: str) -> None:
-    monkeypatch.setattr(follow, "_ROW_BYTES", 400)
+    monkeypatch.setattr(text, "ROW_BYTES", 400)
     with pytest.raises(SourceError, match=words):
         through_a_pipe([data] if data else [], form, schema)
 

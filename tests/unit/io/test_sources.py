@@ -21,7 +21,7 @@ import pytest
 
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import SourceError
-from akrunner.io import readers
+from akrunner.io import text
 from akrunner.io.sources import TableSource, open_source
 from akrunner.schema import Schema
 
@@ -212,7 +212,11 @@ def test_errors_of_files(tmp_path: Path) -> None:
     failing("a.csv", b"a,b\n1,2\n3\n", "a.csv.*Expected 2 columns, got 1")
     failing("l.csv", b"a,s\n1,caf\xe9\n", "'s' of .*l.csv is not UTF-8; convert .* or give input_schema=.*'s bytes'")
     failing("semi.csv", b"a;b\n1;2\n", "semi.csv has one column, 'a;b': .* no comma; convert it")
-    failing("long.jsonl", b'{"s": "' + b"x" * (9 << 20) + b'"}\n', "long.jsonl.*a row is too long for text: a Parquet")
+    failing(
+        "long.jsonl",
+        b'{"s": "' + b"x" * (70 << 20) + b'"}\n',
+        "line 1 of .*long.jsonl is longer than 32 MiB, too long for text",
+    )
     failing("b.csv", b"", "b.csv.*[Ee]mpty")
     failing("t.tfrecord", b"", "give input_schema=")
     failing("u.tfrecord", b"\x05\0\0\0\0\0\0\0junkhello", "is cut short", input_schema=SCHEMA)
@@ -232,7 +236,7 @@ def test_errors_of_files(tmp_path: Path) -> None:
 
 
 def test_cells_of_many_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_BLOCK", 100)
+    monkeypatch.setattr(text, "PIECE_BYTES", 100)
     table = pa.table({"a": range(99), "s": [f'{i}\n"{i}"\n' * (i % 4) for i in range(99)]})
     pa_csv.write_csv(table, tmp_path / "t.csv")
     assert rows(tmp_path / "t.csv") == table.to_pylist()

@@ -1,0 +1,157 @@
+"""No number of a text changes because of the type that was guessed for it: big integers are not made floats.
+
+What is looked for are columns of floats that hold something beyond 2^53; only of those the text is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Callable, Iterator, List, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import SourceError
+
+Positions = npt.NDArray[np.int64]
+
+#: beyond it a float cannot hold every integer
+_EXACT = 2.0**53
+_INTEGER = r"^\s*[+-]?[0-9]+\s*$"
+_LONG = re.compile(rb"[0-9]{16}")
+_BLANKS = " \t\r\n"
+
+
+def line_ends(data: bytes) -> Positions:
+    """[lines] Positions behind the ends of lines."""
+    return np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+
+
+def suspicious(table: pa.Table) -> List[str]:
+    """Columns of floats in which something is so big that it may have been an integer, or overflowed."""
+    return [field.name for field, column in zip(table.schema, table.columns) if any(map(_is_big, _floats(column)))]
+
+
+def _floats(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    kind = column.type
+    if pa.types.is_floating(kind):
+        yield column
+    elif pa.types.is_list(kind):
+        yield from _floats(pc.list_flatten(column))
+    elif pa.types.is_struct(kind):
+        for number in range(kind.num_fields):
+            yield from _floats(pc.struct_field(column, [number]))
+
+
+def _is_big(column: pa.ChunkedArray) -> bool:
+    ends = pc.min_max(column).as_py()
+    return ends["min"] is not None and (ends["max"] >= _EXACT or ends["min"] <= -_EXACT)
+
+
+def guess(
+    at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: Callable[[], pa.Array], guessed: bool
+) -> pa.DataType:
+    """The type of a suspicious column of CSV, by the file's beginning: uint64 if it holds all its values.
+
+    Args: at: where a row is, in words; words: what stands in the column; guessed: its type was not asked for.
+    Raises: SourceError: there is an integer that neither bigint nor uint64 holds.
+    """
+    text = words()
+    there = text.filter(column.combine_chunks().is_valid())
+    if not guessed or not pc.all(pc.match_substring_regex(there, _INTEGER)).as_py():
+        check(at, name, column, lambda: text, guessed)
+        return column.type
+    try:
+        pc.utf8_trim_whitespace(there).cast(pa.uint64())
+    except pa.ArrowInvalid:
+        values = np.abs(column.to_numpy())
+        row = int(np.nanargmax(values))
+        _refuse(at(row), name, text[row].as_py())
+    return pa.uint64()
+
+
+def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: Callable[[], pa.Array], guessed: bool) -> None:
+    """A suspicious column of CSV whose type is settled.
+
+    Raises: SourceError: a float would not be the integer that stands there, or is infinite where a number stands.
+    """
+    values = column.to_numpy()
+    with np.errstate(invalid="ignore"):
+        rows = np.flatnonzero(np.abs(values) >= _EXACT)
+    text = words().take(pa.array(rows))
+    infinite = np.isinf(values[rows])
+    whole = pc.match_substring_regex(text, _INTEGER).to_numpy(zero_copy_only=False)
+    digits = pc.match_substring_regex(text, "[0-9]").to_numpy(zero_copy_only=False)
+    for index in np.flatnonzero((infinite & digits) | (whole & guessed)).tolist():
+        shown = text[index].as_py()
+        if infinite[index] or int(shown) != int(values[rows[index]]):
+            _refuse(at(int(rows[index])), name, shown)
+
+
+def json_column(at: Callable[[int], str], data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:
+    """As `guess` and `check`, of JSON lines. Args: data: the text; first: the type is still open.
+
+    Raises: SourceError.
+    """
+    if _LONG.search(data) is None:
+        return kind
+    whole = fits = True
+    wrong = beyond = None
+    for row, document in enumerate(_documents(data)):
+        for number in _numbers(document.get(name)):
+            whole = whole and isinstance(number, int)
+            fits = fits and 0 <= number < 2**64
+            if beyond is None and not -(2**63) <= number < 2**63:
+                beyond = row, number
+            if wrong is None and isinstance(number, int) and int(float(number)) != number:
+                wrong = row, number
+    if first and whole and fits:
+        return _unsigned(kind)
+    if first and whole:
+        wrong = beyond
+    if wrong is not None:
+        _refuse(at(wrong[0]), name, str(wrong[1]), text=False)
+    return kind
+
+
+def _documents(data: bytes) -> Iterator[Any]:
+    text, at = data.decode("utf-8").lstrip("\ufeff"), 0
+    decoder = json.JSONDecoder()
+    while True:
+        while at < len(text) and text[at] in _BLANKS:
+            at += 1
+        if at == len(text):
+            return
+        document, at = decoder.raw_decode(text, at)
+        yield document
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _numbers(one)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+
+
+def _unsigned(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(_unsigned(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _unsigned(one.type)) for one in kind])
+    return pa.uint64() if pa.types.is_floating(kind) else kind
+
+
+def _refuse(where: str, name: str, value: str, text: bool = True) -> NoReturn:
+    """Args: text: the column can be read as text, too."""
+    shown = value if len(value) <= 40 else value[:40] + "..."
+    as_text = f"'{name} string' to keep it as it stands, or " if text else ""
+    raise SourceError(
+        f"source: {where}, column {name!r}: {shown} is too big for a 64-bit number of its column; give input_schema= (--input-schema) "
+        f"with {as_text}'{name} double' to have it rounded"
+    )

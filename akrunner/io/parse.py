@@ -1,0 +1,381 @@
+"""Pieces of text -> RecordBatches, with pyarrow; every error says its line, and no number is changed by a guess of its type."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import Callable, Iterator, List, Optional, Protocol, Sequence, Tuple
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+
+from akrunner.errors import SourceError
+from akrunner.io import exact
+from akrunner.io.lines import LooseQuote, count, csv_row_ends, depth, long_lines
+from akrunner.io.text import Piece, Pieces
+from akrunner.schema import nearest
+
+#: values nested deeper end Arrow's parser with SIGSEGV, some hundred thousand levels deep
+_DEEPEST = 5000
+#: deeper lists and objects are of no use, and their types print too long
+_LEVELS = 50
+#: bytes from which on several processors parse together
+_LARGE = 1 << 18
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
+#: what pyarrow raises at text it cannot read
+UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
+
+
+class Parser(Protocol):
+    """Parses pieces of one text. Attributes: name: of the text; names: of all its columns, where they have numbers; schema: known once it
+    has parsed a row, or from the start."""
+
+    name: str
+    names: Optional[List[str]]
+    schema: Optional[pa.Schema]
+
+    def parse(self, piece: Piece) -> pa.RecordBatch:
+        """Raises: SourceError: a row does not parse; it says which line."""
+        ...
+
+    def whole(self, piece: Piece) -> pa.Table:
+        """Parse text with the types that are known. Raises: `UNREADABLE`."""
+        ...
+
+    def end(self) -> pa.Schema:
+        """The schema of a text without rows. Raises: SourceError."""
+        ...
+
+
+class CsvParser:
+    """Parses CSV, whose first line names the columns.
+
+    Attributes: schema: of the batches, None until it is guessed; name: of the text, for errors; names: of all columns.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        asked: Optional[pa.Schema] = None,
+        like: Optional[pa.Schema] = None,
+        only: Optional[Sequence[str]] = None,
+        names: Optional[List[str]] = None,
+    ) -> None:
+        """Args: asked: types of columns that the user gave; like: types that were guessed of another text; only: columns to take,
+        None: all; names: of the columns, when no line says them."""
+        self.name = pieces.name
+        self.schema: Optional[pa.Schema] = None
+        self._pieces = pieces
+        self._types = asked or like or pa.schema([])
+        self._asked = asked.names if asked is not None else []
+        self._only = list(only) if only is not None else None
+        self.names = names
+        self._rows = 0
+
+    def parse(self, piece: Piece) -> pa.RecordBatch:
+        if self.names is None:
+            piece = self._headed(piece)
+        if not piece.data.strip(b"\r\n") and len(self.names or ()) != 1:
+            return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
+        try:
+            table = self.whole(piece)
+        except UNREADABLE as e:
+            fewer = self._whole_cells(piece, -1)
+            if fewer is piece:
+                raise _located(self, piece, self._ends(piece), e) from None
+        else:
+            fewer = self._whole_cells(piece, table.num_rows)
+        if fewer is not piece:
+            return self.parse(fewer)
+        if self.schema is None:
+            table = self._guessed(piece, table)
+        else:
+            for name in exact.suspicious(table):
+                exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self._asked)
+        self._rows += table.num_rows
+        return _batch(table)
+
+    def whole(self, piece: Piece) -> pa.Table:
+        return self._read(piece, self.schema or self._types, self._only)
+
+    def end(self) -> pa.Schema:
+        """The schema of a text that has no row. Raises: SourceError: it has no names either."""
+        if self.names is None:
+            raise SourceError(f"source: {self.name} is empty: it has no line that names the columns")
+        types = {field.name: field.type for field in self._types}
+        return pa.schema([(name, types.get(name, pa.null())) for name in self._only or self.names])
+
+    def _read(self, piece: Piece, types: pa.Schema, only: Optional[List[str]]) -> pa.Table:
+        names = self.names
+        return pa_csv.read_csv(
+            pa.BufferReader(piece.data),
+            pa_csv.ReadOptions(column_names=names, block_size=len(piece.data) + 1, use_threads=len(piece.data) > _LARGE),
+            # an empty line of a table of one column is an empty cell
+            pa_csv.ParseOptions(newlines_in_values=b'"' in piece.data, ignore_empty_lines=names is None or len(names) > 1),
+            pa_csv.ConvertOptions(column_types=types, include_columns=only),
+        )
+
+    def _headed(self, piece: Piece) -> Piece:
+        """Take the names from the first line that is not blank. Returns: what is behind it."""
+        data = piece.data
+        start = len(data) - len(data.lstrip(b"\r\n"))
+        end = data.find(piece.newline, start) + 1 or len(data)
+        if b'"' in data[start:end]:
+            end = next((end for end in self._ends(piece).tolist() if end > start), len(data))
+        try:
+            line = Piece(data[start:end] + b"\n", piece.line, False)
+            names = self._read(line, pa.schema([]), None).schema.names if end > start else []
+        except UNREADABLE as e:
+            raise SourceError(
+                f"source: cannot read {self.name} as csv: line {piece.line_of(start)}: {in_words(e, None)}"
+            ) from None
+        if not names:
+            return piece
+        self._check_names(names)
+        self.names = names
+        return Piece(data[end:], piece.line_of(end), piece.last, piece.newline)
+
+    def _check_names(self, names: List[str]) -> None:
+        twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+        if twice is not None:
+            raise SourceError(f"source: two columns of {self.name} are called {twice!r}; rename one in its first line")
+        only = names[0] if len(names) == 1 else ""
+        if set(only) & set(";\t|"):
+            raise SourceError(
+                f"source: {self.name} has one column, {only!r}: what stands between its cells is no comma; convert it, or give the "
+                "table that pandas.read_csv(sep=...) or duckdb.read_csv makes of it"
+            )
+        for name in self._only or ():
+            if name not in names:
+                raise no_column(self.name, name, names)
+
+    def _guessed(self, piece: Piece, table: pa.Table) -> pa.Table:
+        """The first rows: types of the columns whose types were not given."""
+        for field in table.schema:
+            # what cannot be a string is guessed to be bytes
+            if pa.types.is_binary(field.type) and field.name not in self._types.names:
+                raise SourceError(
+                    f"source: column {field.name!r} of {self.name} is not UTF-8; convert the file (iconv -f latin1 -t utf-8), or give "
+                    f"input_schema= (--input-schema) with '{field.name} bytes'"
+                )
+        types = {field.name: field.type for field in table.schema}
+        for name in exact.suspicious(table):
+            words, guessed = self._words(piece, name), name not in self._asked
+            types[name] = exact.guess(self._at(piece), name, table[name], words, guessed)
+        self.schema = pa.schema(list(types.items()))
+        return table if self.schema == table.schema else self.whole(piece)
+
+    def _words(self, piece: Piece, name: str) -> Callable[[], pa.Array]:
+        """What stands in a column, as text."""
+        return lambda: self._read(piece, pa.schema([(name, pa.string())]), [name]).column(0).combine_chunks()
+
+    def _at(self, piece: Piece) -> Callable[[int], str]:
+        def at(row: int) -> str:
+            ends = self._ends(piece).tolist()
+            starts = [0, *ends]
+            if len(self.names or ()) > 1:
+                starts = [start for start, end in zip(starts, [*ends, len(piece.data)]) if piece.data[start:end].strip()]
+            return f"line {piece.line_of(starts[row])} of {self.name} (row {self._rows + row})"
+
+        return at
+
+    def _ends(self, piece: Piece) -> exact.Positions:
+        try:
+            return csv_row_ends(_newlined(piece))[0]
+        except LooseQuote as e:
+            self._pieces.not_closed(piece, e.position)
+
+    def _whole_cells(self, piece: Piece, rows: int) -> Piece:
+        """The piece up to its last whole row, the rest put back. Args: rows: as they were counted when it was parsed.
+
+        Raises: SourceError: a quote is not closed.
+        """
+        data = _newlined(piece)
+        if b'"' not in data:
+            return piece
+        try:
+            if rows == count(data, b"\n") + (not data.endswith(b"\n")):
+                # no cell has an end of a line in it, unless the last
+                start = data.rfind(b"\n", 0, len(data) - 1) + 1
+                if csv_row_ends(data[start:])[1] is None:
+                    return piece
+            ends, opened = csv_row_ends(data)
+        except LooseQuote as e:
+            self._pieces.not_closed(piece, e.position)
+        if opened is None:
+            return piece
+        if piece.last:
+            self._pieces.not_closed(piece, opened)
+        return self._pieces.put_back(piece, int(ends[-1]) if ends.size else 0)
+
+
+class JsonParser:
+    """Parses JSON lines: an object a line.
+
+    Attributes: schema: of the batches, None until it is guessed; name: of the text, for errors.
+    """
+
+    def __init__(self, pieces: Pieces, asked: Optional[pa.Schema] = None, like: Optional[pa.Schema] = None) -> None:
+        """Args: asked: columns to take, and their types; all others are passed over; like: what was guessed of another text."""
+        self.name = pieces.name
+        self.schema = asked or like
+        self.names: Optional[List[str]] = None
+        self.unseen = Unseen(asked.names if asked is not None else [])
+        self._asked = asked is not None
+        self._rows = 0
+
+    def parse(self, piece: Piece) -> pa.RecordBatch:
+        check_depth(piece, self.name)
+        try:
+            table = self.whole(piece)
+        except UNREADABLE as e:
+            raise _located(self, piece, exact.line_ends(piece.data), e) from None
+        if table.num_rows and not table.num_columns:
+            raise SourceError(f"source: cannot read {self.name} as jsonl: line {piece.line}: an object without a column: {{}}")
+        self.unseen.look(piece.data)
+        if self.schema is None:
+            _check_types(table.schema, self.name)
+        first, types = self.schema is None, {field.name: field.type for field in table.schema}
+        for name in () if self._asked else exact.suspicious(table):
+            types[name] = exact.json_column(self._at, piece.data, name, types[name], first)
+        if first and table.num_rows:
+            self.schema = pa.schema(list(types.items()))
+            table = table if self.schema == table.schema else self.whole(piece)
+        self._rows += table.num_rows
+        return _batch(table)
+
+    def whole(self, piece: Piece) -> pa.Table:
+        data = piece.data
+        if not data.strip():
+            return (self.schema or pa.schema([])).empty_table()
+        if not data.isascii():
+            # Arrow takes any bytes
+            data.decode("utf-8")
+        if data.startswith(b"null") or b"\nnull" in data:
+            # Arrow takes it for a row of nulls
+            raise pa.ArrowInvalid("JSON parse error: null is no object")
+        unknown = "ignore" if self._asked else "infer" if self.schema is None else "error"
+        return pa_json.read_json(
+            pa.BufferReader(piece.data),
+            pa_json.ReadOptions(block_size=len(piece.data) + 1, use_threads=len(piece.data) > _LARGE),
+            pa_json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior=unknown),
+        )
+
+    def end(self) -> pa.Schema:
+        """The schema of a text that has no row. Raises: SourceError: there is none."""
+        raise SourceError(f"source: {self.name} is empty, so its columns are not known; give input_schema= (--input-schema)")
+
+    def _at(self, row: int) -> str:
+        return f"row {self._rows + row} of {self.name}"
+
+
+def check_depth(piece: Piece, name: str) -> None:
+    """Raises: SourceError: a value is nested so deep that Arrow's parser would end the process."""
+    for start, end in long_lines(piece.data, _DEEPEST):
+        row = piece.data[start:end]
+        if depth(row) > _DEEPEST and depth(_STRING.sub(b"", row)) > _DEEPEST:
+            raise _too_deep(f"line {piece.line_of(start)} of {name}")
+
+
+def _check_types(schema: pa.Schema, name: str) -> None:
+    for field in schema:
+        kind, levels = field.type, 0
+        while pa.types.is_nested(kind) and kind.num_fields:
+            kind, levels = kind.field(0).type, levels + 1
+        if levels > _LEVELS:
+            raise _too_deep(f"column {field.name!r} of {name}")
+
+
+def _too_deep(what: str) -> SourceError:
+    return SourceError(f"source: {what} is nested too deep to be read")
+
+
+def _located(parser: Parser, piece: Piece, ends: exact.Positions, error: BaseException) -> SourceError:
+    """The error of a piece with its line: the last of the fewest rows that cannot be read."""
+    positions = [*ends.tolist(), len(piece.data)] if not ends.size or ends[-1] < len(piece.data) else ends.tolist()
+    low, high = 0, len(positions) - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            parser.whole(Piece(piece.data[: positions[middle]], piece.line, False, piece.newline))
+            low = middle + 1
+        except UNREADABLE as e:
+            error, high = e, middle
+    start = positions[low - 1] if low else 0
+    while piece.data[start : start + 1] in (b"\n", b"\r") and start + 1 < len(piece.data):
+        start += 1
+    what = in_words(error, parser.names)
+    form = "csv" if isinstance(parser, CsvParser) else "jsonl"
+    return SourceError(
+        f"source: cannot read {parser.name} as {form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error)}"
+    )
+
+
+def in_words(error: BaseException, names: Optional[Sequence[str]]) -> str:
+    """What Arrow says, with the column's name for its number, and without the row's number, which counts from the piece's beginning."""
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    found = _COLUMN.search(text)
+    if found is not None:
+        number = int(found[1])
+        column = f"column {names[number]!r}" if names is not None and number < len(names) else f"column {number + 1}"
+        text = f"{column}: {text[: found.start()]}{text[found.end() :]}"
+    text = re.sub(r" in row \d+$", "", re.sub(r"Row #\d+: ", "", text))
+    return re.sub(r"(Expected \d+ columns, got \d+): .*", r"\1", text, flags=re.DOTALL)
+
+
+def advice(error: BaseException) -> str:
+    """What to do about what Arrow says."""
+    text = str(error)
+    if "conversion error" in text or "changed from" in text or "Failed to convert" in text or "unexpected field" in text:
+        return "; the types were guessed from the file's beginning: give input_schema= (--input-schema), or is it not right?"
+    return ""
+
+
+def no_column(text: str, name: str, names: Sequence[str]) -> SourceError:
+    return SourceError(f"input_schema: {text} has no column {name!r} (it has {', '.join(names)}){nearest(name, list(names))}")
+
+
+class Unseen:
+    """Columns that were asked for and no object of a JSON text has had so far: they would be null everywhere, without a word."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._spelt = {name: [json.dumps(name, ensure_ascii=ascii).encode() for ascii in (True, False)] for name in names}
+
+    def look(self, data: bytes) -> None:
+        for name in [name for name, spelt in self._spelt.items() if any(one in data for one in spelt)]:
+            del self._spelt[name]
+
+    @property
+    def names(self) -> List[str]:
+        return list(self._spelt)
+
+
+def opened(pieces: Pieces, parser: Parser) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """(schema, all batches) of a text. Waits for its first row. Raises: SourceError: it cannot be read."""
+    rest = batches(pieces, parser)
+    first = next(rest, None)
+    if first is None:
+        return parser.schema or parser.end(), iter(())
+    return first.schema, itertools.chain([first], rest)
+
+
+def batches(pieces: Pieces, parser: Parser) -> Iterator[pa.RecordBatch]:
+    """The rows of a text, as they come."""
+    while (piece := pieces.next()) is not None:
+        batch = parser.parse(piece)
+        if batch.num_rows:
+            yield batch
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    if not table.num_rows:
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
+    return table.combine_chunks().to_batches()[0]
+
+
+def _newlined(piece: Piece) -> bytes:
+    """The text, a line of which ends with \\n."""
+    return piece.data if piece.newline == b"\n" else piece.data.replace(piece.newline, b"\n")

@@ -1,0 +1,73 @@
+"""Columns whose values stand in the names of directories (Hive's way): `t/year=2026/month=11/x.parquet`."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Dict, Iterator, List, Optional, Tuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+
+#: what stands for a null
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+#: column -> {path: value}
+Named = Dict[str, pa.Array]
+
+
+def values_of(path: str, base: str) -> Dict[str, str]:
+    """{column: value} of the directories between the base and the file."""
+    inside = posixpath.relpath(posixpath.dirname(path), base).split("/")
+    return {unquote(name): unquote(value) for name, mark, value in (part.partition("=") for part in inside) if mark and name}
+
+
+def columns(paths: List[str], base: Optional[str]) -> Dict[str, Dict[str, pa.Scalar]]:
+    """{column: {path: its value}}, of the type that all values of it have: int32, int64 or string.
+
+    Args: base: the directory that was given; None: there is none, and no such columns.
+    Raises: SourceError: some files have a column in their directories' names that others have not.
+    """
+    if base is None or not any("=" in path[len(base) :] for path in paths):
+        return {}
+    found = [values_of(path, base) for path in paths]
+    for path, values in zip(paths, found):
+        if values.keys() != found[0].keys():
+            raise SourceError(
+                f"source: the directories of {paths[0]} name the columns {', '.join(found[0]) or 'none'}, those of {path} "
+                f"{', '.join(values) or 'none'}"
+            )
+    named = {}
+    for name in found[0]:
+        given = [None if values[name] == _NULL else values[name] for values in found]
+        named[name] = dict(zip(paths, pa.array(given, pa.string()).cast(_kind([one for one in given if one is not None]))))
+    return named
+
+
+def _kind(values: List[str]) -> pa.DataType:
+    for kind in (pa.int32(), pa.int64()):
+        try:
+            if pa.array(values, pa.string()).cast(kind).cast(pa.string()).to_pylist() == values and values:
+                return kind
+        except pa.ArrowInvalid:
+            pass
+    return pa.string()
+
+
+def added(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], named: Dict[str, Dict[str, pa.Scalar]], path: str
+) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """A file's schema and batches with those columns behind its own; one that the file has itself stays as it is there."""
+    constants = {name: values[path] for name, values in named.items() if name not in schema.names}
+    if not constants:
+        return schema, batches
+    for name, value in constants.items():
+        schema = schema.append(pa.field(name, value.type))
+
+    def more() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            arrays = [pa.repeat(value, batch.num_rows) for value in constants.values()]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+
+    return schema, more()
