@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import typer
 
 import akrunner
 from akrunner.cli.flink import running_cluster
-from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, EXIT_USAGE
+from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
@@ -34,7 +33,7 @@ def master(given: Optional[str]) -> str:
 def submitted(job: Any, as_json: bool, quiet: bool) -> None:
     """What `run --detach` says: the id on stdout, the rest on stderr."""
     if as_json:
-        typer.echo(json.dumps({"ok": True, "job": job.id, "master": job.master, "name": job.name}))
+        emit({"ok": True, "exit_code": 0, "job": job.id, "master": job.master, "name": job.name})
         return
     typer.echo(job.id)
     if not quiet:
@@ -53,24 +52,26 @@ def status(
     """How a detached job is, or every akrunner job of a Flink cluster; why it failed, the script's own traceback in it."""
     from akrunner import detached
 
-    with _Told():
-        where = master(flink_master)
-        if wait and not job:
-            raise akrunner.ConfigError("--wait is for one job: give its id")
-        if job:
-            jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
-        else:
-            jobs = detached.listed(where)
+    where = master(flink_master)
+    if wait and not job:
+        raise akrunner.ConfigError("--wait is for one job: give its id")
+    if job:
+        jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
+    else:
+        jobs = detached.listed(where)
+    failed = bool(job and (jobs[0].error or jobs[0].state == "FAILED" or (wait and jobs[0].state != "FINISHED")))
+    code = (EXIT_TERMINATED if jobs[0].state == "CANCELED" else EXIT_FAILED) if failed else 0
     if as_json:
         found = [dataclasses.asdict(one) for one in jobs]
-        typer.echo(json.dumps(found[0] if job else found))
+        head = {"ok": not failed, "exit_code": code}
+        emit({**head, **found[0]} if job else {**head, "jobs": found})
     else:
         _show(jobs)
-    if job and (jobs[0].error or jobs[0].state == "FAILED" or (wait and jobs[0].state != "FINISHED")):
+    if failed:
         if not as_json:
             why = "Flink does not say why" if jobs[0].state == "FAILED" else f"the job is {jobs[0].state}"
             typer.echo(f"akrunner: {jobs[0].error or why}", err=True)
-        raise typer.Exit(EXIT_TERMINATED if jobs[0].state == "CANCELED" else EXIT_FAILED)
+        raise typer.Exit(code)
 
 
 def logs(
@@ -81,20 +82,22 @@ def logs(
     """What a detached job's tasks have printed so far, and how far it is, from the TaskManagers' logs."""
     from akrunner import detached
 
-    with _Told():
-        for line in detached.logs(master(flink_master), job, follow):
-            typer.echo(line)
+    for line in detached.logs(master(flink_master), job, follow):
+        typer.echo(line)
 
 
 def cancel(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
     flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
 ) -> None:
     """End a detached job and every process of it."""
     from akrunner import detached
 
-    with _Told():
-        ended = detached.cancel(master(flink_master), job)
+    ended = detached.cancel(master(flink_master), job)
+    if as_json:
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(ended)})
+        return
     typer.echo(f"{ended.id} {ended.state}")
 
 
@@ -102,17 +105,3 @@ def _show(jobs: "list[Status]") -> None:
     """Lines a shell can cut: never narrowed to a terminal's width."""
     for one in jobs:
         typer.echo(f"{one.id}  {one.state:<9}  {one.seconds:7.0f} s  {one.running} of {one.tasks} subtasks run  {one.name}")
-
-
-class _Told:
-    """Errors, in words and exit codes."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
-        codes: Dict[Any, int] = {akrunner.ConfigError: EXIT_USAGE, akrunner.AkrunnerError: EXIT_FAILED}
-        for known, code in codes.items():
-            if isinstance(error, known):
-                typer.echo(f"akrunner: {error}", err=True)
-                raise typer.Exit(code) from None

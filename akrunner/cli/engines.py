@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 
 import akrunner
 from akrunner.cli import detached
-from akrunner.cli.guarded import pairs
+from akrunner.cli.values import pairs
 
 
 def chosen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from typing import Dict, List
@@ -13,7 +12,7 @@ from rich.table import Table
 
 import akrunner
 from akrunner.api import environments, interpreters
-from akrunner.cli.guarded import EXIT_FAILED, EXIT_USAGE
+from akrunner.cli.guarded import emit
 
 HELP = """
 The interpreters tasks can run under: find, ask, make and remove them.
@@ -56,9 +55,9 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
         except akrunner.PythonEnvError:
             continue  # a shim that does not run
         if found.tensorflow or path in named or not as_json:
-            rows.append({"names": names, **asdict(found), "python": ".".join(map(str, found.python))})
+            rows.append({"names": names, **asdict(found), "python": _dotted(found)})
     if as_json:
-        typer.echo(json.dumps(rows))
+        emit({"ok": True, "exit_code": 0, "interpreters": rows})
         return
     _show(rows)
     missing = [name for name in environments.RECIPES if not any(name in names for names in paths.values())]
@@ -71,35 +70,48 @@ def probe(
     path: str = typer.Argument(..., help="As for --python-env."),
     as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),
 ) -> None:
-    try:
-        found = interpreters.asked_for(path)
-    except akrunner.ConfigError as e:
-        raise _failed(e, EXIT_USAGE) from None
-    row = {"names": [], **asdict(found), "python": ".".join(map(str, found.python))}
-    typer.echo(json.dumps(row)) if as_json else _show([row])
+    found = interpreters.asked_for(path)
+    row = {"names": [], **asdict(found), "python": _dotted(found)}
+    emit({"ok": True, "exit_code": 0, **row}) if as_json else _show([row])
     if not found.tensorflow:
         typer.echo("it has no TensorFlow: tasks cannot run under it", err=True)
 
 
 @app.command("create", help="Make the environment a name stands for. Takes minutes, and a network.")
-def create(name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2.")) -> None:
-    console = Console(stderr=True)
+def create(
+    name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+) -> None:
+    console = Console(stderr=True, quiet=as_json)
     try:
         with console.status(f"creating {name}: TensorFlow is a large download"):
             path = environments.create(name)
             found = interpreters.probe(environments.python_in(path))
     except akrunner.ConfigError as e:
-        raise _failed(e, EXIT_FAILED) from None
-    typer.echo(f"{name}: TensorFlow {found.tensorflow} on Python {'.'.join(map(str, found.python))} in {path}")
+        if name not in environments.RECIPES:
+            raise
+        # it was begun
+        raise akrunner.JobError(str(e)) from None
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "name": name, "path": path, "tensorflow": found.tensorflow, "python": _dotted(found)})
+        return
+    typer.echo(f"{name}: TensorFlow {found.tensorflow} on Python {_dotted(found)} in {path}")
 
 
 @app.command("remove", help="Remove what `create` made.")
-def remove(name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2.")) -> None:
-    try:
-        there = environments.remove(name)
-    except akrunner.ConfigError as e:
-        raise _failed(e, EXIT_USAGE) from None
+def remove(
+    name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+) -> None:
+    there = environments.remove(name)
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "name": name, "removed": bool(there)})
+        return
     typer.echo(f"{name}: removed" if there else f"{name}: there is none that akrunner made")
+
+
+def _dotted(found: interpreters.Interpreter) -> str:
+    return ".".join(map(str, found.python))
 
 
 def _show(rows: List[Dict[str, object]]) -> None:
@@ -112,8 +124,3 @@ def _show(rows: List[Dict[str, object]]) -> None:
         cells = [str(row[key]) for key in ("python", "tensorflow", "tf_keras", "numpy", "protobuf", "path")]
         table.add_row(", ".join(names), *cells)
     Console(highlight=False, width=None if Console().is_terminal else 200).print(table)
-
-
-def _failed(error: Exception, code: int) -> typer.Exit:
-    typer.echo(f"akrunner: {type(error).__name__}: {error}", err=True)
-    return typer.Exit(code)

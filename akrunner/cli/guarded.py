@@ -1,70 +1,181 @@
-"""What every command that runs a job has in common: how it ends, and its exit code."""
+"""How every command ends: its exit code, and its words on stderr or its JSON on stdout. Commands only raise."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
+import os
 import signal
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+import sys
+import traceback
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Type
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 import akrunner
-from akrunner.cli import show
-
-if TYPE_CHECKING:
-    from akrunner.api import Result
+from akrunner.cli import signals
+from akrunner.foreign import in_words, redacted
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_READ = 3
+EXIT_WRITE = 4
+EXIT_FAULT = 70
 EXIT_TIMEOUT = 124
-EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
+#: the first that fits
+_CODES: Tuple[Tuple[Type[BaseException], int], ...] = (
+    (akrunner.JobTimeoutError, EXIT_TIMEOUT),
+    (akrunner.ConfigError, EXIT_USAGE),
+    (akrunner.ReadError, EXIT_READ),
+    (akrunner.DataError, EXIT_READ),
+    (akrunner.WriteError, EXIT_WRITE),
+    # as if the command had been told itself: nobody is to start the job again
+    (akrunner.JobCancelledError, EXIT_TERMINATED),
+    (akrunner.AkrunnerError, EXIT_FAILED),
+    (MemoryError, EXIT_FAILED),
+)
+
 EPILOG = """
-Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument or the input is wrong, nothing
-was started; 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated,
-or its Flink job was cancelled.
+Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument is wrong, nothing was started; 3 the
+input could not be read to its end, or a value of it cannot cross; 4 what was written could not be stored; 70 a fault of akrunner;
+124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated, or its Flink job was cancelled. With --json, each of them is one JSON object on stdout.
 """
 
 
-def guarded(screen: show.Screen, job: Callable[[], "Optional[Result]"]) -> "Optional[Result]":
-    """Run it; every way it can end has its exit code and its words."""
-    signal.signal(signal.SIGTERM, _terminated)
+def ended(run: Callable[[], Any], as_json: bool) -> int:
+    """Run a command to its end. Returns: its exit code; whatever there is to say of it was said."""
     try:
-        return job()
-    except akrunner.JobTimeoutError as e:
-        screen.error(e)
-        raise typer.Exit(EXIT_TIMEOUT) from None
-    except akrunner.ConfigError as e:
-        screen.error(e)
-        raise typer.Exit(EXIT_USAGE) from None
-    except akrunner.JobCancelledError as e:
-        # as if it had been told itself: nobody is to start it again
-        screen.error(e)
-        raise typer.Exit(EXIT_TERMINATED) from None
-    except akrunner.AkrunnerError as e:
-        screen.error(e)
-        raise typer.Exit(EXIT_FAILED) from None
-    except KeyboardInterrupt:
-        screen.note("interrupted; every task was stopped")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except _Terminated:
-        screen.note("terminated; every task was stopped")
-        raise typer.Exit(EXIT_TERMINATED) from None
+        code = int(run() or 0)
+        sys.stdout.flush()
+    except BaseException as e:
+        return _failed(e, as_json)
+    return code
 
 
-class _Terminated(BaseException):
-    pass
+def _failed(error: BaseException, as_json: bool) -> int:
+    number = signals.seen()
+    if isinstance(error, KeyboardInterrupt):
+        number = number or signal.SIGINT
+    if isinstance(error, typer.Exit) and number is None:
+        return int(error.exit_code)
+    signals.decided()
+    if number is not None:
+        kind = "Interrupted" if number == signal.SIGINT else "Terminated"
+        return _say(kind, f"{signals.words(number)}; every task was stopped", 128 + number, as_json)
+    if hasattr(error, "format_message"):
+        return _misused(error, as_json)
+    lost = _of_stdout(error)
+    if lost is not None:
+        return _say("WriteError", lost, EXIT_WRITE, False, kind=True)
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
+    if code == EXIT_FAULT:
+        message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"
+        trace = redacted("".join(traceback.format_exception(error)))
+        return _say("InternalError", message, code, as_json, trace)
+    if isinstance(error, MemoryError):
+        return _say("MemoryError", "this machine's memory is used up", code, as_json)
+    if as_json:
+        return _emit(failure(error, code), code)
+    return _say(type(error).__name__, str(error), code, False, kind=True)
 
 
-def _terminated(number: int, frame: Any) -> None:
-    raise _Terminated
+def _of_stdout(error: BaseException) -> Optional[str]:
+    """In words, that stdout does not take what is written to it; None: the error is another one."""
+    chain = [error]
+    while (above := chain[-1].__cause__ or chain[-1].__context__) is not None and above not in chain:
+        chain.append(above)
+    # Rich makes a SystemExit of it
+    lost = next((one for one in chain if isinstance(one, BrokenPipeError)), None)
+    if isinstance(error, akrunner.AkrunnerError) or not (lost or isinstance(error, OSError)):
+        return None
+    if lost is None and getattr(error, "filename", None) is not None:
+        return None  # of a file; writing to a stream that is open names none
+    # what Python flushes at its end must not complain either
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return "stdout was closed before everything was written to it" if lost else f"stdout: {in_words(error)}"
 
 
-def pairs(given: List[str], option: str) -> Dict[str, str]:
-    pairs = {}
-    for one in given:
-        key, sign, value = one.partition("=")
-        if not sign or not key:
-            raise akrunner.ConfigError(f"{option} {one}: write KEY=VALUE")
-        pairs[key] = value
-    return pairs
+def _misused(error: Any, as_json: bool) -> int:
+    """A mistake in the command line itself, as Typer says it."""
+    code = int(getattr(error, "exit_code", EXIT_USAGE))
+    if as_json:
+        return _emit({**_head("UsageError", error.format_message() or "which command? see --help", code)}, code)
+    from typer import rich_utils
+
+    rich_utils.rich_format_error(error)
+    return code
+
+
+def _say(name: str, message: str, code: int, as_json: bool, more: str = "", kind: bool = False) -> int:
+    """Args: more: what follows on stderr, also beside JSON; kind: whether the name is said."""
+    if as_json:
+        _emit(_head(name, message, code), code)
+    try:
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        if not as_json:
+            words = f"{name}: {message}" if kind else message
+            console.print(Text(redacted(f"akrunner: {words}"), style="red" if console.is_terminal and kind else ""))
+        if more:
+            console.print(Text(more))
+    except OSError:
+        pass  # nobody listens any more
+    return code
+
+
+def failure(error: BaseException, code: int) -> Dict[str, Any]:
+    """What went wrong, for machines."""
+    first = getattr(error, "failure", None)
+    body = _head(type(error).__name__, str(error.args[0]) if error.args else "", code)
+    body["failure"] = dataclasses.asdict(first) if first is not None else None
+    body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
+    body["warnings"] = list(getattr(error, "warnings", ()))
+    body["work_dir"] = getattr(error, "work_dir", None)
+    body["log"] = (first.log_path or None) if first is not None else None
+    for name in ("row", "column"):
+        if getattr(error, name, None) is not None:
+            body[name] = getattr(error, name)
+    return body
+
+
+def _head(name: str, message: str, code: int) -> Dict[str, Any]:
+    return {"ok": False, "error": name, "message": message, "exit_code": code}
+
+
+def emit(body: Dict[str, Any]) -> None:
+    """Print the one JSON object of a command. Raises: OSError: stdout does not take it."""
+    text = json.dumps(_plain(body), allow_nan=False) + "\n"
+    # a signal must not cut it in two
+    signals.decided()
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _emit(body: Dict[str, Any], code: int) -> int:
+    try:
+        emit(body)
+    except OSError as e:
+        return _say("WriteError", _of_stdout(e) or "", EXIT_WRITE, False, kind=True)
+    return code
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has: no NaN, no secrets in URLs."""
+    if isinstance(value, dict):
+        return {redacted(str(key)): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    return redacted(str(value))
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line does, also one that is wrong otherwise."""
+    return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import typer
 
 import akrunner
-from akrunner.cli import detached, engines, predicting, show, streaming
+from akrunner.cli import detached, engines, predicting, show, streaming, values
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
-from akrunner.cli.guarded import EPILOG, EXIT_USAGE, guarded, pairs
+from akrunner.cli.guarded import EPILOG, asks_for_json, ended
+from akrunner.foreign import ours
 
 if TYPE_CHECKING:
     from akrunner.api import Result
@@ -80,7 +81,7 @@ def run(
     output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
     select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
     param: List[str] = typer.Option(
-        [], "--param", "-p", help="KEY=VALUE for user_params; VALUE is JSON, else text. Repeatable."
+        [], "--param", "-p", help=f"KEY=VALUE for user_params; VALUE is JSON, else text. Repeatable. {values.FROM_FILE}"
     ),
     params_file: Optional[str] = typer.Option(None, help="JSON file of user_params; --param wins over it."),
     user_file: List[str] = typer.Option(
@@ -155,7 +156,11 @@ def run(
         help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
     ),
     tensorboard: Optional[str] = typer.Option(None, help="Directory to write what tasks report() to, for TensorBoard."),
-    env: List[str] = typer.Option([], "--env", help="KEY=VALUE for the tasks' environment. Repeatable."),
+    env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE for the tasks' environment. Repeatable. {values.FROM_FILE}"),
+    env_file: List[str] = typer.Option(
+        [],
+        help="File of KEY=VALUE lines for the tasks' environment: nobody can read it in the process list. --env wins over it.",
+    ),
     input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
     output_format: Optional[str] = typer.Option(None, help="The same for --output."),
@@ -185,8 +190,10 @@ def run(
 
     def job() -> "Optional[Result]":
         with screen:
+            if mode == "stream":
+                show.check_json(as_json, output)
             common: Dict[str, Any] = dict(
-                user_params=_params(param, params_file),
+                user_params=values.params(param, params_file),
                 user_files=user_file,
                 output_schema=output_schema,
                 overwrite=overwrite,
@@ -210,7 +217,7 @@ def run(
                 keras=keras,
                 data_format=data_format,
                 tensorboard=tensorboard,
-                env=pairs(env, "--env"),
+                env=values.environment(env, env_file),
                 timeout=timeout,
                 start_timeout=start_timeout,
                 work_dir=work_dir,
@@ -252,7 +259,7 @@ def run(
                 raise akrunner.ConfigError("--model-out needs --mode train")
             return akrunner.run(script, source, output=output, output_format=output_format, **common)
 
-    result = guarded(screen, job)
+    result = job()
     if result is not None:
         screen.result(result)
 
@@ -286,49 +293,36 @@ def replay(
     try:
         with open(os.path.join(work_dir, "job.json")) as f:
             job = json.load(f)
-    except (OSError, ValueError):
-        raise _usage(f"{work_dir} is not a work dir a job kept: it has no job.json (run the job with --debug)") from None
-    chosen = task or job["tasks"][0]
-    if chosen not in job["tasks"]:
-        raise _usage(f"--task {chosen}: this job had {', '.join(job['tasks'])}")
+        tasks, python = [str(name) for name in job["tasks"]], str(job["python"])
+        chosen = task or tasks[0]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        raise akrunner.ConfigError(
+            f"{work_dir} is not a work dir a job kept: it has no job.json (run the job with --debug)"
+        ) from None
+    if chosen not in tasks:
+        raise akrunner.ConfigError(f"--task {chosen}: this job had {', '.join(tasks)}")
     directory = os.path.abspath(os.path.join(work_dir, "tasks", chosen.replace(":", "-")))
     if not os.path.exists(os.path.join(directory, "context.json")):
-        raise _usage(f"{directory} has no context.json: this work dir was not kept whole")
-    command = [job["python"], os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
+        raise akrunner.ConfigError(f"{directory} has no context.json: this work dir was not kept whole")
+    command = [python, os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
     command += ["--cluster"] if cluster else []
     if print_command:
         typer.echo(" ".join(command))
         return
     sys.stdout.flush()
     # the same process from here on: a debugger has the terminal to itself
-    os.execv(command[0], command)
+    with ours(akrunner.ConfigError, f"{python} cannot be run"):
+        os.execv(command[0], command)
 
 
-def _params(given: List[str], path: Optional[str]) -> Dict[str, Any]:
-    params: Dict[str, Any] = {}
-    if path is not None:
-        try:
-            with open(path) as f:
-                params = json.load(f)
-        except OSError as e:
-            raise akrunner.ConfigError(f"--params-file: {path}: {e.strerror}") from None
-        except ValueError as e:
-            raise akrunner.ConfigError(f"--params-file: {path} is not JSON: {e}") from None
-        if not isinstance(params, dict):
-            raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(params).__name__}")
-    for key, text in pairs(given, "--param").items():
-        try:
-            params[key] = json.loads(text)
-        except ValueError:
-            params[key] = text
-    return params
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
 
+    def run() -> Any:
+        # as Typer does it, but for what it makes of exceptions
+        command = typer.main.get_command(app)
+        with command.make_context("akrunner", given) as context:
+            return command.invoke(context)
 
-def _usage(message: str) -> typer.Exit:
-    typer.echo(f"akrunner: {message}", err=True)
-    return typer.Exit(EXIT_USAGE)
-
-
-def main() -> None:
-    """The console script."""
-    app()
+    return ended(run, asks_for_json(given))

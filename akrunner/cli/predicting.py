@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional
 import typer
 
 import akrunner
-from akrunner.cli import engines, show, streaming
-from akrunner.cli.guarded import EPILOG, guarded, pairs
+from akrunner.cli import engines, show, streaming, values
+from akrunner.cli.guarded import EPILOG
 
 HELP = """
 Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
@@ -51,7 +51,11 @@ def predict(
     python_env: Optional[str] = typer.Option(
         None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one."
     ),
-    env: List[str] = typer.Option([], "--env", help="KEY=VALUE for the workers' environment. Repeatable."),
+    env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE for the workers' environment. Repeatable. {values.FROM_FILE}"),
+    env_file: List[str] = typer.Option(
+        [],
+        help="File of KEY=VALUE lines for the workers' environment: nobody can read it in the process list. --env wins over it.",
+    ),
     input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
     output_format: Optional[str] = typer.Option(None, help="The same for --output."),
@@ -92,7 +96,7 @@ def predict(
                 num_workers=num_workers,
                 select=select,
                 python_env=python_env,
-                env=pairs(env, "--env"),
+                env=values.environment(env, env_file),
                 input_schema=input_schema,
                 input_format=input_format,
                 timeout=timeout,
@@ -108,12 +112,13 @@ def predict(
                 engines.detach(model, source, "predict", {**options, **outputs}, as_json, quiet)
                 return None
             if follow or "-" in input:
+                show.check_json(as_json, output)
                 streamed = streaming.Output(output, overwrite, output_live)
                 streaming.predict(model, input, streamed, screen, {**options, "follow": follow})
                 return None
             return akrunner.predict(model, source, output=output, output_format=output_format, overwrite=overwrite, **options)
 
-    result = guarded(screen, job)
+    result = job()
     if result is not None:
         screen.result(result)
 

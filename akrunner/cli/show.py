@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Optional, Type
@@ -13,11 +12,21 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+import akrunner
+from akrunner.cli import signals
+from akrunner.cli.guarded import emit
+
 if TYPE_CHECKING:
     from akrunner.api import Result
     from akrunner.engines.base import Progress, Stats
 
 _PREVIEW = 10
+
+
+def check_json(as_json: bool, output: Optional[str]) -> None:
+    """Of a stream. Raises: ConfigError: its rows would stand between what is to be one JSON object."""
+    if as_json and output is None:
+        raise akrunner.ConfigError("--json: a stream's rows go to stdout themselves; name a file for them with --output")
 
 
 class Screen:
@@ -50,6 +59,7 @@ class Screen:
     # -- the observer
 
     def progress(self, progress: "Progress") -> None:
+        signals.check()
         for warning in progress.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
         self._warned = max(self._warned, len(progress.warnings))
@@ -67,13 +77,14 @@ class Screen:
         if self._json:
             body = {
                 "ok": True,
+                "exit_code": 0,
                 "output": result.output,
                 "rows_out": result.stats.rows_out,
                 "work_dir": result.work_dir,
                 "stats": dataclasses.asdict(result.stats),
                 "tasks": [dataclasses.asdict(task) for task in result.tasks],
             }
-            print(json.dumps(body))
+            emit(body)
             return
         for warning in result.stats.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
@@ -88,26 +99,14 @@ class Screen:
 
     def streamed(self, stats: "Optional[Stats]", output: Optional[str]) -> None:
         """The closing line of a stream; rows have gone out before."""
+        if self._json and stats is not None:
+            emit({"ok": True, "exit_code": 0, "output": output, "rows_out": stats.rows_out, "stats": dataclasses.asdict(stats)})
+            return
         if stats is None or self._quiet:
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{unread}"
         self._err.print(Text(done + (f"\noutput: {output}" if output else "")))
-
-    def error(self, error: BaseException) -> None:
-        """What went wrong, once, on stderr (or as JSON on stdout)."""
-        if self._json:
-            failure = getattr(error, "failure", None)
-            body = {
-                "ok": False,
-                "error": type(error).__name__,
-                "message": error.args[0] if error.args else "",
-                "failure": dataclasses.asdict(failure) if failure is not None else None,
-                "others": [dataclasses.asdict(other) for other in getattr(error, "others", ())],
-            }
-            print(json.dumps(body))
-            return
-        self._err.print(Text(f"akrunner: {type(error).__name__}: {error}", style="red" if self._err.is_terminal else ""))
 
     def note(self, text: str) -> None:
         self._err.print(Text(f"akrunner: {text}"))

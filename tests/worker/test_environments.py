@@ -62,7 +62,7 @@ def test_a_name_found_by_a_variable(stand_in: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(variable, str(stand_in))
     found = interpreters.resolve("tf1.15")
     assert found.path == str(stand_in / "bin" / "python") and found.tensorflow == "1.15.5"
-    listed = json.loads(command("list", "--json").stdout)
+    listed = json.loads(command("list", "--json").stdout)["interpreters"]
     assert {"tf1.15"} == {name for row in listed for name in row["names"] if row["path"] == found.path}
     table = command("list").stdout
     assert "tf1.15" in table and "1.15.5" in table and str(stand_in) in table

@@ -1,0 +1,79 @@
+"""Ctrl-C and SIGTERM, from the first import to the last line. Standard library only: it comes before everything else.
+
+A signal raises an exception in the main thread and is remembered: libraries in between may turn the exception into one of theirs, or
+into nothing, and the command still ends as one that was stopped.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any, Optional
+
+_seen: Optional[int] = None
+_decided = False
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came. Not Python's own, with which the interpreter ends itself by a signal, whatever the exit code is."""
+
+
+class Terminated(BaseException):
+    """SIGTERM came."""
+
+
+def watch() -> None:
+    """From now on both are remembered. What ignores Ctrl-C (a shell's background) goes on ignoring it."""
+    global _seen, _decided
+    _seen, _decided = None, False
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _came)
+    signal.signal(signal.SIGTERM, _came)
+
+
+def seen() -> Optional[int]:
+    """The first that came, None when none has."""
+    return _seen
+
+
+def check() -> None:
+    """Raises: what came, if it was swallowed: an exception in a destructor goes nowhere."""
+    if _seen is not None and not _decided:
+        raise Interrupted if _seen == signal.SIGINT else Terminated
+
+
+def decided() -> None:
+    """How the command ends is decided, and being said: what comes now is too late to change it."""
+    global _decided
+    _decided = True
+
+
+def _came(number: int, frame: Any) -> None:
+    global _seen
+    again = _seen is not None
+    if _decided:
+        return
+    _seen = _seen or number
+    if number == signal.SIGTERM:
+        if not again:
+            raise Terminated
+        return
+    raise Interrupted
+
+
+def words(number: int) -> str:
+    """What is said of it."""
+    return "interrupted" if number == signal.SIGINT else "terminated"
+
+
+def say_early(number: int) -> int:
+    """What is said when nothing has been imported yet. Returns: the exit code."""
+    decided()
+    text = f"{words(number)}; nothing was started"
+    code = 128 + number
+    if "--json" in sys.argv:
+        kind = "Interrupted" if number == signal.SIGINT else "Terminated"
+        print(f'{{"ok": false, "error": "{kind}", "message": "{text}", "exit_code": {code}}}')
+    else:
+        print(f"akrunner: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,111 @@
+"""KEY=VALUE, on the command line and in files.
+
+What stands on a command line can be read by every user of the machine (`ps`). So a value may be in a file: `KEY=@FILE`; variables may all be
+(`--env-file`), and params (`--params-file`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Optional, Sequence
+
+import akrunner
+from akrunner.foreign import ours, redacted
+
+#: more is no value but a user file
+_MOST_BYTES = 16 << 20
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
+
+FROM_FILE = "@FILE for VALUE: what is in the file; @@ for an @ itself."
+
+
+def pairs(given: Sequence[str], option: str, files: bool = False) -> Dict[str, str]:
+    """Args: files: whether a value may be `@FILE`. Raises: ConfigError: one is no KEY=VALUE, or its file cannot be read."""
+    found: Dict[str, str] = {}
+    for one in given:
+        key, sign, value = one.partition("=")
+        if not sign or not key:
+            raise akrunner.ConfigError(f"{option} {redacted(one if not sign else '=...')}: write KEY=VALUE")
+        if files and value.startswith("@@"):
+            value = value[1:]
+        elif files and value.startswith("@"):
+            value = _read(value[1:], f"{option} {key}=@FILE", "; for text that begins with @ write @@").rstrip("\r\n")
+        found[key] = value
+    return found
+
+
+def environment(given: Sequence[str], files: Sequence[str]) -> Dict[str, str]:
+    """Of `--env` and `--env-file`, which the former wins over. Raises: ConfigError."""
+    found: Dict[str, str] = {}
+    for path in files:
+        found.update(_lines(_read(path, "--env-file"), path))
+    return {**found, **pairs(given, "--env", files=True)}
+
+
+def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
+    """Of `--param` and `--params-file`, which the former wins over. Raises: ConfigError."""
+    found: Dict[str, Any] = {}
+    if path is not None:
+        text = _read(path, "--params-file")
+        try:
+            found = json.loads(text)
+        except ValueError as e:
+            raise akrunner.ConfigError(f"--params-file: {path} is not JSON: {e}") from None
+        except RecursionError:
+            raise akrunner.ConfigError(f"--params-file: {path} is nested too deep") from None
+        if not isinstance(found, dict):
+            raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(found).__name__}")
+    for key, text in pairs(given, "--param", files=True).items():
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+        except RecursionError:
+            raise akrunner.ConfigError(f"--param {key} is nested too deep") from None
+    return found
+
+
+def _read(path: str, what: str, hint: str = "") -> str:
+    try:
+        with ours(akrunner.ConfigError, f"{what}: cannot read {path}"), open(path, encoding="utf-8") as f:
+            text = f.read(_MOST_BYTES + 1)
+    except akrunner.ConfigError as e:
+        raise akrunner.ConfigError(f"{e}{hint}") from e.__cause__
+    if len(text) > _MOST_BYTES:
+        raise akrunner.ConfigError(
+            f"{what}: {path} has more than {_MOST_BYTES >> 20} MiB; lay it beside the script (--user-file)"
+        )
+    return text
+
+
+def _lines(text: str, path: str) -> Dict[str, str]:
+    """KEY=VALUE lines; `#` begins a comment line, `export ` may stand before the key. A value may be in quotes: in single ones as it
+    is, in double ones with \\n, \\t, \\" and \\\\."""
+    found: Dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip().removeprefix("export ").lstrip()
+        if not line or line.startswith("#"):
+            continue
+        key, sign, value = line.partition("=")
+        if not sign or not key.strip():
+            raise akrunner.ConfigError(f"--env-file: line {number} of {path}: write KEY=VALUE")
+        found[key.strip()] = _unquoted(value.strip(), f"--env-file: line {number} of {path}")
+    return found
+
+
+def _unquoted(value: str, where: str) -> str:
+    quote = value[:1]
+    if quote not in ("'", '"'):
+        return value
+    made: List[str] = []
+    rest = iter(value[1:])
+    for char in rest:
+        if char == quote:
+            if "".join(rest).strip():
+                raise akrunner.ConfigError(f"{where}: something follows the closing quote")
+            return "".join(made)
+        if char == "\\" and quote == '"':
+            char = next(rest, "")
+            char = _ESCAPES.get(char, "\\" + char)
+        made.append(char)
+    raise akrunner.ConfigError(f"{where}: a quote is not closed")
