@@ -116,7 +116,7 @@ def test_an_output_of_a_stream(how: str, live: bool, leaves_nothing: Path, scrip
     out = tmp_path / "o" / "out.jsonl"
     out.parent.mkdir()
     out.write_text('{"id": 99}\n')
-    made = command(script(LIKE_A_TAIL), "-i", "-", "-o", str(out), "--data-format", "columns", "--debug")
+    made = command(script(LIKE_A_TAIL), "-i", "-", "-o", str(out), "--data-format", "columns")
     made += ["--overwrite", "--output-live"] if live else ["--overwrite"]
     with subprocess.Popen(made, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         assert job.stdin is not None and job.stderr is not None
@@ -147,5 +147,5 @@ def test_a_disk_that_is_full_behind_stdout(leaves_nothing: Path, script: Script)
     with open("/dev/full", "wb") as full:
         made = command(script(FOREVER), "-i", "-")
         done = subprocess.run(made, input="", stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1 and "WriteError: output: cannot write stdout: the disk is full" in done.stderr
+    assert done.returncode == 4 and "WriteError: output: cannot write stdout: the disk is full" in done.stderr
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
