@@ -1,0 +1,336 @@
+"""One seed: a job is started, somebody is killed, and what is there afterwards is looked at.
+
+::
+
+    Plan (of a seed) -> host process -> kills -> it ends -> its processes end -> (host and guard dead: the next start) -> Report
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import psutil
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from tests import models
+from tests.chaos import programs
+from tests.chaos.plan import Plan
+
+ROWS = 4000
+SCHEMA = "id bigint, x double"
+#: seconds: of a host; of its processes after it; that a stopped host stays so
+LONGEST, AFTER, STOPPED = 60.0, 8.0, 0.7
+_STUCK = {"stall_timeout": 2.0, "evaluator_timeout": 1.0}
+
+
+@dataclass
+class Report:
+    """What one seed came to. Attributes: wrong: in words, nothing if all is well; hit: kills that reached somebody; seconds: from the last one
+    to the host's end, and to the end of all (None: nobody was hit, or the host was stopped meanwhile); next_start: whether one was needed."""
+
+    plan: Plan
+    wrong: List[str] = field(default_factory=list)
+    code: Optional[int] = None
+    hit: int = 0
+    seconds: Optional[float] = None
+    all_seconds: Optional[float] = None
+    next_start: bool = False
+
+
+class Place:
+    """What all seeds share: the input in files, the model, the TensorFlow that is none. Args: folder: a new directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.table = pa.table(
+            {"id": pa.array(range(ROWS), pa.int64()), "x": pa.array([i / 4 for i in range(ROWS)], pa.float64())}
+        )
+        pq.write_table(self.table, folder / "in.parquet")
+        (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in self.table.to_pylist()))
+        pq.write_table(self.table.set_column(1, "x", self.table["x"].cast(pa.float32())), folder / "floats.parquet")
+        (folder / "script.py").write_text(programs.SCRIPT)
+        (folder / "host.py").write_text(programs.HOST)
+        stub = folder / "stub" / "tensorflow" / "python" / "saved_model"
+        stub.mkdir(parents=True)
+        for parent in (stub, stub.parent):
+            (parent / "__init__.py").write_text("")
+        (stub.parent.parent / "__init__.py").write_text(programs.TENSORFLOW)
+        (stub / "loader_impl.py").write_text(programs.LOADER)
+        models.make(sys.executable, models.DOUBLE, folder / "model")
+
+
+def run(plan: Plan, place: Place) -> Report:
+    """Run one seed. Everything it does is in a directory of its own, which is removed when nothing was wrong."""
+    return _Trial(plan, place).run()
+
+
+class _Trial:
+    def __init__(self, plan: Plan, place: Place) -> None:
+        self.plan = plan
+        self.place = place
+        self.report = Report(plan)
+        self.folder = place.folder / f"seed-{plan.seed}"
+        for name in ("tmp", "state", "told", "out"):
+            (self.folder / name).mkdir(parents=True)
+        self.output = self.folder / "out" / ("model" if plan.mode == "train" else plan.form.rstrip("/"))
+        self.stopped_host = False
+
+    def run(self) -> Report:
+        report, plan = self.report, self.plan
+        if plan.before and plan.mode != "train":
+            self.output.write_text("before")
+        with open(self.folder / "log.txt", "wb") as log:
+            self.host = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ(), cwd=self.folder
+            )
+            began = time.monotonic()
+            try:
+                last = self.kills(began)
+                report.code = self.end_of_host(began + LONGEST)
+            finally:
+                self.host.kill()
+                self.host.wait()
+        ended = time.monotonic()
+        orphans = self.orphans(ended + AFTER)
+        if last is not None and not self.stopped_host:
+            report.seconds, report.all_seconds = ended - last, time.monotonic() - last
+        if orphans or (self.killed("host") and self.killed("guard") and self.leftovers()):
+            report.next_start = True
+            self.start_again()
+            orphans = self.orphans(time.monotonic() + AFTER)
+            if not (self.killed("host") and self.killed("guard")):
+                report.wrong.append("nothing but the next start has cleaned up")
+        if orphans:
+            report.wrong.append(f"orphans: {orphans}")
+            for pid in map(int, orphans):
+                os.kill(pid, signal.SIGKILL)
+        report.wrong += [f"left over: {name}" for name in self.leftovers()]
+        report.wrong += self.wrong_output() + self.wrong_words()
+        if not report.wrong:
+            subprocess.run(["rm", "-rf", str(self.folder)], check=True)
+        return report
+
+    # -- what is run
+
+    def environ(self) -> Dict[str, str]:
+        return {
+            **os.environ,
+            "TMPDIR": str(self.folder / "tmp"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CACHE_HOME": str(self.place.folder / "cache"),
+        }
+
+    def for_tasks(self) -> Dict[str, str]:
+        return {
+            "CHAOS_TOLD": str(self.folder / "told"),
+            "CHAOS_FORMAT": self.plan.data_format,
+            "CHAOS_MODEL": str(self.place.folder / "model" / "saved_model.pb"),
+            "PYTHONPATH": str(self.place.folder / "stub"),
+        }
+
+    def command(self) -> List[str]:
+        plan, folder = self.plan, self.place.folder
+        output = str(self.output) + ("/" if plan.form.endswith("/") and plan.mode != "train" else "")
+        if plan.command:
+            return [
+                sys.executable, "-m", "akrunner", "run", str(folder / "script.py"), "--mode", plan.mode, "-o", output, "--output-schema", SCHEMA,
+                "-i", str(folder / ("in.jsonl" if plan.mode == "stream" else "in.parquet")), "--data-format", plan.data_format,
+                "--num-workers", str(plan.workers), "--num-ps", str(plan.servers), *["--evaluator"] * plan.evaluator, *["--overwrite"] * plan.before,
+                "--stall-timeout", str(_STUCK["stall_timeout"]), "--evaluator-timeout", str(_STUCK["evaluator_timeout"]), "--quiet",
+                *(part for name, value in self.for_tasks().items() for part in ("--env", f"{name}={value}")),
+            ]  # fmt: skip
+        options: Dict[str, Any] = {"num_workers": plan.workers, "env": self.for_tasks(), "overwrite": plan.before}
+        if plan.mode == "predict":
+            arguments = [str(folder / "model"), str(folder / "floats.parquet")]
+            options.update(
+                output=output, batch_size=200, timeout=6.0 if any(kill.signal == "STOP" for kill in plan.kills) else None
+            )
+        else:
+            arguments = [str(folder / "script.py"), str(folder / "in.parquet")]
+            options.update(
+                output_schema=SCHEMA, num_ps=plan.servers, evaluator=plan.evaluator, data_format=plan.data_format, **_STUCK
+            )
+            options["model_out" if plan.mode == "train" else "output"] = output
+        call = {"batch": "run", "train": "train", "predict": "predict"}[plan.mode]
+        return [sys.executable, str(folder / "host.py"), json.dumps({"call": call, "arguments": arguments, "options": options})]
+
+    # -- who is killed
+
+    def kills(self, began: float) -> Optional[float]:
+        """Returns: when the last one was, None when nobody was there any more."""
+        plan, last = self.plan, None
+        if plan.moment != "start":
+            began = self.moment()
+        time.sleep(max(0.0, began + plan.kills[0].after - time.monotonic()))
+        # now: once the host is dead nobody says whose its processes were
+        pids = {kill.target: self.there(kill.target) for kill in plan.kills}
+        for kill in plan.kills:
+            time.sleep(max(0.0, began + kill.after - time.monotonic()))
+            pid = pids[kill.target] or self.found(kill.target)
+            if pid is None:
+                continue
+            try:
+                os.kill(pid, getattr(signal, "SIG" + kill.signal))
+            except ProcessLookupError:
+                continue
+            self.report.hit += 1
+            last = time.monotonic()
+            self.stopped_host |= kill.target == "host" and kill.signal == "STOP"
+        if self.stopped_host:
+            time.sleep(STOPPED)
+            self.host.send_signal(signal.SIGCONT)
+        return last
+
+    def moment(self) -> float:
+        """Wait for it, or for the host's end."""
+        told = {"main": "main-", "done": "done-"}.get(self.plan.moment)
+        while self.host.poll() is None:
+            if told is not None and any(name.startswith(told) for name in os.listdir(self.folder / "told")):
+                break
+            if told is None and self.there(self.plan.kills[0].target) is not None:
+                break
+            if self.plan.mode == "predict" and self.plan.moment == "done" and os.listdir(self.folder / "told"):
+                break
+            time.sleep(0.005)
+        return time.monotonic()
+
+    def found(self, target: str) -> Optional[int]:
+        """Its pid; waits a moment for one that may still come."""
+        deadline = time.monotonic() + 2.0
+        while self.host.poll() is None and time.monotonic() < deadline:
+            pid = self.there(target)
+            if pid is not None:
+                return pid
+            time.sleep(0.01)
+        return None
+
+    def there(self, target: str) -> Optional[int]:
+        if target == "host":
+            return self.host.pid if self.host.poll() is None else None
+        for pid in self.children():
+            words = _command(pid)
+            if target == "guard" and "-I" in words and "-S" in words:
+                return pid
+            if target != "guard" and f"/{target}/" in _environ(pid).get("TMPDIR", "") + "/":
+                return pid
+        return None
+
+    def children(self) -> List[int]:
+        try:
+            return [child.pid for child in psutil.Process(self.host.pid).children()]
+        except psutil.Error:
+            return []
+
+    def killed(self, target: str) -> bool:
+        return any(kill.target == target for kill in self.plan.kills)
+
+    # -- what is there afterwards
+
+    def end_of_host(self, deadline: float) -> Optional[int]:
+        try:
+            return self.host.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.report.wrong.append(f"hang: the host has not ended within {LONGEST:g} s")
+            return None
+
+    def orphans(self, deadline: float) -> List[int]:
+        """Processes of this trial that do not end by themselves."""
+        while (left := self.running()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return left
+
+    def running(self) -> List[int]:
+        mine = str(self.folder)
+        found = []
+        for pid in psutil.pids():
+            if pid != os.getpid() and (mine in _environ(pid).get("TMPDIR", "") or any(mine in word for word in _command(pid))):
+                found.append(pid)
+        return found
+
+    def leftovers(self) -> List[str]:
+        left = [str(path) for path in (self.folder / "tmp").iterdir()]
+        journals = self.folder / "state" / "akrunner" / "leftovers"
+        left += [str(path) for path in journals.iterdir()] if journals.exists() else []
+        return left + [str(path) for path in (self.folder / "out").iterdir() if path != self.output]
+
+    def start_again(self) -> None:
+        code = "from akrunner import leftovers; leftovers.register('/nowhere/at-all'); leftovers.forget('/nowhere/at-all')"
+        subprocess.run([sys.executable, "-c", code], env={**self.environ(), "TMPDIR": "/tmp"}, check=True)
+
+    def wrong_output(self) -> List[str]:
+        """Success is the whole table; a failure is nothing, or what was there before, or, when the host was killed at its very end, the whole."""
+        there = os.path.lexists(self.output)
+        if not there or (self.output.is_file() and self.output.read_bytes() == b"before"):
+            if self.report.code == 0:
+                return ["wrong success: no output"]
+            return (
+                ["the file that was there before is gone"]
+                if self.plan.before and self.plan.mode != "train" and not there
+                else []
+            )
+        try:
+            problem = self.difference()
+        except Exception as e:
+            problem = f"cannot be read: {type(e).__name__}: {e}"
+        if problem is None:
+            return []
+        return [f"{'wrong success' if self.report.code == 0 else 'partial output'}: {problem}"]
+
+    def difference(self) -> Optional[str]:
+        if self.plan.mode == "train":
+            whole = (self.place.folder / "model" / "saved_model.pb").read_bytes()
+            same = (self.output / "saved_model.pb").read_bytes() == whole
+            return None if same else "the model is not what was trained"
+        form = {"arrow": "ipc", "jsonl": "json"}.get(
+            self.output.suffix.lstrip("."), self.output.suffix.lstrip(".") or "parquet"
+        )
+        names = [name for name in (os.listdir(self.output) if self.output.is_dir() else []) if not name.endswith(".parquet")]
+        if names:
+            return f"in the directory: {names}"
+        table = ds.dataset(str(self.output), format=form).to_table().sort_by("id")
+        if table.num_rows != ROWS:
+            return f"{table.num_rows} rows of {ROWS}"
+        columns = {"id": self.place.table["id"].to_pylist(), "x": self.place.table["x"].to_pylist()}
+        if self.plan.mode == "predict":
+            columns["y"] = [2 * x for x in columns["x"]]
+        return None if {name: table[name].to_pylist() for name in columns} == columns else "rows differ"
+
+    def wrong_words(self) -> List[str]:
+        """A host that could speak has spoken in akrunner's words."""
+        text = (self.folder / "log.txt").read_text(errors="replace")
+        code, hurt = self.report.code, {kill.signal for kill in self.plan.kills if kill.target == "host"}
+        wrong = []
+        if "Traceback" in text or "NOT OURS" in text:
+            wrong.append("a traceback: " + text[-800:])
+        allowed = {0, 1, *({143} if "TERM" in hurt else set()), *(-getattr(signal, "SIG" + name) for name in hurt)}
+        if code is not None and code not in allowed:
+            wrong.append(f"exit code {code}: {text[-800:]}")
+        if code == 1 and not text.strip():
+            wrong.append("failed without a word")
+        return wrong
+
+
+def _environ(pid: int) -> Dict[str, str]:
+    try:
+        with open(f"/proc/{pid}/environ", errors="replace") as f:
+            return dict(entry.partition("=")[::2] for entry in f.read().split("\0") if "=" in entry)
+    except OSError:
+        return {}
+
+
+def _command(pid: int) -> List[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", errors="replace") as f:
+            return f.read().split("\0")[:-1]
+    except OSError:
+        return []

@@ -1,0 +1,79 @@
+"""A seed -> what is run, who is killed, how and when. No seed starts anything here."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import List, Tuple
+
+MODES = ("batch", "stream", "train", "predict")
+FORMS = ("o.parquet", "o.jsonl", "o.csv", "o.arrow", "o/")
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Attributes: target: host, guard, or a task by its key (`chief-0`); signal: its name; after: seconds since the moment."""
+
+    target: str
+    signal: str
+    after: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Attributes: moment: what the first kill counts from: start (of the host), spawn (of the target), main (entered by some task), done (some
+    task's main has returned); command: by the command line rather than a program; before: something is at the output's place."""
+
+    seed: int
+    mode: str
+    data_format: str
+    workers: int
+    servers: int
+    evaluator: bool
+    command: bool
+    form: str
+    before: bool
+    moment: str
+    kills: Tuple[Kill, ...]
+
+    @classmethod
+    def of(cls, seed: int) -> "Plan":
+        """The same for the same seed, always."""
+        chance = random.Random(seed)
+        mode = chance.choices(MODES, (4, 3, 2, 1))[0]
+        workers = chance.randint(1, 3)
+        servers = int(mode in ("batch", "train") and chance.random() < 0.3)
+        evaluator = mode in ("batch", "train") and chance.random() < 0.2
+        tasks = ["chief-0", *(f"worker-{i}" for i in range(workers - 1)), *["ps-0"] * servers, *["evaluator-0"] * evaluator]
+        moment = chance.choices(("start", "spawn", "main", "done"), (3, 2, 4, 3))[0]
+        first = _target(chance, tasks)
+        targets = [first] if chance.random() < 0.45 else [first, _target(chance, [t for t in tasks if t != first], first)]
+        longest = {"start": 1.2, "spawn": 0.3, "main": 0.35, "done": 0.25}[moment]
+        at, kills = chance.uniform(0, longest), []
+        for target in targets:
+            kills.append(Kill(target, _signal(chance, target), at))
+            at += chance.choice((0.0, chance.uniform(0, 0.2)))
+        form = chance.choice(FORMS) if mode != "stream" else chance.choice(("o.jsonl", "o.csv"))
+        return cls(
+            seed=seed,
+            mode=mode,
+            data_format=chance.choice(("examples", "columns")),
+            workers=workers,
+            servers=servers,
+            evaluator=evaluator,
+            command=mode == "stream" or (mode == "batch" and chance.random() < 0.5),
+            form=form,
+            before=chance.random() < 0.3 and not form.endswith("/"),
+            moment=moment,
+            kills=tuple(kills),
+        )
+
+
+def _target(chance: random.Random, tasks: List[str], but: str = "") -> str:
+    others = [name for name in ("host", "guard") if name != but]
+    weights = [3.0] * len(others) + [4.0 / max(1, len(tasks))] * len(tasks)
+    return chance.choices([*others, *tasks], weights)[0]
+
+
+def _signal(chance: random.Random, target: str) -> str:
+    return chance.choices(("KILL", "TERM", "SEGV", "STOP"), (6, 2, 1, 1) if target != "guard" else (8, 0, 1, 1))[0]
