@@ -403,6 +403,7 @@ class Gang:
         result, body = self.results[event.task], event.data
         result.main_ns, result.output_blocked_ns = body["main_ns"], body["output_blocked_ns"]
         result.rows_dropped, result.rows_padded = body["rows_dropped"], body["rows_padded"]
+        result.notes = body["notes"]
         if self.streaming is not None:
             result.rows_in = body["rows_read"]
         if not body["ok"]:
@@ -459,7 +460,12 @@ class Gang:
     def end_processes(self, sessions: List[TaskSession]) -> None:
         finished = [s for s in sessions if self.results[s.task].state == "finished"]
         if finished and not self.failures:
-            wait_for_exits(finished, self.wait.exit_grace)
+            late = [session.task.name for session in wait_for_exits(finished, self.wait.exit_grace)]
+            if late:
+                self.warnings.append(
+                    f"{', '.join(late)} had finished, but did not end within {self.wait.exit_grace:g} s (an exit handler that "
+                    "hangs?); killed"
+                )
         stop_all([session.process for session in sessions], self.wait.exit_grace)
 
     def stacks(self) -> Dict[TaskSpec, str]:

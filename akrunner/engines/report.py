@@ -83,6 +83,7 @@ class TaskRecord:
     rows_dropped: int = 0
     rows_padded: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -271,9 +272,12 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[
     ended = session.process.exit
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
+    told = [f"[{task.name}] {note}" for note in (*result.notes, *(session.left or ()))]
     if result.state == "finished" and ended.code != 0:
-        return [f"[{task.name}] had finished, and then ended with {ended.words()}"]
-    return []
+        told.append(f"[{task.name}] had finished, and then ended with {ended.words()}")
+    elif result.state == "finished" and session.left is None:
+        told.append(f"[{task.name}] had finished, and then ended in an exit handler (os._exit?); those after it did not run")
+    return told
 
 
 def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:

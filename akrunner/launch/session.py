@@ -60,7 +60,7 @@ class TaskSession:
     Attributes:
         task, process, log: what it drives; the process may be another machine's.
         writer: frames to the worker; rows_sent: so far.
-        hello: what the worker said first.
+        hello: what the worker said first; left: what it said last, of what its script left behind, None: not yet.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class TaskSession:
         self.process = process
         self.log = log
         self.hello: Dict[str, Any] = {}
+        self.left: Optional[List[str]] = None
         self.rows_sent = 0
         self._context = context
         self._events = events
@@ -158,7 +159,9 @@ class TaskSession:
     def _read(self) -> None:
         try:
             self._attend()
+            self._post("ended")
         except BaseException as e:
+            # the supervisor sees it, and what the task does then is of no interest any more
             self._failed = e
 
     def _attend(self) -> None:
@@ -174,8 +177,6 @@ class TaskSession:
             self.process.abandon()
         except (ProtocolError, frames.WireError) as e:
             self._put(Event(self.task, "broken", {}, None, e))
-        finally:
-            self._post("ended")
 
     def _greet(self) -> None:
         frame = self._reader.read()
@@ -200,11 +201,17 @@ class TaskSession:
         if before is not None and before not in self._said:
             raise ProtocolError(f"it said {name} before {frames.NAMES[before]}")
         # a thread that the script has left behind may report when all else is said
-        if (frames.CLOSED in self._said and frame.kind != frames.REPORT) or (frame.kind in _ONCE and frame.kind in self._said):
+        if (frames.CLOSED in self._said and frame.kind not in (frames.REPORT, frames.LEFT)) or (
+            frame.kind in _ONCE and frame.kind in self._said
+        ):
             raise ProtocolError(f"it said {name} after {'closed' if frames.CLOSED in self._said else name}")
         self._said.add(frame.kind)
         if frame.kind in (frames.EXAMPLES, frames.COLUMNS):
             self._post("output", {}, frame)
+            return
+        if frame.kind == frames.LEFT:
+            # nobody waits for it: the job may be over by now
+            self.left = list(messages.read(frame)["notes"])
             return
         if frame.kind not in _KINDS:
             raise ProtocolError(f"a worker process does not send {name}")
@@ -215,7 +222,7 @@ class TaskSession:
 
 
 #: what is said but once, and what only after something else
-_ONCE = {frames.OPENED, frames.READY, frames.ENTERED}
+_ONCE = {frames.OPENED, frames.READY, frames.ENTERED, frames.LEFT}
 _AFTER = {
     frames.READY: frames.OPENED,
     frames.ENTERED: frames.READY,
@@ -223,6 +230,7 @@ _AFTER = {
     frames.EXAMPLES: frames.ENTERED,
     frames.COLUMNS: frames.ENTERED,
     frames.PASSED: frames.ENTERED,
+    frames.LEFT: frames.CLOSED,
 }
 #: bytes of a frame of several rows, several times what an output writer sends at once; and of what describes each of its columns
 _SEVERAL_ROWS = 64 << 20

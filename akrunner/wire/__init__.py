@@ -4,7 +4,7 @@
 
     host                                   worker process
     FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END); STOP
-    FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED
+    FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED, LEFT
 
 A stream's BARRIER among its ROWS comes back as ANSWERED, when whoever draws the rows asks for the first behind it.
 The worker half owns these shapes; the host imports them from here.

@@ -38,13 +38,14 @@ CLOSED = 23
 REFUSED = 24
 SERVING = 25
 ANSWERED = 26
+LEFT = 27
 # to a host on another machine, in place of rows that do not come to it
 PASSED = 32
 
 NAMES = {
     CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", STOP: "stop", HELLO: "hello", OPENED: "opened",
     READY: "ready", ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
-    REFUSED: "refused", SERVING: "serving", BARRIER: "barrier", ANSWERED: "answered", PASSED: "passed",
+    REFUSED: "refused", SERVING: "serving", BARRIER: "barrier", ANSWERED: "answered", PASSED: "passed", LEFT: "left",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -62,7 +63,7 @@ TO_WORKER = {CONTEXT: _CONTEXT, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 
 #: and a worker process's
 FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
-    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY,
+    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY, LEFT: _STORY,
 }  # fmt: skip
 EITHER_WAY = {**TO_WORKER, **FROM_WORKER}
 #: (kind, count) -> most bytes of such a frame

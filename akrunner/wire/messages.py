@@ -34,6 +34,10 @@ def _step(value: Any) -> bool:
     return value is None or (type(value) is int and _number(value))
 
 
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
 def _truth(value: Any) -> bool:
     return value is True or value is False
 
@@ -49,8 +53,9 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.REFUSED: FAILURE,
     frames.CLOSED: {
         "ok": _truth, "rows": _count, "rows_read": _count, "main_ns": _count, "output_blocked_ns": _count,
-        "rows_dropped": _count, "rows_padded": _count,
+        "rows_dropped": _count, "rows_padded": _count, "notes": _texts,
     },
+    frames.LEFT: {"notes": _texts},
 }  # fmt: skip
 
 

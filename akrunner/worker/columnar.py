@@ -19,6 +19,8 @@ class Columns(object):
         self._path = path
         self._stream = stream
         self._evener = evener
+        #: as of `data.Examples`
+        self.given = None
 
     def chunks(self, defaults=None, uneven="keep"):
         """All rows once, as (rows, {column: values}), in chunks as they came, `chunks.NOW` before a stream's barrier; see
@@ -60,8 +62,9 @@ class Columns(object):
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
         """See `BatchTaskConfig.batches`."""
-        for batch in chunks.rebatched(self.chunks(defaults, uneven), batch_size, drop_remainder):
-            yield {name: v.rows() if isinstance(v, chunks.Ragged) else v for name, v in batch.items()}
+        plain = chunks.rebatched(self.chunks(defaults, uneven), batch_size, drop_remainder)
+        batches = ({name: v.rows() if isinstance(v, chunks.Ragged) else v for name, v in batch.items()} for batch in plain)
+        return data.counted(self, batches)
 
     def dataset(
         self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"

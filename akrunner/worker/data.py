@@ -13,6 +13,8 @@ class Examples(object):
         self._path = path
         self._stream = stream
         self._evener = evener
+        #: rows `batches` has given out in its longest pass, None: nobody knows how the script reads
+        self.given = None
 
     def dataset(
         self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
@@ -52,7 +54,9 @@ class Examples(object):
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
         """See `BatchTaskConfig.batches`."""
-        return evaluated(self.dataset(batch_size, defaults=defaults, drop_remainder=drop_remainder, uneven=uneven))
+        return counted(
+            self, evaluated(self.dataset(batch_size, defaults=defaults, drop_remainder=drop_remainder, uneven=uneven))
+        )
 
     def _padding_row(self):
         """A serialized Example of zeros and empty strings that weighs nothing."""
@@ -161,6 +165,16 @@ def apart(columns, label, weighted=False):
     if weighted:
         return columns, target, columns.pop(WEIGHT)
     return columns, target
+
+
+def counted(source, batches):
+    """The batches of one pass; `source.given` tells how many rows they were."""
+    rows = 0
+    source.given = source.given or 0
+    for batch in batches:
+        rows += len(next(iter(batch.values()))) if batch else 0
+        source.given = max(source.given, rows)
+        yield batch
 
 
 def buffer_rows(shuffle, batch_size):

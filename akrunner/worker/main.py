@@ -1,11 +1,11 @@
 """Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, or `python bundle.zip replay TASK_DIR`."""
 
-import atexit
 import faulthandler
 import sys
 
 from akrunner.wire import STACKS_SIGNAL, ending
 from akrunner.worker import replay
+from akrunner.worker.leaving import last_things
 from akrunner.worker.link import Link, host_is_gone
 from akrunner.worker.task import Task, leave
 
@@ -36,6 +36,6 @@ def run(read_fd, write_fd):
     task = Task(link, context)
     closed = task.run()
     task.say(closed)
-    # handlers the script registered run as at any exit; what hangs in them is ended by the host
-    atexit._run_exitfuncs()
+    # what hangs in an exit handler is ended by the host
+    task.say_left(last_things())
     leave(closed, link)

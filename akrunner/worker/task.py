@@ -29,8 +29,11 @@ class Task(object):
         self.shares = []
         self.main_ns = 0
         self.main_began = None
+        self.rows = None
+        self.context_rows = 0
         self.uneven_rows = {"rows_dropped": 0, "rows_padded": 0}
         self.serving = False
+        self.notes = []
         self._last_word = threading.Lock()
 
     def run(self):
@@ -43,6 +46,7 @@ class Task(object):
             if e.code not in (None, 0) or self.phase != _IN_MAIN:
                 failed = e
             else:
+                self.notes.append(self.exited())
                 failed = self.check_export()
         except BaseException as e:  # whatever ended the script is told to the host
             failed = e
@@ -62,11 +66,25 @@ class Task(object):
             "rows_read": self.stream.rows_read if self.stream else 0,
             "main_ns": self.main_ns,
             "output_blocked_ns": self.link.writer.blocked_ns,
+            "notes": self.notes,
         }
         body.update(self.uneven_rows)
         if failed is not None:
             body["failure"] = self.failure(failed)
         return body
+
+    def exited(self):
+        """What should be known of a `main` that called `sys.exit(0)`: it may have meant more, or less, than to return."""
+        given, rows = getattr(self.rows, "given", None), self.context_rows
+        read = ", after %d of its %d rows" % (given, rows) if given is not None and given < rows else ""
+        return "main() did not return, but called sys.exit(0)%s; that counts as success" % read
+
+    def say_left(self, notes):
+        """After the last word: what the script has left, and that its exit handlers have run."""
+        try:
+            self.link.writer.write_json(frames.LEFT, {"notes": notes})
+        except OSError:
+            self.link.check_host()
 
     def say(self, closed):
         """The last word, said once: by the main thread, or by the one that ends a task nobody needs any longer."""
@@ -89,6 +107,7 @@ class Task(object):
             pass
         closed = self.closed()
         self.say(closed)
+        self.say_left([])
         leave(closed, self.link)
 
     def serve(self):
@@ -162,7 +181,9 @@ class Task(object):
     def config(self, rows):
         late = self.context["flush_seconds"] if self.stream is not None else None
         self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
-        return build_config(self.context, rows, self.writer, self, self.stream)
+        config = build_config(self.context, rows, self.writer, self, self.stream)
+        self.rows, self.context_rows = config._rows, rows
+        return config
 
     def answered(self, number):
         """The script has answered every row before a barrier."""

@@ -207,7 +207,7 @@ def test_payloads_that_are_no_columns() -> None:
 
 READY = {"rows": 1, "waited_ns": 0}
 CLOSED = {
-    "ok": True, "rows": 0, "rows_read": 0, "main_ns": 0, "output_blocked_ns": 0, "rows_dropped": 0, "rows_padded": 0,
+    "ok": True, "rows": 0, "rows_read": 0, "main_ns": 0, "output_blocked_ns": 0, "rows_dropped": 0, "rows_padded": 0, "notes": [],
 }  # fmt: skip
 
 

@@ -1,0 +1,85 @@
+"""What happens when a task has said its last word: exit handlers run, and what the script left running is told."""
+
+import atexit
+import os
+import sys
+import threading
+
+_MOST = 5
+
+
+def last_things():
+    """Run the exit handlers the script registered, as at any exit.
+
+    Returns: what should be known, in sentences: of handlers that raised, of threads and processes that still run.
+    """
+    told = [_still("thread", "threads", "cut off", _threads()), _still("process", "processes", "ended", _children())]
+    told += ["an exit handler (atexit) raised " + one for one in _raised()]
+    return [one for one in told if one]
+
+
+def _still(one, many, how, names):
+    if not names:
+        return ""
+    more = " and %d more" % (len(names) - _MOST) if len(names) > _MOST else ""
+    what = one if len(names) == 1 else many
+    return "main() had returned, but %s%s still ran (%s) and would be %s" % (
+        "a " if len(names) == 1 else "%d " % len(names),
+        what,
+        ", ".join(names[:_MOST]) + more,
+        how,
+    )
+
+
+def _threads():
+    """Threads Python would wait for; those of an executor wait for work only, as far as anybody knows."""
+    futures = sys.modules.get("concurrent.futures.thread")
+    waiting = getattr(futures, "_threads_queues", {})
+    here = (threading.current_thread(), threading.main_thread())
+    return [t.name for t in threading.enumerate() if t not in here and not t.daemon and t not in waiting]
+
+
+def _children():
+    """Processes this one has started and not waited for."""
+    found = []
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with open("/proc/self/task/%s/children" % thread) as f:
+                found += f.read().split()
+    except OSError:
+        return []
+    return [_called(pid) for pid in found if _called(pid)]
+
+
+def _called(pid):
+    try:
+        with open("/proc/%s/stat" % pid, errors="replace") as f:
+            text = f.read()
+    except OSError:
+        return ""
+    name, _, fields = text.partition("(")[2].rpartition(")")
+    return "" if fields.split()[0] == "Z" else "%s, pid %s" % (name, pid)
+
+
+def _raised():
+    """Run the handlers. Returns: what they raised; the log has the tracebacks."""
+    raised = []
+    before = getattr(sys, "unraisablehook", None)
+
+    def noted(what):
+        if "atexit" in (what.err_msg or ""):
+            raised.append(_words(what.exc_value or what.exc_type()))
+        before(what)
+
+    if before is not None:
+        sys.unraisablehook = noted
+    try:
+        atexit._run_exitfuncs()
+    except BaseException as e:  # of the last one that raised, up to Python 3.9
+        raised.append(_words(e))
+    return raised
+
+
+def _words(error):
+    said = str(error).strip().splitlines()
+    return type(error).__name__ + (": " + said[0][:200] if said else "")
