@@ -148,7 +148,13 @@ def test_what_cannot_be_written(
 def test_the_end_is_reached_whatever_fails_in_it(
     local: Callable[..., Any], script: Script, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(EventFiles, "close", raises(OSError(errno.ENOSPC, "No space left on device")))
+    close = EventFiles.close
+
+    def closed(self: EventFiles) -> None:
+        close(self)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(EventFiles, "close", closed)
     with pytest.raises(akrunner.JobError, match="No space left"):
         local(script("def main(c):\n    c.report({'loss': 0.5})\n"), tensorboard=str(tmp_path / "board"))
 
