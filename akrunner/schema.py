@@ -56,7 +56,10 @@ _TENSORS: Dict[str, pa.DataType] = {
     "vector": pa.float64(),
 }
 
-_TIMESTAMP_UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+_TIMESTAMP_UNITS = {"0": "s", "3": "ms", "6": "us", "9": "ns"}
+#: every Example has the names of its columns in it
+_LONGEST_NAME = 1000
+_SHOWN = 200
 _TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`|\"[^\"]*\")|(?P<word>\w+)|(?P<mark>[,<>()])|(?P<bad>\S))")
 
 
@@ -137,8 +140,9 @@ class Schema:
         seen: set[str] = set()
         for field in self.fields:
             if field.name in seen:
-                raise SchemaError(f"two columns are called {field.name!r}; name them apart (select='...')")
+                raise SchemaError(f"two columns are called {shortened(field.name)}; name them apart (select='...')")
             seen.add(field.name)
+            check_name(field.name)
             feature_kind(field.name, field.type)
 
     def __iter__(self) -> Iterator[Field]:
@@ -175,6 +179,45 @@ class Schema:
         return [field.describe() for field in self.fields]
 
 
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """The schema with strings and bytes where it has Arrow's views of them, which hold the same and of which Arrow can do less."""
+    fields = [field.with_type(_without_view(field.type)) for field in schema]
+    return schema if fields == list(schema) else pa.schema(fields)
+
+
+def _without_view(data_type: pa.DataType) -> pa.DataType:
+    words = str(data_type)
+    if words == "string_view":
+        return pa.large_string()
+    if words == "binary_view":
+        return pa.large_binary()
+    if not is_list(data_type) or isinstance(data_type, pa.FixedShapeTensorType) or "_view" not in words:
+        return data_type
+    inner = _without_view(data_type.value_type)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(inner, data_type.list_size)
+    return pa.large_list(inner) if pa.types.is_large_list(data_type) else pa.list_(inner)
+
+
+def check_name(name: str) -> None:
+    """Raises: SchemaError: a column cannot be called so."""
+    try:
+        size = len(name.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise SchemaError(
+            f"the column name {shortened(name)} is no text that UTF-8 can hold; rename it (select='...')"
+        ) from None
+    if size > _LONGEST_NAME:
+        raise SchemaError(
+            f"the column name {shortened(name)} has {size} bytes, and every row would carry them; rename it (select='...')"
+        )
+
+
+def shortened(text: str) -> str:
+    """A text in quotes, for an error: its beginning if it is long."""
+    return repr(text) if len(text) <= 60 else repr(text[:60]) + "..."
+
+
 def is_list(data_type: pa.DataType) -> bool:
     """Whether a value of this type is many numbers or strings."""
     return (
@@ -198,7 +241,7 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     types = pa.types
     if types.is_boolean(data_type) or types.is_integer(data_type) or types.is_temporal(data_type):
         if types.is_interval(data_type):
-            raise _refused(name, data_type, f"CAST(EXTRACT(EPOCH FROM {name}) AS BIGINT)")
+            raise _refused(name, data_type, f"CAST(EXTRACT(EPOCH FROM {_quoted(name)}) AS BIGINT)")
         return INT64
     if types.is_floating(data_type) or types.is_null(data_type):
         # a column without a single value (an empty CSV's): left out of every row, so any kind would do
@@ -206,16 +249,23 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     if _is_text(data_type) or _is_blob(data_type):
         return BYTES
     if types.is_dictionary(data_type):
-        if _is_text(data_type.value_type):
+        if _is_text(data_type.value_type) and str(data_type.value_type) != "string_view":
             return BYTES
-        raise _refused(name, data_type, f"CAST({name} AS VARCHAR), or decode the dictionary")
+        raise _refused(name, data_type, f"CAST({_quoted(name)} AS VARCHAR), or decode the dictionary")
     if types.is_decimal(data_type):
         if data_type.scale == 0:
             return INT64
-        raise _refused(name, data_type, f"CAST({name} AS DOUBLE)")
+        raise _refused(name, data_type, f"CAST({_quoted(name)} AS DOUBLE)")
     if types.is_struct(data_type):
-        raise _refused(name, data_type, f"one column for each of its fields, or CAST(to_json({name}) AS VARCHAR)")
-    raise _refused(name, data_type, f"CAST({name} AS VARCHAR)")
+        raise _refused(name, data_type, f"one column for each of its fields, or CAST(to_json({_quoted(name)}) AS VARCHAR)")
+    if str(data_type).startswith("run_end_encoded"):
+        raise _refused(name, data_type, f"CAST({_quoted(name)} AS VARCHAR), or decode it with pyarrow.compute.run_end_decode")
+    raise _refused(name, data_type, f"CAST({_quoted(name)} AS VARCHAR)")
+
+
+def _quoted(name: str) -> str:
+    """A column's name as SQL takes it."""
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
 def _is_text(data_type: pa.DataType) -> bool:
@@ -246,9 +296,14 @@ def nearest(name: str, known: List[str]) -> str:
 
 def _refused(name: str, data_type: pa.DataType, instead: str) -> SchemaError:
     return SchemaError(
-        f"column {name!r} is {data_type}, which a tf.train.Example cannot hold; turn it into one that can with "
+        f"column {shortened(name)} is {_in_words(data_type)}, which a tf.train.Example cannot hold; turn it into one that can with "
         f"select= (--select): {instead}"
     )
+
+
+def _in_words(data_type: pa.DataType) -> str:
+    words = str(data_type)
+    return words if len(words) <= 200 else words[:200] + "..."
 
 
 class _Parser:
@@ -272,7 +327,7 @@ class _Parser:
             position = self.position()
             field = self.field()
             if field.name in fields:
-                raise self.error(f"column {field.name!r} is there twice", position)
+                raise self.error(f"column {shortened(field.name)} is there twice", position)
             fields[field.name] = field
             if self.at == len(self.tokens):
                 return Schema(tuple(fields.values()))
@@ -281,7 +336,7 @@ class _Parser:
     def field(self) -> Field:
         kind, value, position = self.take("a column name")
         if kind not in ("quoted", "word"):
-            raise self.error(f"expected a column name, found {value!r}", position)
+            raise self.error(f"expected a column name, found {shortened(value)}", position)
         name = value[1:-1] if kind == "quoted" else value
         data_type = self.type(name)
         nullable = True
@@ -292,15 +347,15 @@ class _Parser:
         return Field(name, data_type, nullable)
 
     def type(self, column: str) -> pa.DataType:
-        kind, value, position = self.take(f"a type for column {column!r}")
+        kind, value, position = self.take(f"a type for column {shortened(column)}")
         word = value.lower()
         if kind != "word":
-            raise self.error(f"expected a type for column {column!r}, found {value!r}", position)
+            raise self.error(f"expected a type for column {shortened(column)}, found {shortened(value)}", position)
         if word == "array":
             self.expect("<", "array<TYPE>")
-            inner = self.type(column)
-            if is_list(inner):
+            if self.peek().lower() == "array" or self.peek().lower() in _TENSORS:
                 raise self.error("an array of arrays cannot cross; flatten it", position)
+            inner = self.type(column)
             self.expect(">", "array<TYPE>")
             return pa.list_(inner)
         if word in _TENSORS:
@@ -310,7 +365,7 @@ class _Parser:
             hint = nearest(word, known) or "; known: boolean tinyint smallint int bigint float double string " + (
                 "varbinary timestamp date FLOAT_TENSOR DENSE_VECTOR array<...>"
             )
-            raise self.error(f"no type is called {value!r}{hint}", position)
+            raise self.error(f"no type is called {shortened(value)}{hint}", position)
         if self.peek() == "(":
             return self.sized(word, position)
         return _SCALARS[word]
@@ -319,11 +374,11 @@ class _Parser:
         self.at += 1
         _, size, where = self.take("a number")
         self.expect(")", "a closing parenthesis")
-        if word in ("varchar", "varbinary", "binary") and size.isdigit():
+        if word in ("varchar", "varbinary", "binary") and size.isdecimal():
             return _SCALARS[word]
         if word == "timestamp":
-            if size.isdigit() and int(size) in _TIMESTAMP_UNITS:
-                return pa.timestamp(_TIMESTAMP_UNITS[int(size)])
+            if size in _TIMESTAMP_UNITS:
+                return pa.timestamp(_TIMESTAMP_UNITS[size])
             raise self.error("timestamp takes (0), (3), (6) or (9)", where)
         raise self.error(f"{word} takes no size", position)
 
@@ -343,8 +398,10 @@ class _Parser:
         position = self.position()
         _, found, _ = self.take(wanted)
         if found.lower() != value:
-            raise self.error(f"expected {wanted}, found {found!r}", position)
+            raise self.error(f"expected {wanted}, found {shortened(found)}", position)
 
     def error(self, what: str, position: int) -> SchemaError:
-        line = self.text.replace("\n", " ")
-        return SchemaError(f"{self.parameter}: {what}\n    {line}\n    {' ' * position}^")
+        # of a long text the stretch that the word is in
+        first = max(0, position - _SHOWN)
+        line = "".join(c if c.isprintable() else " " for c in self.text[first : position + _SHOWN])
+        return SchemaError(f"{self.parameter}: {what}\n    {line}\n    {' ' * (position - first)}^")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -53,10 +53,8 @@ def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Pack
         header = {"form": "blob", "dtype": "bytes", "shape": [len(column)]}
         return _with_nulls(header, [_from_zero(offsets_of(blobs)), data_of(blobs)], valid)
     if valid is not None:
-        # what stands under a null is anything at all
         column = pa.nulls(len(column), pa.float32()) if pa.types.is_null(column.type) else column
-        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type) if not _is_boolean(column) else False)
-    values = _native(field, column, first_row, step)
+    values = _native(field, column, lambda at: first_row + step * at)
     return _with_nulls({"form": "numbers", "dtype": field.dtype, "shape": [len(column)]}, [values], valid)
 
 
@@ -68,9 +66,13 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
         dense = column.filter(pa.array(valid))
     where = np.arange(rows) if valid is None else np.flatnonzero(valid)
     offsets, flat = list_layout(dense)
+    cuts = offsets
+
+    def row_of(value: int) -> int:
+        return first_row + step * int(where[int(np.searchsorted(cuts, value, side="right")) - 1])
+
     if flat.null_count:
-        bad = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
-        row = first_row + step * int(where[int(np.searchsorted(offsets, bad, side="right")) - 1])
+        row = row_of(int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]))
         what = f"row {row}, column {field.name!r}: a list has a null in it; fill or drop it"
         raise DataError(what, row=row, column=field.name)
     if valid is not None:
@@ -81,7 +83,7 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
         blobs = blobs_of(flat)
         header: Dict[str, Any] = {"form": "blob", "dtype": "bytes", "shape": [rows, None]}
         return _with_nulls(header, [_from_zero(offsets_of(blobs)), data_of(blobs), offsets], valid)
-    values = _native(field, flat, first_row, step)
+    values = _native(field, flat, row_of)
     if field.shape is None:
         return _with_nulls({"form": "ragged", "dtype": field.dtype, "shape": [rows, None]}, [offsets, values], valid)
     shape = [rows, *field.shape]
@@ -92,20 +94,23 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
     return _with_nulls({"form": "numbers", "dtype": field.dtype, "shape": shape}, [values], valid)
 
 
-def _native(field: Field, values: pa.Array, first_row: int, step: int) -> NDArray[np.generic]:
-    """Arrow numbers without a null as numpy's, of the field's dtype."""
+def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDArray[np.generic]:
+    """Arrow numbers as numpy's, of the field's dtype; 0 for a null. Args: row_of: position of a value -> its row, for errors."""
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
         try:
             half = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
             values = values.cast(pa.int32()) if half else values
             values = values.cast(pa.int8() if _is_boolean(values) else pa.int64())
         except pa.ArrowInvalid:
-            fits = [-(2**63) <= int(v) < 2**63 for v in values.to_pylist()]
-            row = first_row + step * fits.index(False)
+            fits = [v is None or -(2**63) <= int(v) < 2**63 for v in values.to_pylist()]
+            row = row_of(fits.index(False))
             what = (
                 f"row {row}, column {field.name!r}: {values[fits.index(False)].as_py()!r} does not fit a signed 64-bit integer"
             )
             raise DataError(what, row=row, column=field.name) from None
+    if values.null_count:
+        # what stands under a null is anything at all
+        values = values.fill_null(pa.scalar(0, pa.int64()).cast(values.type))
     array = values.to_numpy(zero_copy_only=False) if len(values) else np.empty(0, np.int8)
     return cast(NDArray[np.generic], np.ascontiguousarray(array.astype(field.dtype, copy=False)))
 

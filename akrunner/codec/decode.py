@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.codec.parse import Parsed, Spans, parse
+from akrunner.codec.parse import Parsed, parse
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, FLOAT, INT64, Field, Schema, is_text, nearest
+from akrunner.schema import BYTES, FLOAT, INT64, Field, Schema, is_text, nearest, shortened
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
@@ -46,22 +46,19 @@ def decode_ranges(
     """As `decode_examples`, for Examples at `flat[starts[i]:ends[i]]`."""
     rows = len(starts)
     try:
-        parsed = parse(flat, starts, ends)
+        parsed = parse(flat, starts, ends, [field.name.encode() for field in schema])
     except DataError as e:
         row = first_row + (e.row or 0)
         raise DataError(f"row {row}: {str(e).split(' ', 2)[2]}", row=row) from None
-    known = {field.name.encode() for field in schema}
-    if strict:
-        for name, spans in parsed.spans.items():
-            if name not in known and spans.kind.any():
-                text = name.decode("utf-8", "replace")
-                row = first_row + int(np.flatnonzero(spans.kind)[0])
-                raise DataError(
-                    f"row {row} has a feature {text!r}, which is not in the output schema ({', '.join(schema.names)})"
-                    + nearest(text, schema.names),
-                    row=row,
-                    column=text,
-                )
+    if strict and parsed.unknown:
+        name, at = min(parsed.unknown.items(), key=lambda item: item[1])
+        text = name.decode("utf-8", "replace")
+        raise DataError(
+            f"row {first_row + at} has a feature {shortened(text)}, which is not in the output schema ({', '.join(schema.names)})"
+            + nearest(text, schema.names),
+            row=first_row + at,
+            column=text,
+        )
     columns = [_Column(field, parsed, rows, first_row).array() for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
@@ -73,7 +70,7 @@ class _Column:
         self.field = field
         self.buffer = parsed.buffer
         self.order = parsed.order
-        self.spans = parsed.spans.get(field.name.encode()) or Spans(rows)
+        self.spans = parsed.spans[field.name.encode()]
         self.rows = rows
         self.first_row = first_row
         self.code = _CODE[field.kind]
@@ -167,8 +164,11 @@ class _Column:
             raise self.error(0, f"cannot be read back as {field.type}; declare it as array<...>")
         every = np.zeros(self.rows, np.int64)
         every[where] = counts
+        ends = np.cumsum(every)
+        if len(ends) and ends[-1] >= 1 << 31:
+            raise self.error(0, f"has {ends[-1]} values in one batch; write fewer rows at a time")
         offsets = np.zeros(self.rows + 1, np.int32)
-        np.cumsum(every, out=offsets[1:])
+        offsets[1:] = ends
         mask = None if present.all() else pa.array(~present)
         return pa.ListArray.from_arrays(pa.array(offsets), values, type=field.type, mask=mask)
 

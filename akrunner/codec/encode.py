@@ -110,7 +110,7 @@ def _frame_fixed(body: _Fixed, rows: int) -> U8:
     length = len(body.template)
     columns: List[Tuple[int, U8]] = []
     varying = sum(value.dtype.itemsize * int(np.prod(value.shape[1:])) for _, value in body.values)
-    framed = _Fixed(bytearray(_heads(np.array([length]))[0].tobytes()))
+    framed = _Fixed(bytearray(record_heads(np.array([length]))[0].tobytes()))
     framed.append(body)
     framed.template += bytes(TAIL)
     out = framed.matrix(rows)
@@ -129,7 +129,7 @@ def _frame_fixed(body: _Fixed, rows: int) -> U8:
 
 def _frame_joined(parts: Sequence[pa.LargeBinaryArray], rows: int) -> U8:
     lengths = np.sum([np.diff(offsets_of(part)) for part in parts], axis=0, dtype=np.int64)
-    head = matrix_rows(_heads(lengths))
+    head = matrix_rows(record_heads(lengths))
     tail = matrix_rows(np.zeros((rows, TAIL), np.uint8))
     joined = join([head, *parts, tail])
     offsets = offsets_of(joined)
@@ -144,7 +144,7 @@ def _frame_joined(parts: Sequence[pa.LargeBinaryArray], rows: int) -> U8:
     return flat
 
 
-def _heads(lengths: I64) -> U8:
+def record_heads(lengths: I64) -> U8:
     """[rows, 12]: the record's length and its masked CRC."""
     rows = len(lengths)
     out = np.empty((rows, HEAD), np.uint8)

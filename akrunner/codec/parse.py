@@ -13,7 +13,7 @@ What no guess fits is parsed one record at a time; that is correct for every leg
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Tuple
+from typing import Collection, Dict, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ _MAX_TEMPLATES = 6
 _AT_ONCE = 512
 _MAX_HEADS = 64
 _MAX_FEATURES = 10_000
+_MOST_UNKNOWN = 100
 
 
 @dataclass(frozen=True)
@@ -111,21 +112,23 @@ class Parsed:
     Attributes:
         buffer: the bytes the spans point into: the input, plus re-packed copies of what was not packed.
         spans: by feature name.
+        unknown: what nobody asked for: name -> the first row seen that has it.
         order: [rows] where each row is when the rows of the layouts that were found are laid end to end; empty for one layout.
     """
 
     buffer: U8
     spans: Dict[bytes, Spans] = field(default_factory=dict)
+    unknown: Dict[bytes, int] = field(default_factory=dict)
     order: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def parse(buffer: U8, starts: I64, ends: I64) -> Parsed:
-    """Locate all features of the Examples `buffer[starts[i]:ends[i]]`.
+def parse(buffer: U8, starts: I64, ends: I64, wanted: Collection[bytes]) -> Parsed:
+    """Locate the features called `wanted` of the Examples `buffer[starts[i]:ends[i]]`.
 
     Returns: spans per feature name; a later entry of the same name wins, as in protobuf.
     Raises: DataError: a record is not a `tf.train.Example`; `.row` is its position.
     """
-    return _Parser(buffer, starts, ends).run()
+    return _Parser(buffer, starts, ends, wanted).run()
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ _MAX_RECENT = 64
 
 
 class _Parser:
-    def __init__(self, buffer: U8, starts: I64, ends: I64) -> None:
+    def __init__(self, buffer: U8, starts: I64, ends: I64, wanted: Collection[bytes]) -> None:
         arena.reset()
         self.size = len(buffer)
         # slack, so that a window of fixed width may be read anywhere
@@ -174,7 +177,9 @@ class _Parser:
         self.buffer[self.size :] = 0
         self.starts, self.ends = starts, ends
         self.rows = len(starts)
-        self.spans: Dict[bytes, Spans] = {}
+        # no memory for what nobody asked for: every row may have features of its own
+        self.spans = {name: Spans(self.rows) for name in wanted}
+        self.unknown: Dict[bytes, int] = {}
         self.extra = bytearray()
         self.matched: List[I64] = []
 
@@ -192,12 +197,14 @@ class _Parser:
         if len(self.matched) > 1 and sum(map(len, self.matched)) == self.rows:
             order = np.empty(self.rows, np.int64)
             order[np.concatenate(self.matched)] = np.arange(self.rows)
-        return Parsed(buffer, self.spans, order)
+        return Parsed(buffer, self.spans, self.unknown, order)
 
-    def column(self, name: bytes) -> Spans:
-        if name not in self.spans:
-            self.spans[name] = Spans(self.rows)
-        return self.spans[name]
+    def column(self, name: bytes, row: int) -> Optional[Spans]:
+        """The spans of a feature that `row` has; None when nobody asked for it."""
+        spans = self.spans.get(name)
+        if spans is None and (name in self.unknown or len(self.unknown) < _MOST_UNKNOWN):
+            self.unknown[name] = min(row, self.unknown.get(name, row))
+        return spans
 
     def windows(self, positions: I64, width: int) -> U8:
         """[n, width] bytes from each position on; width a multiple of 8."""
@@ -231,7 +238,9 @@ class _Parser:
             self.matched.append(matched)
             starts = self.starts[matched]
             for name, offset, size, kind in layout.features:
-                self.column(name).blocks.append(Block(matched, starts, records, offset, size, kind))
+                spans = self.column(name, int(matched[0]))
+                if spans is not None:
+                    spans.blocks.append(Block(matched, starts, records, offset, size, kind))
             left = left[keep[left]]
         return left
 
@@ -287,8 +296,9 @@ class _Parser:
             rows, position, end = rows[going], following[going], end[going]
         again: I64 = np.unique(np.concatenate([*slow, rows]))
         for at, start, length, head in pending:
-            spans = self.column(head.name)
-            spans.start[at], spans.length[at], spans.kind[at] = start, length, head.kind
+            spans = self.column(head.name, int(at[0]))
+            if spans is not None:
+                spans.start[at], spans.length[at], spans.kind[at] = start, length, head.kind
         for spans in self.spans.values():
             spans.kind[again] = 0
         return again
@@ -386,7 +396,9 @@ class _Parser:
 
     def one(self, row: int) -> None:
         for feature in self.features(row):
-            spans = self.column(feature.name)
+            spans = self.column(feature.name, row)
+            if spans is None:
+                continue
             start, length = feature.start, feature.length
             if not feature.exact:
                 start, length = len(self.buffer) + len(self.extra), len(feature.unpacked)

@@ -6,7 +6,7 @@ For what the guesses of `akrunner.codec.parse` do not fit, and for the one recor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 from akrunner.schema import BYTES, FLOAT, INT64
 
@@ -38,9 +38,9 @@ def read_varint(data: bytes, at: int) -> Tuple[int, int]:
             raise ValueError("a varint is too long")
 
 
-def _fields(data: bytes, at: int, end: int) -> "List[Tuple[int, int, int, int]]":
-    """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes."""
-    found = []
+def _fields(data: bytes, at: int, end: int) -> "Iterator[Tuple[int, int, int, int]]":
+    """(field number, wire type, start, end) of each field of a message; a varint's span is its own bytes. One at a time: a message may
+    have as many as it has bytes."""
     while at < end:
         tag, at = read_varint(data, at)
         wire = tag & 7
@@ -57,9 +57,17 @@ def _fields(data: bytes, at: int, end: int) -> "List[Tuple[int, int, int, int]]"
             raise ValueError(f"wire type {wire} at byte {at}")
         if stop > end:
             raise ValueError("it is cut short")
-        found.append((tag >> 3, wire, at, stop))
+        yield tag >> 3, wire, at, stop
         at = stop
-    return found
+
+
+def _plainly_tagged(data: bytes, at: int, end: int) -> bool:
+    """Whether a bytes_list is nothing but strings whose tags and lengths are as short as a reader of many at once takes them."""
+    for number, wire, start, stop in _fields(data, at, end):
+        if number != 1 or wire != 2 or data[at] != 0x0A or start - at > 6:
+            return False
+        at = stop
+    return True
 
 
 def read_example(data: bytes, base: int) -> List[Feature]:
@@ -99,7 +107,7 @@ def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base:
         return Feature(name, 4, base, 0, True)
     if kind == 1:
         start, stop = pieces[0]
-        if len(pieces) == 1 and all(n == 1 and w == 2 for n, w, _, _ in _fields(data, start, stop)):
+        if len(pieces) == 1 and _plainly_tagged(data, start, stop):
             return Feature(name, 1, base + start, stop - start, True)
         body = b"".join(
             b"\x0a" + varint(b - a) + data[a:b]
@@ -109,13 +117,18 @@ def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base:
         )
         return Feature(name, 1, 0, len(body), False, body)
     wires = (2, 5) if kind == 2 else (2, 0)
-    values = [(w, a, b) for start, stop in pieces for n, w, a, b in _fields(data, start, stop) if n == 1 and w in wires]
-    if len(values) == 1 and values[0][0] == 2:
-        return Feature(name, kind, base + values[0][1], values[0][2] - values[0][1], True)
-    body = b"".join(data[a:b] for _, a, b in values)
-    if not body:
+    numbers = bytearray()
+    count = packed = 0
+    for start, stop in pieces:
+        for n, w, a, b in _fields(data, start, stop):
+            if n == 1 and w in wires:
+                count, packed, only = count + 1, packed + (w == 2), (a, b)
+                numbers += data[a:b]
+    if not numbers:
         return Feature(name, kind, base, 0, True)
-    return Feature(name, kind, 0, len(body), False, body)
+    if count == packed == 1:
+        return Feature(name, kind, base + only[0], only[1] - only[0], True)
+    return Feature(name, kind, 0, len(numbers), False, bytes(numbers))
 
 
 def varint(value: int) -> bytes:

@@ -11,47 +11,88 @@ from numpy.typing import NDArray
 
 from akrunner.codec import crc32c
 from akrunner.codec.decode import decode_ranges
-from akrunner.codec.encode import HEAD, TAIL, encode_records
+from akrunner.codec.encode import HEAD, TAIL, encode_records, record_heads
 from akrunner.errors import DataError, SourceError
+from akrunner.foreign import ours
 from akrunner.schema import Schema
 
 _CHUNK = 4 << 20
+#: protobuf's own limit
+_MOST_BYTES = (1 << 31) - 1
 _LENGTH = struct.Struct("<Q")
 
 
 def read_examples(stream: IO[bytes], schema: Schema, name: str = "TFRecord") -> Iterator[pa.RecordBatch]:
     """The Examples of a TFRecord stream as batches of the schema; features the schema does not name are passed over.
 
-    Raises: SourceError: it is damaged or cut short; DataError: a record does not fit the schema.
+    No length is believed before its own checksum was looked at, so that a damaged one makes nobody read, or hold, the rest of the file.
+    Raises: SourceError: it is damaged or cut short; DataError: a record does not fit the schema. Both name the file and the record.
     """
-    rest = b""
-    row = 0
+    data, row, offset = b"", 0, 0
     while True:
-        chunk = stream.read(_CHUNK)
-        data = rest + chunk if rest else chunk
-        if not data:
+        more = _more(stream, data, name, row, offset)
+        if not data and not more:
             return
+        data = data + more if data else more
         starts, ends, used = cut(data)
-        if not chunk and used < len(data):
-            raise SourceError(f"{name} is cut short: {len(data) - used} bytes after record {row + len(starts)}")
         if len(starts):
             flat = np.frombuffer(data, np.uint8)
-            check(flat, starts, ends, name, row)
+            check(flat, starts, ends, name, row, offset)
             try:
                 yield decode_ranges(schema, flat, starts, ends, row, strict=False)
             except DataError as e:
                 raise DataError(f"{name}: {e}", row=e.row, column=e.column) from None
             row += len(starts)
-        rest = data[used:]
-        if not chunk:
-            return
+            offset += used
+            data = data[used:]
+
+
+def _more(stream: IO[bytes], data: bytes, name: str, row: int, offset: int) -> bytes:
+    """What follows `data`, the beginning of a record: at least the rest of it.
+
+    Args: row, offset: number of the record, and where in the file it begins.
+    Raises: SourceError: its length is damaged, or the file ends within it.
+    """
+    parts: List[bytes] = []
+    size, wanted = len(data), 0
+    while not parts or size < max(wanted, HEAD):
+        if not wanted and size >= HEAD:
+            wanted = _wanted((data + b"".join(parts))[:HEAD], name, row, offset)
+        with ours(SourceError, f"source: cannot read {name} after record {row}, at byte {offset} (unpacked)"):
+            parts.append(stream.read(_CHUNK))
+        size += len(parts[-1])
+        if not parts[-1]:
+            if size:
+                raise SourceError(f"source: {name} is cut short: record {row} begins at byte {offset}, and {size} bytes follow")
+            break
+    return b"".join(parts)
+
+
+def _wanted(head: bytes, name: str, row: int, offset: int) -> int:
+    """Bytes of the record that begins so. Raises: SourceError: it does not begin so, or is longer than an Example can be."""
+    length: int = _LENGTH.unpack_from(head)[0]
+    if _masked(head[:8]) != head[8:]:
+        raise _damaged(name, row, offset, "length")
+    if length > _MOST_BYTES:
+        raise SourceError(
+            f"source: {name}: record {row} at byte {offset} has {length} bytes; an Example has at most {_MOST_BYTES}"
+        )
+    return HEAD + length + TAIL
+
+
+def _damaged(name: str, row: int, offset: int, what: str) -> SourceError:
+    return SourceError(f"source: {name} is damaged: record {row} at byte {offset} has a wrong checksum of its {what}")
 
 
 def framed(record: bytes) -> bytes:
     """One record with its length and checksums around it."""
     length = _LENGTH.pack(len(record))
-    crcs = [crc32c.mask(np.array([crc32c.crc_of(part)], np.uint32)).astype("<u4").tobytes() for part in (length, record)]
-    return length + crcs[0] + record + crcs[1]
+    return length + _masked(length) + record + _masked(record)
+
+
+def _masked(data: bytes) -> bytes:
+    """The checksum as a file has it."""
+    return crc32c.mask(np.array([crc32c.crc_of(data)], np.uint32)).astype("<u4").tobytes()
 
 
 def cut(data: bytes) -> Tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -83,12 +124,25 @@ def cut(data: bytes) -> Tuple[NDArray[np.int64], NDArray[np.int64], int]:
     return (np.concatenate(starts), np.concatenate(ends), at) if starts else (none, none, 0)
 
 
-def check(flat: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, first: int) -> None:
-    """Raises: SourceError: a record's CRC is not what its bytes give."""
+def check(
+    flat: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], name: str, first: int = 0, offset: int = 0
+) -> None:
+    """Look at the checksums of whole records' lengths and data. Args: first, offset: of the first record, in the file.
+
+    Raises: SourceError: one is not what its bytes give; where a length is damaged, what was taken for the records after it is none.
+    """
     words: NDArray[np.uint32] = np.ndarray((len(flat) - 3,), "<u4", buffer=flat, strides=(1,))
-    bad = crc32c.mask(crc32c.crc_of_ranges(flat, starts, ends)) != words[ends]
-    if bad.any():
-        raise SourceError(f"{name} is damaged: record {first + int(np.flatnonzero(bad)[0])} has a wrong checksum")
+    lengths = ends - starts
+    if (lengths == lengths[0]).all():
+        heads = np.full(len(lengths), record_heads(lengths[:1])[0, 8:].view("<u4")[0])
+    else:
+        heads = record_heads(lengths)[:, 8:].copy().view("<u4")[:, 0]
+    odd = np.flatnonzero(heads != words[starts - 4])
+    whole = int(odd[0]) if len(odd) else len(starts)
+    bad = np.flatnonzero(crc32c.mask(crc32c.crc_of_ranges(flat, starts[:whole], ends[:whole])) != words[ends[:whole]])
+    if len(bad) or len(odd):
+        at = int(bad[0]) if len(bad) else whole
+        raise _damaged(name, first + at, offset + int(starts[at]) - HEAD, "data" if len(bad) else "length")
 
 
 def write_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:

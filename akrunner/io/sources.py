@@ -14,7 +14,7 @@ from akrunner.io import paths, readers
 from akrunner.io.arrivals import by_size_or_age
 from akrunner.io.sql import duckdb_reader, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
-from akrunner.schema import Schema, nearest
+from akrunner.schema import Schema, nearest, without_views
 
 _INFER_ROWS = 1000
 _CHUNK = 8192
@@ -57,7 +57,7 @@ def open_source(
         table = _cast(table, input_schema)
     if select is not None:
         table = selected(table, select)
-    return table
+    return _plain(table)
 
 
 def _open(
@@ -200,6 +200,19 @@ class _RowBatcher:
             raise SourceError(f"source: rows {self._at} to {last} do not fit the columns ({_named(schema)}): {e}") from None
         self._at += len(rows)
         return batch
+
+
+def _plain(table: TableSource) -> TableSource:
+    """The table, its views of strings and bytes as strings and bytes."""
+    schema = without_views(table.schema)
+    if schema is table.schema:
+        return table
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches():
+            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+
+    return TableSource(schema, batches, table.name, table.replayable)
 
 
 def _cast(table: TableSource, wanted: Schema) -> TableSource:

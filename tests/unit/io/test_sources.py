@@ -219,11 +219,11 @@ def test_errors_of_files(tmp_path: Path) -> None:
     )
     failing("b.csv", b"", "b.csv.*[Ee]mpty")
     failing("t.tfrecord", b"", "give input_schema=")
-    failing("u.tfrecord", b"\x05\0\0\0\0\0\0\0junkhello", "is cut short", input_schema=SCHEMA)
+    failing("u.tfrecord", b"\x05\0\0\0\0\0\0\0junkhello", "u.tfrecord is damaged: record 0 at byte 0", input_schema=SCHEMA)
     write_tfrecord(TABLE, tmp_path / "good")
     damaged = bytearray((tmp_path / "good").read_bytes())
     damaged[-10] ^= 1
-    failing("v.tfrecord", bytes(damaged), "record 2 has a wrong checksum", input_schema=SCHEMA)
+    failing("v.tfrecord", bytes(damaged), "record 2 at byte .* has a wrong checksum", input_schema=SCHEMA)
     failing("late.csv", b"a\n" + b"1\n" * 3_000_000 + b"x\n", "invalid value 'x'.*input_schema=")
     (tmp_path / "mixed").mkdir()
     for name in ("a.csv", "b.parquet"):
