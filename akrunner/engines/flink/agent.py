@@ -8,7 +8,8 @@
     log      bytes           <-----------  what it prints
     give     a tar           <-----------  files of the task: what a train job's chief has exported, what a replay needs
 
-Standard library only, and Python's own interpreter of Flink: nothing of akrunner's host half is imported but process, guard and ports.
+Standard library only, and Python's own interpreter of Flink: nothing of akrunner's host half is imported but process, guard, ports and
+archives.
 No thread dies without a word: the submitter is told its traceback, and the job fails with it.
 """
 
@@ -32,9 +33,11 @@ from akrunner.cluster.resources import THREADS
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import Lines, shut, tune
 from akrunner.engines.flink.folders import TaskFolder
-from akrunner.errors import ConfigError, PythonEnvError
+from akrunner.errors import ConfigError, JobError, PythonEnvError
+from akrunner.launch import archives
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_process
+from akrunner.launch.trees import Blame
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.feed import Feed
@@ -126,6 +129,7 @@ class _Agent:
         mark = uuid.uuid4().hex
         self._process, self._pumps, self._open, self._reads = None, [], [], None
         with Guard() as guard, TaskFolder(mark, guard.remove) as folder:
+            guard.watch_mark(mark)
             hold: Optional[PortHold] = None
             try:
                 python = self._interpreter(told["python"])
@@ -223,9 +227,13 @@ class _Agent:
             self._say(failed=f"{folder} on {socket.gethostname()} has no room for the {size:,} bytes of the job's files")
             return False
         _save(data, size, package)
-        with tarfile.open(package) as archive:
-            # it is the submitter's own, over a connection that has shown the job's token
-            archive.extractall(folder)
+        try:
+            archives.unpack(
+                package, folder, Blame("user_files", JobError, "the task's directory"), shown="what the submitter has sent"
+            )
+        except JobError as e:
+            self._say(failed=f"{e} (on {socket.gethostname()})")
+            return False
         os.unlink(package)
         for name in order["directories"]:
             os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
@@ -234,7 +242,9 @@ class _Agent:
         env = {"TMPDIR": os.path.join(folder, "tmp"), **threads, **order["env"]}
         python = order["python"]
         try:
-            process = worker_process(python, os.path.join(folder, "bundle.zip"), env, mark, os.path.join(folder, "work"))
+            process = worker_process(
+                python, os.path.join(folder, "bundle.zip"), env, mark, os.path.join(folder, "work"), folder
+            )
         except OSError as e:
             self._say(failed=f"cannot start {python} on {socket.gethostname()}: {e.strerror} (python_env=)")
             return False

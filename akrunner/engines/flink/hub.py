@@ -129,6 +129,12 @@ class Place:
         """Listen until the agent says that the task is over, or is gone. Args: heed: its other words."""
         while True:
             word = self.hear()
+            try:
+                if word is not None and "over" not in word:
+                    heed(word)
+            except BadLine as e:
+                self.broken = f"the agent of subtask {self.subtask} broke the protocol: {e}"
+                word = None
             if word is None:
                 self.gone.set()
                 self.idle.set()
@@ -137,7 +143,6 @@ class Place:
                 return
             if "over" in word:
                 break
-            heed(word)
         with self._lock:
             for connections in self._channels.values():
                 while not connections.empty():
@@ -296,6 +301,8 @@ class Hub:
             if name in self._places:
                 raise ValueError("it has come already")
             who = hello["who"]
+            if not isinstance(who, dict):
+                raise ValueError("nobody")
             place = Place(
                 connection, int(who.get("subtask", 0)), bool(who["fed"]), int(who.get("attempt", 0)), str(who.get("job", ""))
             )
@@ -384,6 +391,12 @@ class RemoteProcess:
         self._data.close()
 
     def _heed(self, word: Dict[str, Any]) -> None:
+        try:
+            self._take(word)
+        except (KeyError, TypeError, ValueError, OverflowError) as e:
+            raise BadLine(f"{e!r} in {str(word)[:200]}") from None
+
+    def _take(self, word: Dict[str, Any]) -> None:
         if "rss" in word:
             self.sampled_rss, self.sampled_cpu, self._tree = int(word["rss"]), float(word["cpu"]), float(word["tree"])
         if "fed" in word:

@@ -19,9 +19,11 @@ from akrunner.engines.flink.table import FlinkTable
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import JobError, StartError
 from akrunner.io.sinks import PartsSink
+from akrunner.launch import archives
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
 from akrunner.launch.session import TaskSession
+from akrunner.launch.trees import Blame
 from akrunner.spec import JobSpec, TaskSpec
 
 if TYPE_CHECKING:
@@ -228,13 +230,10 @@ class FlinkLauncher:
         place = self._places[task]
         place.say(give=names)
         try:
-            with (
-                place.opened("give", _GIVE_SECONDS) as connection,
-                connection.makefile("rb") as stream,
-                tarfile.open(fileobj=stream, mode="r|") as archive,
-            ):
-                archive.extractall(self._work.task_dir(task), filter="data")
-        except (OSError, tarfile.TarError) as e:
+            with place.opened("give", _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
+                blame = Blame(f"[{task.name}] its files", JobError, "the task's directory")
+                archives.unpack(stream, self._work.task_dir(task), blame, shown="what its TaskManager gives")
+        except OSError as e:
             raise JobError(f"[{task.name}] its files could not be brought here: {e!r}") from None
 
     def __exit__(self, *error: Any) -> None:

@@ -148,7 +148,7 @@ class Rest:
 
     def version(self) -> str:
         """Of its Flink, "2.3.0"; "" when it does not say."""
-        return str(self.overview().get("flink-version", ""))[:_WORDS]
+        return _shown(str(self.overview().get("flink-version", "")))
 
     def jobs(self) -> List[Dict[str, Any]]:
         """Those it knows: `jid`, `name`, `state`, `start-time`, `duration`, `tasks`."""
@@ -229,6 +229,8 @@ class Rest:
             with contextlib.closing(connection.getresponse()) as answer:
                 self._check(answer, url)
                 yield answer
+            if late.is_set():
+                raise TimeoutError
         except (OSError, ValueError, http.client.HTTPException) as e:
             if isinstance(e, ConfigError):
                 raise
@@ -261,9 +263,9 @@ class Rest:
                 "environment"
             )
         if answer.status < 400:
-            where = redacted((answer.headers.get("Location") or "")[:_WORDS])
+            where = redacted(_shown(answer.headers.get("Location") or ""))
             raise Unanswered(f"{self._named}: {url} leads to {where!r}; give that address")
-        raise Unanswered(f"{self._named}: {url} answers {answer.status} {answer.reason[:_WORDS]}")
+        raise Unanswered(f"{self._named}: {url} answers {answer.status} {_shown(answer.reason)}")
 
 
 def _end(connection: socket.socket, late: threading.Event) -> None:
@@ -280,7 +282,12 @@ def _in_words(error: Exception) -> str:
         return f"its certificate is not trusted: {error.verify_message} (SSL_CERT_FILE names the certificates to trust)"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return (str(error) or type(error).__name__)[:_WORDS]
+    return _shown(str(error) or type(error).__name__)
+
+
+def _shown(text: str) -> str:
+    """What a stranger says, in an error of ours."""
+    return "".join(letter for letter in text[:_WORDS] if letter.isprintable())
 
 
 def _is_job(job: Any) -> bool:

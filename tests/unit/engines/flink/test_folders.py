@@ -1,0 +1,61 @@
+"""A task's directory on a TaskManager's machine goes, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List
+
+import psutil
+import pytest
+
+from akrunner.engines.flink import folders
+from akrunner.engines.flink.folders import TaskFolder
+from akrunner.launch.process import MARK
+
+#: an agent that is killed with a task's process beside it; its guard is, too
+KILLED = """
+import os, subprocess, sys
+from akrunner.engines.flink.folders import TaskFolder
+with TaskFolder("abc", lambda path: None) as folder:
+    open(os.path.join(folder, "rows"), "w").close()
+    environ = {**os.environ, "AKRUNNER_JOB": "abc"}
+    task = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(100)"], env=environ, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    print(task.pid, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_it_comes_and_goes(leaves_nothing: Path) -> None:
+    removed: List[str] = []
+    with TaskFolder("one", removed.append) as folder:
+        assert removed == [folder] and os.stat(folder).st_mode & 0o777 == 0o700
+        with TaskFolder("two", removed.append) as other:
+            # the one that looked for what is left has left the one that lives
+            assert os.path.isdir(folder) and os.path.isdir(other)
+    assert os.listdir(leaves_nothing) == []
+
+
+def test_what_the_killed_have_left_goes_with_the_next_task(leaves_nothing: Path) -> None:
+    died = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, timeout=60, env={**os.environ, MARK: "other"})
+    assert died.returncode == -9 and os.listdir(leaves_nothing) == ["akrunner-task-abc"]
+    with TaskFolder("next", lambda path: None) as folder:
+        assert os.listdir(leaves_nothing) == [os.path.basename(folder)]
+    left = int(died.stdout)
+    assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_is_being_made_is_left_alone(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = leaves_nothing / "akrunner-task-new"
+    made.mkdir()
+    folders.remove_left()
+    assert made.is_dir()
+    monkeypatch.setattr(folders, "_MAKING_SECONDS", 0.0)
+    time.sleep(0.01)
+    folders.remove_left()
+    assert not made.exists()
