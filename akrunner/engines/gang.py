@@ -36,7 +36,7 @@ from akrunner.errors import (
     TaskFailure,
     WriteError,
 )
-from akrunner.foreign import ours, underway
+from akrunner.foreign import in_words, underway
 from akrunner.launch.guard import Guard
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import oom_kills, stop_all
@@ -111,7 +111,7 @@ class Gang:
         self.feeder = self.streaming or Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
         self.stall = doctor.StallWatch(self.wait.stall_timeout, self.sessions)
-        self.board = EventFiles(job.tensorboard) if job.tensorboard is not None else None
+        self.board = EventFiles(job.tensorboard, warnings) if job.tensorboard is not None else None
 
     def run(self) -> Outcome:
         """Raises: GangFailed; whatever the source, the sink or the caller's cancelling raises."""
@@ -395,8 +395,7 @@ class Gang:
         result = self.results[event.task]
         result.metrics = data["metrics"]
         if self.board is not None:
-            with ours(WriteError, f"tensorboard: cannot write to {self.job.tensorboard}"):
-                self.board.write(event.task.name, data["metrics"], data["step"], data["time_ns"])
+            self.board.write(event.task.name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": event.task.name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
 
     def on_closed(self, event: Event) -> None:
@@ -407,13 +406,20 @@ class Gang:
         if self.streaming is not None:
             result.rows_in = body["rows_read"]
         if not body["ok"]:
-            self.fail(event.task, report.Failed.from_record(body["failure"]))
+            self.fail(event.task, report.with_full_disks(report.Failed.from_record(body["failure"]), self.disks()))
         elif event.task not in self.failures:
             if self.job.output_schema is not None and body["rows"] != result.rows_out:
                 what = f"wrote {body['rows']} rows, {result.rows_out} arrived"
                 self.fail(event.task, report.Failed("lost", what, time.time_ns()))
             else:
                 result.state = "finished"
+
+    def disks(self) -> Dict[str, str]:
+        """What tasks write to -> the parameter that says where."""
+        places = {self.work.path: "TMPDIR, or work_dir="}
+        if self.job.checkpoint_dir is not None:
+            places[self.job.checkpoint_dir] = "checkpoint_dir="
+        return places
 
     def on_broken(self, event: Event) -> None:
         self.fail_protocol(event.task, event.error)
@@ -449,6 +455,7 @@ class Gang:
             if self.board is not None:
                 last_first.callback(self.board.close)
             last_first.callback(self.feeder.join)
+            last_first.callback(self.look_at_logs)
             for session in reversed(sessions):
                 last_first.callback(session.close)
             last_first.callback(self.launcher.ended)
@@ -456,6 +463,12 @@ class Gang:
             for session in sessions:
                 last_first.callback(session.deafen)
             last_first.callback(self.feeder.stop)
+
+    def look_at_logs(self) -> None:
+        for task, session in self.sessions.items():
+            if session.log.unwritten is not None:
+                why = in_words(session.log.unwritten, self.work.path)
+                self.warnings.append(f"[{task.name}] its log is not whole: {why} (TMPDIR, or work_dir=)")
 
     def end_processes(self, sessions: List[TaskSession]) -> None:
         finished = [s for s in sessions if self.results[s.task].state == "finished"]

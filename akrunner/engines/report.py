@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import os
 import re
+import shutil
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ from akrunner.errors import (
     TaskDiedError,
     TaskFailure,
 )
-from akrunner.foreign import redacted
+from akrunner.foreign import disk_full, redacted
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -38,6 +41,8 @@ _ERRORS: Dict[str, Type[JobError]] = {
 }
 
 
+#: bytes free on a disk that is as good as full
+_LITTLE = 1 << 20
 _MEMORY = "ulimit -v, or the memory this process may have; num_workers=, or chunks of fewer columns, need less"
 #: what the system has too little of -> the limit
 _LIMITS = {
@@ -106,6 +111,24 @@ class Failed:
             said, to_do = gist(record["message"]), advice(record["message"])
             what = f"raised {kind} {phase}" + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
         return cls("script", what, record["time_ns"], record["traceback"])
+
+
+def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
+    """A failure for want of space says which disk that is.
+
+    Args: places: directories a task writes to -> the parameter that says where.
+    """
+    if os.strerror(errno.ENOSPC) not in failed.what:
+        return failed
+    full = [f"{disk_full(path)} ({parameter})" for path, parameter in places.items() if _free(path) < _LITTLE]
+    return dataclasses.replace(failed, what="; ".join([failed.what, *full]))
+
+
+def _free(path: str) -> int:
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        return _LITTLE
 
 
 def gist(message: str) -> str:

@@ -6,34 +6,47 @@ and a summary { value = 1 } of { tag = 1 (string), simple_value = 2 (float) }.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
 import time
-from typing import IO, Dict, Mapping
+from typing import IO, Dict, List, Mapping
 
 from akrunner.codec.protobuf import varint
 from akrunner.codec.tfrecord import framed
 from akrunner.errors import ConfigError
+from akrunner.foreign import in_words, ours
 
 _VERSION = b"brain.Event:2"
 
 
 class EventFiles:
-    """Writes as reports come; a reader sees each at once."""
+    """Writes as reports come; a reader sees each at once. A disk that is full ends the files, not the job."""
 
-    def __init__(self, directory: str) -> None:
-        """Raises: ConfigError: the directory cannot be made."""
+    def __init__(self, directory: str, warnings: List[str]) -> None:
+        """Args: warnings: one is added when the files cannot be written on. Raises: ConfigError: the directory cannot be made."""
         self._directory = os.path.abspath(os.path.expanduser(directory))
+        self._warnings = warnings
+        self._broken = False
         self._files: Dict[str, IO[bytes]] = {}
         self._steps: Dict[str, int] = {}
-        try:
+        with ours(ConfigError, f"tensorboard: cannot make {self._directory}", self._directory):
             os.makedirs(self._directory, exist_ok=True)
-        except OSError as e:
-            raise ConfigError(f"tensorboard: cannot make {self._directory}: {e.strerror}") from None
 
     def write(self, task: str, metrics: Mapping[str, float], step: "int | None", time_ns: int) -> None:
         """One report. Args: step: None: the next after the task's last."""
+        if self._broken:
+            return
+        try:
+            self._write(task, metrics, step, time_ns)
+        except OSError as e:
+            self._broken = True
+            self._warnings.append(
+                f"tensorboard: reports are no longer written to {self._directory}: {in_words(e, self._directory)} (tensorboard=, --tensorboard)"
+            )
+
+    def _write(self, task: str, metrics: Mapping[str, float], step: "int | None", time_ns: int) -> None:
         if task not in self._files:
             folder = os.path.join(self._directory, task.replace(":", "-"))
             os.makedirs(folder, exist_ok=True)
@@ -51,7 +64,9 @@ class EventFiles:
 
     def close(self) -> None:
         for file in self._files.values():
-            file.close()
+            # what could not be flushed cannot be flushed now
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 def _bytes(number: int, data: bytes) -> bytes:

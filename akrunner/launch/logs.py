@@ -24,12 +24,13 @@ class LogPump:
         echo: called with each line as it comes, without its end; None: nobody listens.
         limit: bytes of the file; past it only the last lines are kept, and added when the log ends.
 
-    Attributes: error: what `echo` raised, or we did; the pipe is drained nevertheless.
+    Attributes: error: what `echo` raised, or we did; unwritten: why the file is not whole. The pipe is drained nevertheless.
     """
 
     def __init__(self, fd: int, path: str, echo: Optional[Callable[[str], None]] = None, limit: int = 64 << 20) -> None:
         self.path = path
         self.error: Optional[BaseException] = None
+        self.unwritten: Optional[OSError] = None
         self._fd = fd
         self._echo = echo
         self._limit = limit
@@ -105,16 +106,22 @@ class LogPump:
         """The file; None where it cannot be made: the last lines are remembered all the same."""
         try:
             return private_file(self.path, "wb", buffering=0)
-        except OSError:
+        except OSError as e:
+            self.unwritten = e
             return contextlib.nullcontext()
 
     def _write(self, out: Optional[IO[bytes]], chunk: bytes) -> None:
         if out is None:
             return
         try:
-            self._written += out.write(chunk)
-        except OSError:
+            # a disk that is nearly full takes a part of it, and says nothing
+            while chunk:
+                written = out.write(chunk)
+                self._written += written
+                chunk = chunk[written:]
+        except OSError as e:
             # a full disk must not stop the draining, or the task would block on its own prints
+            self.unwritten = e
             self._written = self._limit
 
     def _lines(self, data: bytes) -> bytes:

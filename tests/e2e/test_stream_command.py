@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,6 +142,9 @@ def test_an_output_of_a_stream(how: str, live: bool, leaves_nothing: Path, scrip
             f"2 rows written so far are in {out}" if live else f"{out} was not written: it comes when the stream has ended well"
         )
         assert said in err
+    # a job that failed keeps its logs
+    for kept in leaves_nothing.glob("akrunner-*") if how == "fails" else ():
+        shutil.rmtree(kept)
 
 
 def test_a_disk_that_is_full_behind_stdout(leaves_nothing: Path, script: Script) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import io
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 from akrunner.codec import read_examples, write_examples
-from akrunner.errors import SinkError
-from akrunner.io.sinks import FileSink, MemorySink, PartsSink, sink_to
+from akrunner.errors import ConfigError, SinkError, WriteError
+from akrunner.io import local_places
+from akrunner.io.paths import local_path
+from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.sources import open_source
 from akrunner.io.writers import PartError, PartFile
 from akrunner.schema import Schema
@@ -173,3 +177,210 @@ def test_a_file_of_a_directory_written_elsewhere(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "out") == ["part-worker-0.parquet"] and read(tmp_path / "out") == BATCH.to_pylist()
     with pytest.raises(PartError, match="output: cannot write .*gone.*: No such file"):
         PartFile(str(tmp_path / "gone" / "part.parquet"), "parquet", SCHEMA.arrow).write(BATCH)
+
+
+# -- places
+
+
+def test_a_link_stays_and_what_it_points_at_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    link, real = tmp_path / "out.csv", tmp_path / "real" / "there.csv"
+    link.symlink_to(real)
+    for overwrite in (False, True):
+        # the first time it leads nowhere
+        out = sink(link, overwrite=overwrite)
+        out.write(CHIEF, BATCH)
+        out.commit()
+        assert link.is_symlink() and os.listdir(tmp_path / "real") == ["there.csv"] and len(read(link)) == 2
+    with pytest.raises(SinkError, match="exists"):
+        sink(link)
+    (tmp_path / "astray.csv").symlink_to(tmp_path / "gone" / "x.csv")
+    with pytest.raises(SinkError, match="there is no directory .*gone"):
+        sink(tmp_path / "astray.csv")
+
+
+def test_devices_and_pipes_are_written_straight(tmp_path: Path) -> None:
+    before = os.stat("/dev/null").st_rdev
+    out = sink("/dev/null", form="csv")
+    out.write(CHIEF, BATCH)
+    out.commit()
+    assert os.stat("/dev/null").st_rdev == before != 0
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    nobody = sink(pipe)
+    with pytest.raises(WriteError, match="output: cannot write .*pipe.csv"):
+        nobody.write(CHIEF, BATCH)
+    nobody.abort()
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    out = sink(pipe)
+    out.write(CHIEF, BATCH)
+    out.commit()
+    assert os.read(reader, 100).startswith(b'"a","s","f"')
+    with pytest.raises(WriteError, match="cannot be taken back.*max_restarts="):
+        out.restart()
+        out.write(CHIEF, BATCH)
+    os.close(reader)
+    assert os.listdir(tmp_path) == ["pipe.csv"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out/"])
+def test_somebody_else_was_there_first(name: str, tmp_path: Path) -> None:
+    out = sink_to(f"{tmp_path}/{name}", SCHEMA.arrow, write_examples)
+    out.write(CHIEF, BATCH)
+    theirs = tmp_path / name / "theirs.csv" if name.endswith("/") else tmp_path / name
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_text("theirs")
+    with pytest.raises(WriteError, match="was created by somebody else while the job ran"):
+        out.commit()
+    out.abort()
+    assert theirs.read_text() == "theirs" and os.listdir(tmp_path) == [name.rstrip("/")]
+
+
+def test_outputs_are_as_readable_as_others_of_the_user(tmp_path: Path) -> None:
+    umask = os.umask(0o022)
+    try:
+        for name, mode in (("out.csv", 0o644), ("out/", 0o755)):
+            out = sink_to(f"{tmp_path}/{name}", SCHEMA.arrow, write_examples)
+            out.write(CHIEF, BATCH)
+            out.commit()
+            assert (tmp_path / name).stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(umask)
+
+
+def test_overwriting_a_directory_needs_one_of_tables(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".bashrc").write_text("mine")
+    with pytest.raises(SinkError, match=r"holds what no job has written .*bashrc"):
+        parts(home, overwrite=True)
+    (home / ".bashrc").rename(home / "a.csv")
+    (home / "deep").mkdir()
+    (home / "deep" / "thesis.tex").write_text("mine")
+    with pytest.raises(SinkError, match=r"holds what no job has written .*thesis"):
+        parts(home, overwrite=True)
+
+
+@pytest.mark.parametrize("swaps", [True, False], ids=["swap", "file by file"])
+def test_killed_at_any_point_of_a_commit_there_is_the_old_or_the_new(
+    swaps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the process ended before each system call of the commit in turn."""
+    if not swaps:
+        monkeypatch.setattr(local_places, "swap", lambda one, other: False)
+    old, new = "old", "new"
+    for step in range(20):
+        path = tmp_path / str(step) / "out"
+        path.mkdir(parents=True)
+        (path / "part-chief-0.parquet").write_text(old)
+        (path / "part-worker-0.parquet").write_text(old)
+        out = parts(path, overwrite=True)
+        out.open()
+        (Path(out.partial) / "part-chief-0.parquet").write_text(new)
+        left = step
+
+        def dies(real: Any) -> Any:
+            def call(*given: Any, **named: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise KeyboardInterrupt
+                return real(*given, **named)
+
+            return call
+
+        with monkeypatch.context() as patched:
+            patched.setattr(local_places, "swap", dies(local_places.swap))
+            for name in ("replace", "remove", "rename", "rmdir"):
+                patched.setattr(local_places.os, name, dies(getattr(os, name)))
+            patched.setattr(local_places.shutil, "rmtree", dies(shutil.rmtree))
+            try:
+                out.commit()
+                finished = True
+            except KeyboardInterrupt:
+                finished = False
+        found = {name: (path / name).read_text() for name in os.listdir(path)}
+        assert found and found.get("part-chief-0.parquet") in (old, new)
+        if swaps:
+            assert found in (
+                {"part-chief-0.parquet": new},
+                dict.fromkeys(("part-chief-0.parquet", "part-worker-0.parquet"), old),
+            )
+        out.abort()
+        assert os.listdir(path.parent) == ["out"]
+        if finished:
+            assert found == {"part-chief-0.parquet": new}
+            break
+    assert finished and step >= 2
+
+
+def test_a_directory_that_is_a_mount_is_written_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    monkeypatch.setattr(local_places, "_is_mounted", lambda path: True)
+    inode = path.stat().st_ino
+    for overwrite in (False, True):
+        out = parts(path, overwrite=overwrite)
+        out.write(CHIEF if overwrite else WORKER, BATCH)
+        assert os.path.dirname(out.partial) == str(path)
+        out.commit()
+    assert path.stat().st_ino == inode and os.listdir(path) == ["part-chief-0.parquet"] and os.listdir(tmp_path) == ["out"]
+    out = parts(path, overwrite=True)
+    out.write(WORKER, BATCH)
+    out.abort()
+    assert os.listdir(path) == ["part-chief-0.parquet"]
+
+
+def test_a_failed_job_leaves_no_directories_it_made(tmp_path: Path) -> None:
+    out = parts(tmp_path / "a" / "b" / "out")
+    out.write(WORKER, BATCH)
+    assert os.listdir(tmp_path) == ["a"]
+    out.abort()
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_abort_goes_on_whatever_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = sink(tmp_path / "out.parquet")
+    out.write(CHIEF, BATCH)
+
+    class Failing(io.RawIOBase):
+        def close(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    real, out._place._stream = out._place._stream, Failing()  # type: ignore[attr-defined]
+    out.abort()
+    real.close()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("given", ["s3://b/w", "gs://b", "memory://x", "simplecache::s3://b/w", "hdfs://u:secret@nn:8020/x"])
+def test_a_url_is_no_local_path(given: str) -> None:
+    with pytest.raises(
+        ConfigError, match="^work_dir: .* is a URL, and work_dir must be on this machine's file systems; name another"
+    ) as e:
+        local_path(given, "work_dir", "name another")
+    assert "secret" not in str(e.value)
+
+
+def test_local_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    here = {"file:///a/b": "/a/b", "file://localhost/a": "/a", "file:/a/b": "/a/b", "~/x": "/home/somebody/x", "a:b": f"{tmp_path}/a:b", "x": f"{tmp_path}/x"}  # fmt: skip
+    assert {given: local_path(given, "work_dir") for given in here} == here
+    for wrong in ("", "a\0b", 3):
+        with pytest.raises(ConfigError, match="^work_dir"):
+            local_path(wrong, "work_dir")  # type: ignore[arg-type]
+
+
+def test_lines_that_cannot_be_written() -> None:
+    with open("/dev/full", "wb") as full:
+        writer = LineWriter(full, "jsonl", SCHEMA.arrow)
+        with pytest.raises(WriteError, match="^output: cannot write stdout: the disk is full"):
+            writer.write(BATCH)
+        with pytest.raises(OSError, match="No space"):
+            full.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb", buffering=0) as pipe, pytest.raises(BrokenPipeError):
+        LineWriter(pipe, "jsonl", SCHEMA.arrow).write(BATCH)
