@@ -161,6 +161,9 @@ def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) 
 def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
     seen: Set[str] = set()
     with zipfile.ZipFile(_Sparing(file, budget.members * _LISTED)) as archive:
+        announced = sum(info.file_size for info in archive.infolist())
+        if announced > budget.most:
+            budget.take(announced)
         for info in archive.infolist():
             budget.member()
             mode = info.external_attr >> 16

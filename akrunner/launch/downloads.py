@@ -57,6 +57,8 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
             except AkrunnerError:
                 raise
             except Exception as e:
+                if isinstance(e, urllib.error.HTTPError):
+                    e.close()
                 final = _is_final(e)
                 if final or attempt == _TRIES - 1:
                     tries = "" if final else f" ({_TRIES} tries)"
@@ -213,6 +215,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     """To http and https only, and never from https to http."""
 
     def redirect_request(self, request: urllib.request.Request, *given: Any) -> Optional[urllib.request.Request]:
+        # or all that comes with it would be read, however much
+        given[0].close()
         target = str(given[-1])
         allowed = ("https://",) if request.full_url.lower().startswith("https://") else ("https://", "http://")
         if not target.lower().startswith(allowed):

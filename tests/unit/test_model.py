@@ -6,6 +6,9 @@ import base64
 import io
 import json
 import os
+import resource
+import signal
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any, Dict, List
@@ -14,8 +17,8 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ModelError
-from akrunner.model import CHUNK, Model, remove_checkpoints
+from akrunner.errors import ModelError, WriteError
+from akrunner.model import CHUNK, Model, check_target, remove_checkpoints, saving
 
 
 def saved_model(path: Path, size: int = 100) -> Path:
@@ -100,13 +103,32 @@ TABLES: List[Any] = [
     ({"model_id": [0, 1], "model_info": ["m.zip", "!!!"]}, "m.zip is damaged"),
     ({"model_id": [0, 1], "model_info": ["m.zip", "QUJD"]}, "not a zip"),
     ({"model_id": [0], "model_info": ["[{}]"]}, "not a list of files"),
+    ({"model_id": [0], "model_info": ["[" * 100_000]}, "not a list of files"),
+    ({"model_id": [0], "model_info": ["[" + "1" * 2_000_000]}, "it is too long"),
+    ({"model_id": [0, 1], "model_info": ['[{"name": "a.zip", "chunks": -1}]', "QUJD"]}, "not a list of files"),
+    ({"model_id": [0, 1], "model_info": ['[{"name": "a.zip", "chunks": true}]', "QUJD"]}, "not a list of files"),
+    ({"model_id": [0, 1], "model_info": ['[{"name": "a.zip", "chunks": 1e9}]', "QUJD"]}, "not a list of files"),
+    ({"model_id": [0, 1], "model_info": ['[{"name": "a.zip", "chunks": 2}]', "QUJD"]}, "it tells of 2 pieces, and there are 1"),
+    ({"model_id": [0, 1], "model_info": ['[{"name": 7, "chunks": 1}]', "QUJD"]}, "not a list of files"),
+    ({"model_id": [0], "model_info": [json.dumps([{"name": "a", "chunks": 0}] * 3)]}, "not a list of files"),
+    ({"model_id": [0, 1], "model_info": ["...", "QUJD"]}, "not the name of a file: '...' would lie outside"),
+    ({"model_id": [0, 1], "model_info": ["a\\b.zip", "QUJD"]}, "not the name of a file"),
+    ({"model_id": [0, 1], "model_info": ["a\0b.zip", "QUJD"]}, "not the name of a file"),
+    ({"model_id": [0, 1], "model_info": ["x" * 300 + ".zip", "QUJD"]}, "is too long"),
+    ({"model_id": [0, 1], "model_info": ["m.zip", None]}, "row 1 has no text"),
+    ({"model_id": [0, 0], "model_info": ["m.zip", "QUJD"]}, "there twice"),
+    ({"model_id": [0, None], "model_info": ["m.zip", "QUJD"]}, "there twice, or null"),
+    ({"model_id": ["0", "x"], "model_info": ["m.zip", "QUJD"]}, "not a model table"),
+    ({"model_id": [0, 1], "model_info": [1, 2]}, "row 0 has no text"),
 ]
 
 
 @pytest.mark.parametrize(("columns", "words"), TABLES)
 def test_tables_that_are_none(columns: Any, words: str) -> None:
+    before = os.listdir(tempfile.gettempdir())
     with pytest.raises(ModelError, match=words):
         Model.from_table(pa.table(columns))
+    assert not [n for n in set(os.listdir(tempfile.gettempdir())) - set(before) if n.startswith("akrunner-model")]
 
 
 def test_refused(tmp_path: Path, folder: Path) -> None:
@@ -146,3 +168,126 @@ def test_from_a_url(folder: Path) -> None:
     with pytest.raises(ModelError, match="cannot read memory://models/nothing"):
         Model.from_saved_model("memory://models/nothing")
     fsspec.filesystem("memory").rm("/models", recursive=True)
+
+
+def test_saving_over_what_is_there(tmp_path: Path, folder: Path) -> None:
+    """Only a SavedModel is replaced, and only by a whole one; a link stays."""
+    model = Model(str(folder))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    (tmp_path / "notes").write_text("x")
+    (tmp_path / "dir.zip").mkdir()
+    (tmp_path / "dir.zip" / "x").write_text("x")
+    for name, words in (("mine", "holds no SavedModel but letter.txt"), ("notes", "is a file"), ("dir.zip", "is a directory")):
+        with pytest.raises(ModelError, match=f"model_out: .*{words}"):
+            model.save(tmp_path / name, overwrite=True)
+    old = saved_model(tmp_path / "old", size=5)
+    (tmp_path / "link").symlink_to("old")
+    model.save(tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink() and content(old) == content(folder)
+    (tmp_path / "zip-link.zip").symlink_to("real.zip")
+    model.save(tmp_path / "zip-link.zip")
+    assert (tmp_path / "zip-link.zip").is_symlink() and zipfile.is_zipfile(tmp_path / "real.zip")
+    with pytest.raises(WriteError, match="lies in the model itself"):
+        model.save(folder / "inside")
+    assert not [p.name for p in tmp_path.rglob("*.partial*")]
+
+
+@pytest.mark.parametrize("name", ["saved", "saved.zip"])
+@pytest.mark.parametrize("swaps", [True, False])
+def test_a_disk_that_fills_up_while_saving(
+    tmp_path: Path, folder: Path, name: str, swaps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not swaps:
+        monkeypatch.setattr(saving, "swap", lambda one, other: False)
+    small = Model(str(saved_model(tmp_path / "small", size=5)))
+    small.save(tmp_path / name)
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limit[1]))
+    try:
+        with pytest.raises(WriteError, match=f"model_out: cannot write .*{name}: the file would be larger"):
+            Model(str(folder)).save(tmp_path / name, overwrite=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+    Model(str(folder)).save(tmp_path / name, overwrite=True)
+    assert content(Model.from_saved_model(tmp_path / name).path) == content(folder)
+    assert not [p.name for p in tmp_path.rglob("*.partial*")]
+
+
+def test_saving_over_one_on_a_store(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old one is whole until the new one is; what only the old one had goes."""
+    fs = fsspec.filesystem("memory")
+    small = saved_model(tmp_path / "small", size=5)
+    (small / "assets" / "words.txt").write_text("a")
+    Model(str(small)).save("memory://store/m")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(fs), "put_file", lambda *given, **more: (_ for _ in ()).throw(OSError("broken")))
+        with pytest.raises(WriteError, match="model_out: cannot write memory://store/m: .*broken"):
+            Model(str(folder)).save("memory://store/m", overwrite=True)
+    assert content(Model.from_saved_model("memory://store/m").path) == content(small)
+    Model(str(folder)).save("memory://store/m", overwrite=True)
+    assert content(Model.from_saved_model("memory://store/m").path) == content(folder)
+    assert sorted(fs.ls("/store", detail=False)) == ["/store/m"]
+    fs.pipe_file("/store/mine/letter.txt", b"dear")
+    with pytest.raises(ModelError, match="holds no SavedModel but letter.txt"):
+        check_target("memory://store/mine", True)
+    fs.rm("/store", recursive=True)
+
+
+def test_names_a_store_has(tmp_path: Path) -> None:
+    fs = fsspec.filesystem("memory")
+    fs.store.clear()
+    fs.pipe_file("/evil/saved_model.pb", b"x")
+    fs.store["/evil/../../../out"] = fs.store["/evil/saved_model.pb"]
+    with pytest.raises(ModelError, match="model: memory://evil holds .*outside its directory"):
+        Model.from_saved_model("memory://evil")
+    fs.store.clear()
+    fs.pipe_file("/large/saved_model.pb", bytes(2000))
+    with pytest.raises(ModelError, match="has more than 1 kB; if it should, write memory://large#max=1MB"):
+        Model.from_saved_model("memory://large#max=1kB")
+    fs.store.clear()
+
+
+def test_links_and_pipes(tmp_path: Path, folder: Path) -> None:
+    """In what a script has exported, in what is given as a model, and in a directory of checkpoints."""
+    (folder / "assets" / "secret").symlink_to("/etc/passwd")
+    for target in (tmp_path / "m", tmp_path / "m.zip", "memory://m"):
+        with pytest.raises(WriteError, match="model_out: .*is a link to /etc/passwd, outside"):
+            Model(str(folder)).save(target)
+    (folder / "assets" / "secret").unlink()
+    os.mkfifo(folder / "assets" / "pipe")
+    with pytest.raises(WriteError, match="is a pipe"):
+        Model(str(folder)).to_table()
+    with pytest.raises(ModelError, match="model: .*is a pipe"):
+        Model.from_saved_model(folder / "assets" / "pipe")
+    with pytest.raises(ModelError, match="model: /dev/zero is a device"):
+        Model.from_saved_model("/dev/zero")
+    checkpoints, kept = tmp_path / "checkpoints", tmp_path / "kept"
+    for path in (checkpoints, kept):
+        path.mkdir()
+    (kept / "checkpoint").write_text("x")
+    (checkpoints / "export").symlink_to(kept)
+    (checkpoints / "checkpoint").symlink_to(kept / "checkpoint")
+    remove_checkpoints(str(checkpoints))
+    assert os.listdir(checkpoints) == [] and os.listdir(kept) == ["checkpoint"]
+
+
+def test_a_model_that_is_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("saved_model.pb", bytes(5 << 20))
+    (tmp_path / "m.zip").write_bytes(out.getvalue())
+    monkeypatch.setenv("AKRUNNER_MAX_UNPACKED", "1MB")
+    with pytest.raises(ModelError, match=r"m.zip unpacks to more than 1 MB; if it should, write .*m.zip#max=6MB, or set"):
+        Model.from_saved_model(tmp_path / "m.zip")
+    table = pa.table({"model_id": [0, 1], "model_info": ["m.zip", base64.b64encode(out.getvalue()).decode()]})
+    with pytest.raises(
+        ModelError, match=r"the model table's m.zip unpacks to more than 1 MB; .* set AKRUNNER_MAX_UNPACKED=6MB"
+    ):
+        Model.from_table(table)
+    assert (tmp_path / "m.zip").exists()
+    assert Model.from_saved_model(f"{tmp_path / 'm.zip'}#max=6MB")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import concurrent.futures
 import hashlib
 import http.server
+import os
 import threading
+import time
 from pathlib import Path
-from typing import Iterator, List
+from typing import Any, Iterator, List
 
 import pytest
 
@@ -44,7 +48,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     Server.asked.clear()
     Server.failures = 0
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{running.server_port}"
     running.shutdown()
@@ -112,3 +116,213 @@ def test_anything_fsspec_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with fsspec.open("memory://there/train.py", "wb") as f:
         f.write(BODY)
     assert Path(fetch("memory://there/train.py", "user_files").path).read_bytes() == BODY
+
+
+# -- servers that mean no good
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """What it does stands in the path."""
+
+    protocol_version = "HTTP/1.1"
+    asked: List[str] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        name = self.path.strip("/").partition("/")[0].partition("?")[0]
+        try:
+            getattr(self, "do_" + name.replace("-", "_"))()
+        except OSError:
+            pass  # whoever asked has gone
+        self.close_connection = True
+
+    def answer(self, code: int = 200, **headers: str) -> None:
+        self.send_response(code)
+        for header, value in headers.items():
+            self.send_header(header.replace("_", "-"), value)
+        self.end_headers()
+
+    def do_endless(self) -> None:
+        self.answer(Transfer_Encoding="chunked")
+        while True:
+            self.wfile.write(b"100000\r\n" + bytes(1 << 20) + b"\r\n")
+
+    def do_announced(self) -> None:
+        self.answer(Content_Length=str(1 << 50))
+
+    def do_longer(self) -> None:
+        self.answer(Content_Length="5")
+        self.wfile.write(b"12345" + b"6" * 1000)
+
+    def do_nonsense(self) -> None:
+        self.answer(Content_Length="-7")
+        self.wfile.write(b"12345")
+
+    def do_stalls(self) -> None:
+        self.answer(Content_Length="100")
+        self.wfile.write(b"1")
+        self.wfile.flush()
+        self.rfile.read(1)
+
+    def do_drips(self) -> None:
+        self.answer(Content_Length=str(1 << 20))
+        while True:
+            self.wfile.write(b"1")
+            self.wfile.flush()
+            time.sleep(0.01)
+
+    def do_drips_headers(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            self.wfile.write(b"X")
+            self.wfile.flush()
+            time.sleep(0.01)
+
+    def do_loop(self) -> None:
+        self.answer(302, Location=self.path, Content_Length="0")
+
+    def do_to_file(self) -> None:
+        self.answer(302, Location="file:///etc/passwd", Content_Length="0")
+
+    def do_to_ftp(self) -> None:
+        self.answer(302, Location="ftp://127.0.0.1/x?token=geheim", Content_Length="0")
+
+    def do_moved(self) -> None:
+        self.answer(302, Location="/ok/moved.py", Content_Length="0")
+
+    def do_moved_endless(self) -> None:
+        self.answer(302, Location="/ok/moved.py", Transfer_Encoding="chunked")
+        while True:
+            self.wfile.write(b"100000\r\n" + bytes(1 << 20) + b"\r\n")
+
+    def do_ok(self) -> None:
+        self.answer(Content_Length=str(len(BODY)))
+        self.wfile.write(BODY)
+
+    def do_who(self) -> None:
+        told = self.headers.get("Authorization", "nobody").encode()
+        self.answer(Content_Length=str(len(told)))
+        self.wfile.write(told)
+
+    def do_garbage(self) -> None:
+        self.wfile.write(os.urandom(3000))
+
+    def log_message(self, *arguments: object) -> None: ...
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(downloads, "_SILENCE", 0.3)
+    monkeypatch.setattr(downloads, "_SLOWEST_SECONDS", 0.4)
+    monkeypatch.setattr(downloads, "_TRIES", 1)
+    Hostile.asked.clear()
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    running.daemon_threads = True
+    thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+    running.server_close()
+    thread.join()
+    left = [path.name for path in (tmp_path / "cache").rglob("*.partial")]
+    assert not left, left
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (
+            "endless/a.bin#max=5MB",
+            r"has more than 5 MB; if it should, write http://.*/endless/a.bin#max=10MB, or set AKRUNNER_MAX_DOWNLOAD=10MB",
+        ),
+        ("announced/a.bin", r"has more than 68.7 GB; if it should, write .*#max=1125900GB"),
+        ("stalls/a.bin", "no answer in time"),
+        ("drips/a.bin", "it sends less than 16.4 kB in 0.4 s"),
+        ("drips-headers/a.bin", "it sends less than 16.4 kB in 0.4 s"),
+        ("loop/a.bin", "infinite loop"),
+        ("to-file/a.bin", "'file:///etc/passwd' is not allowed"),
+        ("to-ftp/a.bin", r"it leads on to ftp://127.0.0.1/x\?token=\*\*\*, which"),
+        ("garbage/a.bin", "cannot download"),
+        ("ok/..%2f..%2f..", "names no file"),
+        ("ok/%00a.py", "names no file"),
+        ("ok/a%5c..%5cb.py", "names no file"),
+        ("ok/a%0ab.py", "names no file"),
+        ("ok/" + "x" * 256, "names no file"),
+        ("ok/", r"names no file: '' .*; give it a name, http://.*/ok/#name"),
+    ],
+)
+def test_servers_that_mean_no_good(hostile: str, tmp_path: Path, path: str, words: str) -> None:
+    with pytest.raises(UserFilesError, match=words) as e:
+        fetch(f"{hostile}/{path}", "user_files")
+    assert str(e.value).startswith("user_files: ")
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()], "nothing is kept of it"
+
+
+def test_names_from_outside(hostile: str, tmp_path: Path) -> None:
+    """It is unquoted first, then it is what stands behind the last /."""
+    for path, name in (
+        ("ok/..%2f..%2f.bashrc", ".bashrc"),
+        ("moved/%2e%2e%2fx.py", "x.py"),
+        ("moved-endless/y", "y"),
+        ("ok/#n.py", "download"),
+    ):
+        got = Path(fetch(f"{hostile}/{path}", "user_files").path)
+        assert got.name == name and got.read_bytes() == BODY
+        assert got.parent.parent == tmp_path / "cache" / "akrunner" / "downloads"
+    assert Path(fetch(f"{hostile}/longer/a", "user_files").path).read_bytes() == b"12345"
+    assert Path(fetch(f"{hostile}/nonsense/a", "user_files").path).read_bytes() == b"12345"
+
+
+def test_passwords(hostile: str) -> None:
+    """They go to the host they are for, and into no error."""
+    place = hostile.removeprefix("http://")
+    got = Path(fetch(f"http://user:p%40ss%2Fword@{place}/who/a", "user_files").path)
+    assert got.read_bytes() == b"Basic " + base64.b64encode(b"user:p@ss/word")
+    for url in (f"http://user:geheim@{place}/loop/a", f"{hostile}/loop/a?X-Amz-Signature=geheim&token=geheim"):
+        for more in ("", "#max=0", "#sha256=1", "#../x"):
+            with pytest.raises(UserFilesError) as e:
+                fetch(url + more, "user_files")
+            assert "geheim" not in str(e.value) and "***" in str(e.value)
+
+
+def test_the_cache_is_the_users_alone(hostile: str, tmp_path: Path) -> None:
+    wide = tmp_path / "cache" / "akrunner" / "downloads"
+    wide.mkdir(parents=True)
+    for folder in (wide, wide.parent):
+        folder.chmod(0o777)
+    before = os.umask(0)
+    try:
+        got = Path(fetch(f"{hostile}/ok/a.py", "user_files").path)
+    finally:
+        os.umask(before)
+    assert got.stat().st_mode & 0o777 == 0o600
+    assert [p.stat().st_mode & 0o777 for p in (got.parent, wide, wide.parent)] == [0o700] * 3
+
+
+def test_two_at_a_time(hostile: str) -> None:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        got = set(pool.map(lambda _: fetch(f"{hostile}/ok/a.py", "user_files").path, range(24)))
+    assert len(got) == 1 and Path(got.pop()).read_bytes() == BODY
+
+
+def test_no_room_for_a_download(hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(UserFilesError, match=r"user_files: cannot keep downloads in the cache \(XDG_CACHE_HOME\)"):
+        fetch(f"{hostile}/ok/a.py", "user_files")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/proc/self/environ", "/sys/kernel/notes"])
+def test_what_is_no_file(path: str, tmp_path: Path) -> None:
+    for given in (path, f"file://{path}", f"{path}#a.bin"):
+        with pytest.raises(UserFilesError, match=r"requirements: .* is (a device|made up by the system)"):
+            fetch(given, "requirements")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserFilesError, match=r"script: .*/pipe is a pipe, not a file"):
+        fetch(tmp_path / "pipe", "script")
+
+
+@pytest.mark.parametrize("given", ["", "a\0b", b"a", None, 7, "x#max=many", "x#max=0", "x#a&b", "s3://"])
+def test_what_is_no_path(given: Any) -> None:
+    with pytest.raises(UserFilesError, match="^user_files: "):
+        fetch(given, "user_files")

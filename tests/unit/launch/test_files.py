@@ -11,7 +11,7 @@ from typing import Dict
 
 import pytest
 
-from akrunner.errors import ScriptError, UserFilesError
+from akrunner.errors import JobError, ScriptError, UserFilesError
 from akrunner.launch.files import check_script, collect, lay_out, read_script, writes_output
 
 MAIN = "def main(task_config):\n    pass\n"
@@ -203,3 +203,72 @@ def test_renamed(tmp_path: Path) -> None:
     assert found == ["again.py", "models/v1/a/b.txt", "models/v1/main2.py", "other/c.txt"] and spec.path == "again.py"
     inside = collect("models/v1/main2.py", [f"{archive}#models/v1"])
     assert inside.path == "models/v1/main2.py" and read_script(inside).decode() == MAIN
+
+
+def test_directories_with_links(tmp_path: Path) -> None:
+    """A link is followed as long as it stays in the directory."""
+    script = tmp_path / "train.py"
+    script.write_text(MAIN)
+    package = tmp_path / "pkg"
+    (package / "sub").mkdir(parents=True)
+    (package / "sub" / "a").write_text("a")
+    (package / "b").symlink_to("sub/a")
+    (package / "dir").symlink_to("sub")
+    found, _ = laid_out(tmp_path, str(script), package)
+    assert found == ["pkg/b", "pkg/dir/a", "pkg/sub/a", "train.py"]
+    assert not (tmp_path / "work" / "pkg" / "b").is_symlink()
+    for name, target, words in (
+        ("out", "/etc/passwd", "is a link to /etc/passwd, outside"),
+        ("out", "../train.py", "outside"),
+        ("out", "nothing", "cannot read .*out"),
+        ("out", "/dev/zero", "outside"),
+        ("sub/loop", "..", "a directory that it lies in"),
+        ("self", "self", "cannot read|outside"),
+    ):
+        (package / name).symlink_to(target)
+        with pytest.raises(UserFilesError, match=f"user_files: .*{words}"):
+            collect(script, [package])
+        (package / name).unlink()
+    os.mkfifo(package / "pipe")
+    with pytest.raises(UserFilesError, match="pipe is a pipe, not a file"):
+        collect(script, [package])
+
+
+def test_scripts_that_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", "/dev/null", "/proc/self/environ"):
+        with pytest.raises(ScriptError, match=r"script: .* (is a pipe|is a device|made up by the system)"):
+            collect(path, [])
+    (tmp_path / "large.py").write_bytes(b"#" * (17 << 20))
+    with pytest.raises(ScriptError, match=r"large.py is larger than 16.8 MB; it is not a script"):
+        collect(tmp_path / "large.py", [])
+    for source in ("(" * 100_000, "x = " + "-" * 100_000 + "1"):
+        with pytest.raises(ScriptError, match="does not parse"):
+            check_script(source.encode(), "/x/s.py")
+
+
+def test_a_directory_and_a_file_of_one_name(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(MAIN)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_text("")
+    with pytest.raises(UserFilesError, match="files should lie in 'a', but it is a file|a directory elsewhere"):
+        collect(script, [tmp_path / "a", f"{script}#a"])
+    archive = zipped(tmp_path / "z.zip", {"a": ""})
+    with pytest.raises(UserFilesError, match="files should lie in 'a', but it is a file"):
+        collect(script, [archive, tmp_path / "a"])
+
+
+def test_what_changed_after_the_check_is_no_wrong_argument(tmp_path: Path) -> None:
+    """Processes may have been started by then."""
+    script = tmp_path / "train.py"
+    script.write_text(MAIN)
+    archive = zipped(tmp_path / "z.zip", {"a": ""})
+    spec = collect(script, [archive])
+    zipped(archive, {"../a": ""})
+    for i, change in enumerate((lambda: None, archive.unlink, script.unlink)):
+        change()
+        (tmp_path / f"w{i}").mkdir()
+        with pytest.raises(JobError, match="user_files: "):
+            lay_out(spec, str(tmp_path / f"w{i}"))
+    assert not (tmp_path / "a").exists()
