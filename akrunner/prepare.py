@@ -150,9 +150,9 @@ def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
     parallelism = given.parallelism
     if parallelism is None and given.num_workers is None and given.num_ps is None:
         parallelism = getattr(given.engine, "parallelism", None)
-    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator)
     if getattr(given.engine, "name", given.engine) == "local":
-        capacity.check_fits(cluster, parallelism)
+        capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
+    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator)
     for name in ("debug", "save_latest_checkpoint", "overwrite"):
         check_flag(name, getattr(given, name))
     return JobSpec(

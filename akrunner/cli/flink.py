@@ -11,15 +11,14 @@ import typer
 import akrunner
 from akrunner.cli.guarded import EXIT_USAGE
 from akrunner.engines.flink import cluster
+from akrunner.foreign import ours
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
 
 
 def _folder() -> str:
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    folder = os.path.join(base, "akrunner", "flink")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return folder
+    return os.path.join(base, "akrunner", "flink")
 
 
 def running_cluster() -> Optional[cluster.Cluster]:
@@ -36,6 +35,8 @@ def start(
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""
     try:
+        with ours(akrunner.ConfigError, "no directory can be made for the cluster (XDG_STATE_HOME)"):
+            os.makedirs(_folder(), mode=0o700, exist_ok=True)
         started = cluster.start(_folder(), os.path.abspath(python) if python else sys.executable, taskmanagers, slots, port)
     except akrunner.ConfigError as e:
         typer.echo(f"akrunner: {e}", err=True)

@@ -67,7 +67,7 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
 
 def _read(path: str, what: str, hint: str = "") -> str:
     try:
-        with ours(akrunner.ConfigError, f"{what}: cannot read {path}"), open(path, encoding="utf-8") as f:
+        with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8") as f:
             text = f.read(_MOST_BYTES + 1)
     except akrunner.ConfigError as e:
         raise akrunner.ConfigError(f"{e}{hint}") from e.__cause__

@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import numbers
 import os
-from typing import Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Tuple
 
 import psutil
 
+from akrunner.checks import shown
 from akrunner.errors import ConfigError
-from akrunner.spec import ClusterSpec
 
 try:
     import resource
@@ -29,19 +30,19 @@ _OTHER_FILES = 64
 _TASK_THREADS = 3
 
 
-def check_fits(cluster: ClusterSpec, parallelism: Optional[int] = None) -> None:
-    """Raises: ConfigError: not even idle processes of so many tasks fit this machine; it says how many do, and why no more."""
-    count = cluster.num_workers + cluster.num_ps + cluster.evaluator + cluster.coordinator
+def check_fits(**counts: Any) -> None:
+    """Args: counts: of tasks, by the parameters they were given by; what is no number is not looked at.
+
+    Raises: ConfigError: not even idle processes of so many tasks fit this machine; it says how many do, and why no more.
+    """
+    given = {name: int(value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
+    count = max(sum(value for name, value in given.items() if name != "parallelism"), given.get("parallelism", 0))
     if count <= 2:
         return
     most, why = most_tasks()
-    if count <= most:
-        return
-    if parallelism is not None and parallelism > most:
-        name = f"parallelism={parallelism}"
-    else:
-        name = f"num_ps={cluster.num_ps}" if cluster.num_ps > cluster.num_workers else f"num_workers={cluster.num_workers}"
-    raise ConfigError(f"{name}: {count} tasks do not fit this machine, which holds at most {most} ({why})")
+    if count > most:
+        name, value = max(given.items(), key=lambda one: one[1])
+        raise ConfigError(f"{name}={shown(value)}: this machine holds at most {most} tasks ({why})")
 
 
 def most_tasks() -> Tuple[int, str]:

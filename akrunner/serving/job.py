@@ -269,9 +269,9 @@ class Prediction:
     ) -> "Prediction":
         check_model(model)
         out_schema, in_schema = schema_of(output_schema, "output_schema"), schema_of(input_schema, "input_schema")
-        cluster = ClusterSpec(num_workers, 0)
         if engine.name == "local":
-            capacity.check_fits(cluster)
+            capacity.check_fits(num_workers=num_workers)
+        cluster = ClusterSpec(num_workers, 0)
         batch_size = check_count("batch_size", batch_size, 1)
         values: Dict[str, Any] = dict(
             cluster=cluster,
