@@ -19,6 +19,8 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
 from akrunner.errors import AkrunnerError, ConfigError, JobError
 
 _LONGEST = 600
+#: of an exception that is shown with ours
+_LINES = 20
 #: package that is missing -> what pip calls it
 _PACKAGES = {
     "adlfs": "adlfs",
@@ -115,8 +117,8 @@ def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iter
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
         made = kind(redacted(f"{what}: {in_words(e, at)}"))
-        if any(redacted(_text(one)) != _text(one) for one in _chain(e)):
-            # a traceback would show what the message does not
+        if any(redacted(_text(one)) != _text(one) or _text(one).count("\n") > _LINES for one in _chain(e)):
+            # a traceback would show what the message does not: secrets, or 163 lines about a library of Java's
             raise made from None
         raise made from e
 

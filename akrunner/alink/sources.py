@@ -14,8 +14,9 @@ from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
 from akrunner.errors import ConfigError, WriteError
-from akrunner.foreign import underway
+from akrunner.foreign import ours, underway
 from akrunner.io import paths
+from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -285,15 +286,19 @@ class CsvSinkBatchOp(SinkOp):
 
 def write_csv(path: str, relation: Any, delimiter: str, overwrite: bool) -> None:
     """Values only, a row a line; the file is there only when it is whole."""
-    partial = f"{path}.partial"
     if os.path.exists(path) and not overwrite:
         raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
+    place = file_place(path, overwrite)
+    if place.at is None:
+        raise ConfigError(f"filePath: {path} must be a local file")
     try:
-        in_memory(relation).write_csv(partial, header=False, sep=delimiter)
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+        with ours(WriteError, f"filePath: cannot write {path}", place.at):
+            place.open()
+            in_memory(relation).write_csv(place.at, header=False, sep=delimiter, use_tmp_file=False)
+            place.commit()
+    except BaseException:
+        place.abort()
+        raise
 
 
 class ParquetSinkBatchOp(SinkOp):

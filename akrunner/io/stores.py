@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import posixpath
-from typing import IO, Any, Dict, List, Optional
+from typing import IO, Any, Dict, List, Optional, cast
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, partial_of
 
-#: of an upload's parts: ten thousand of them are the most S3 takes, and each is held in memory until it is sent
-_PART_BYTES = 32 << 20
+#: of the first parts of an upload; each is held in memory until it is sent
+_PART_BYTES = 8 << 20
+#: S3 takes ten thousand parts; they double in size each time so many have gone: 8 TB
+_PARTS_OF_A_SIZE = 1000
 
 
 def uploads(fs: Any) -> bool:
@@ -42,7 +44,7 @@ class Upload:
 
     def open(self) -> IO[bytes]:
         self._stream = _started(self._fs, self._target)
-        return self._stream  # type: ignore[no-any-return]
+        return cast(IO[bytes], _Growing(self._stream))
 
     def commit(self) -> None:
         if not self._overwrite:
@@ -92,7 +94,7 @@ class UploadFolder:
     def open(self, name: str) -> IO[bytes]:
         path = posixpath.join(self._target, name)
         self._streams[path] = _started(self._fs, path)
-        return self._streams[path]  # type: ignore[no-any-return]
+        return cast(IO[bytes], _Growing(self._streams[path]))
 
     def empty(self) -> bool:
         return not self._streams
@@ -135,6 +137,20 @@ class UploadFolder:
 
 def _started(fs: Any, path: str) -> Any:
     return fs.open(path, "wb", block_size=_PART_BYTES, autocommit=False)
+
+
+class _Growing:
+    """Makes the parts of an upload larger as they become many."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._next = _PARTS_OF_A_SIZE
+
+    def write(self, data: Any) -> None:
+        self._stream.write(data)
+        if len(getattr(self._stream, "parts", None) or ()) >= self._next:
+            self._next += _PARTS_OF_A_SIZE
+            self._stream.blocksize *= 2
 
 
 def _probe(fs: Any, path: str) -> None:
@@ -203,7 +219,7 @@ class Moved:
 
     def open(self) -> IO[bytes]:
         self._stream = self._fs.open(self._partial, "wb")
-        return self._stream  # type: ignore[no-any-return]
+        return cast(IO[bytes], self._stream)
 
     def commit(self) -> None:
         self._stream.close()
@@ -252,7 +268,7 @@ class MovedFolder:
     def open(self, name: str) -> IO[bytes]:
         path = posixpath.join(self.partial, name)
         self._streams[name] = self._fs.open(path, "wb")
-        return self._streams[name]  # type: ignore[no-any-return]
+        return cast(IO[bytes], self._streams[name])
 
     def empty(self) -> bool:
         return not self._streams

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, List
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import s3fs
 
 import akrunner
 from akrunner.codec import write_examples
@@ -121,8 +122,6 @@ def test_said_before_anything_starts(s3: S3, script: Script, monkeypatch: pytest
 
 
 def test_without_credentials(script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import s3fs
-
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -164,30 +163,80 @@ def test_a_server_that_fails_now_and_then(seed: int, target: str, s3: S3, monkey
     assert s3.uploads() == []
 
 
-def test_a_server_that_dies_in_the_middle(
-    s3: S3, leaves_nothing: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("drop", "connection"),
+        ("400 ExpiredToken", "have expired; renew AWS_SESSION_TOKEN"),
+        ("403 AccessDenied", "access denied"),
+    ],
+)
+def test_a_server_that_refuses_in_the_middle(
+    how: str, words: str, s3: S3, leaves_nothing: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From some request on all fail: it is said, with the parameter, and nothing is half there."""
 
-    class Dying(Flaky):
+    class Refusing(Flaky):
         def fate(self, method: str, path: str) -> str:
-            if "out" in path and method == "PUT" and "partNumber" in path:
-                self.failed.append((method, path, "drop"))
-                return "drop"
-            return ""
-
-    import s3fs
+            if "out" not in path or method != "PUT" or "partNumber" not in path:
+                return ""
+            self.failed.append((method, path, how))
+            return how
 
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    with Dying(s3.url, 1, 0) as dying:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", dying.url)
+    with Refusing(s3.url, 1, 0) as refusing:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", refusing.url)
         for target in ("out.csv", "out/"):
-            with pytest.raises(akrunner.WriteError, match=f"^output: cannot write s3://{s3.bucket}/{target}: ") as caught:
-                run(script(COPY), table(), output=f"s3://{s3.bucket}/{target}")
-            assert "\n" not in str(caught.value)
-        assert dying.failed
+            with pytest.raises(
+                akrunner.WriteError, match=f"^output: cannot write s3://{s3.bucket}/{target}: .*{words}"
+            ) as caught:
+                if how == "drop":
+                    run(script(COPY), table(), output=f"s3://{s3.bucket}/{target}")
+                else:
+                    write(f"s3://{s3.bucket}/{target}", 10)
+            assert "\n" not in caught.value.args[0]
+        assert refusing.failed
     assert s3.keys() == [] and s3.uploads() == []
+
+
+def test_a_large_file_goes_in_parts_that_grow(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_PART_BYTES", 5 << 20)
+    monkeypatch.setattr(stores, "_PARTS_OF_A_SIZE", 2)
+    with Flaky(s3.url, 4, 7) as flaky:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", flaky.url)
+        batch = table(10_000).to_batches()[0]
+        sink = sink_to(f"s3://{s3.bucket}/large.arrow", SCHEMA.arrow, write_examples)
+        for _ in range(500):
+            sink.write(CHIEF, batch)
+        sink.commit()
+        assert [how for _, path, how in flaky.failed if "partNumber" in path]
+    info = s3.fs().info(f"{s3.bucket}/large.arrow")
+    # two of 5 MB, two of 10, and the rest
+    assert info["size"] > 40_000_000 and info["ETag"].strip('"').endswith("-5")
+    assert pa.ipc.open_file(s3.get("large.arrow")).read_all().num_rows == 5_000_000
+
+
+def test_every_argument_that_is_a_path(s3: S3, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    """It is read, or the error says what works instead; never is `./s3:/...` made."""
+    url = s3.put("file", b"{}")
+    for name in ("work_dir", "checkpoint_dir", "tensorboard"):
+        with pytest.raises(
+            akrunner.ConfigError, match=f"^{name}: s3://.* is a URL, and {name} must be on this machine's .*; name one"
+        ):
+            run(script(COPY), table(10), **{name: url})
+        place = tmp_path / name
+        run(script(COPY), table(10), **{name: f"file://{place}"})
+        assert place.is_dir()
+    with pytest.raises(akrunner.SourceError, match="^source: .*(nowhere|no-such)"):
+        run(script(COPY), f"s3://{s3.bucket}/nowhere.csv")
+    with pytest.raises(akrunner.SourceError, match="^source: .*"):
+        run(script(COPY), "s3://no-such-bucket-here/a.csv")
+    for name, value in {"script": "s3://no-such-bucket-here/a.py", "user_files": ["s3://no-such-bucket-here/a.txt"]}.items():
+        with pytest.raises(akrunner.ConfigError, match=f"^{name}.* there is no such bucket"):
+            given: Dict[str, Any] = {"script": script(COPY), "source": table(10), "output_schema": "id bigint", name: value}
+            akrunner.run(**given)
+    assert not os.path.exists("s3:") and not list(tmp_path.glob("**/s3:*"))
 
 
 def test_a_host_that_is_killed(s3: S3, script: Script, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).st
 from moto.server import main
 main(["-H", "127.0.0.1", "-p", "0"])
 """
+#: what becomes of a request that fails: an answer, no answer, or none although it was done
+HOWS = ("500 InternalError", "503 SlowDown", "drop", "late")
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "akrunner", "AWS_SECRET_ACCESS_KEY": "akrunner-secret", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -101,12 +103,12 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
 
 
 class Flaky:
-    """Answers every `nth` request itself, with 500, 503 or by hanging up; sometimes only after the server has done it.
+    """Answers every `nth` request itself, with an error or by hanging up; sometimes only after the server has done it.
 
     Attributes: url; failed: (method, path, how) of each.
     """
 
-    def __init__(self, server: str, nth: int, seed: int, hows: Tuple[str, ...] = ("500", "503", "drop", "late")) -> None:
+    def __init__(self, server: str, nth: int, seed: int, hows: Tuple[str, ...] = HOWS) -> None:
         self.failed: List[Tuple[str, str, str]] = []
         self._lock = threading.Lock()
         self._count = 0
@@ -125,9 +127,11 @@ class Flaky:
             def pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 how = flaky.fate(self.command, self.path)
-                if how in ("500", "503"):
-                    code = "InternalError" if how == "500" else "SlowDown"
-                    self.answer(int(how), {"Content-Type": "application/xml"}, f"<Error><Code>{code}</Code></Error>".encode())
+                status, _, code = how.partition(" ")
+                if status.isdigit():
+                    self.answer(
+                        int(status), {"Content-Type": "application/xml"}, f"<Error><Code>{code}</Code></Error>".encode()
+                    )
                     return
                 if how == "drop":
                     self.close_connection = True
