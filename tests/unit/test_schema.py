@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SchemaError
-from akrunner.schema import Schema
+from akrunner.schema import Schema, without_views
 
 
 def test_parse() -> None:
@@ -76,3 +76,45 @@ def test_describe() -> None:
         "w": ("bytes", None, "string", None),
         "m": ("float", [2, 3], "float", None),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a " + "array<" * 100_000, "an array of arrays cannot cross"),
+        ("a array<array<bigint>>", "an array of arrays cannot cross"),
+        ("a array<FLOAT_TENSOR>", "an array of arrays cannot cross"),
+        ("a " + "<" * 100_000, "expected a type"),
+        (", ".join(f"a{i} bigint" for i in range(50_000)) + ", b nonsense", "no type is called 'nonsense'"),
+        ("a timestamp(²)", "timestamp takes"),
+        ("a timestamp(" + "9" * 10_000 + ")", "timestamp takes"),
+        ("a varchar(²)", "takes no size"),
+        ("a" * 2_000_000 + " bigint", "has 2000000 bytes, and every row would carry them"),
+        ('"\udc80" bigint', "no text that UTF-8 can hold"),
+        ("a \0 bigint", "expected a type"),
+    ],
+    ids=range(11),
+)
+def test_absurd_text(text: str, words: str) -> None:
+    with pytest.raises(SchemaError, match=words) as raised:
+        Schema.parse(text)
+    assert len(str(raised.value)) < 1500
+
+
+def test_views_become_what_they_are_views_of() -> None:
+    views = pa.schema(
+        [
+            pa.field("s", pa.string_view(), nullable=False),
+            pa.field("z", pa.binary_view()),
+            pa.field("w", pa.list_(pa.string_view())),
+            pa.field("x", pa.large_list(pa.string_view())),
+            pa.field("y", pa.list_(pa.binary_view(), 2)),
+            pa.field("i", pa.int64()),
+        ]
+    )
+    plain = without_views(views)
+    assert list(map(str, plain.types)) == [
+        "large_string", "large_binary", "list<item: large_string>", "large_list<item: large_string>",
+        "fixed_size_list<item: large_binary>[2]", "int64",
+    ]  # fmt: skip
+    assert not plain.field("s").nullable and without_views(plain) is plain

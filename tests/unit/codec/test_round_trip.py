@@ -1,0 +1,323 @@
+"""Value by value: every type at its extremes, to the worker and back, as Examples and as columns. What would change is refused with its row."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from akrunner import codec
+from akrunner.errors import DataError, SchemaError
+from akrunner.schema import Schema
+from akrunner.wire import frames
+from akrunner.worker import chunks
+from akrunner.worker import columns as packing
+
+I32, I64 = 2**31, 2**63
+NAN = np.array([0x7FF8000000000123, 0xFFF0000000000001], np.uint64).view(np.float64)
+NAN32 = np.array([0x7FC00123, 0xFFC00001], np.uint32).view(np.float32)
+
+
+def array(values: Any, data_type: pa.DataType) -> pa.Array:
+    """The values; integers of a temporal type by their bits, so that Python's own dates set no limit."""
+    if pa.types.is_temporal(data_type):
+        width = pa.int32() if data_type.bit_width == 32 else pa.int64()
+        return pa.array(values, width).view(data_type)
+    return pa.array(values, data_type)
+
+
+def as_columns(column: pa.Array) -> Any:
+    """What a worker has of it."""
+    batch = pa.record_batch([column], ["x"])
+    payload = b"".join(bytes(part) for part in codec.encode_columns(batch))
+    rows, columns = chunks.unpack(payload, Schema.from_arrow(batch.schema).describe(), {"x": 0})
+    assert rows == len(column)
+    return columns["x"]
+
+
+def as_examples(column: pa.Array, back: str) -> List[Any]:
+    """What comes back when its Examples are read by an output schema."""
+    examples = codec.encode_examples(pa.record_batch([column], ["x"])).to_pylist()
+    lengths = np.array([len(one) for one in examples], np.int64)
+    decoded = codec.decode_examples(Schema.parse(f"x {back}"), b"".join(examples), lengths)
+    result: List[Any] = decoded.column(0).to_pylist()
+    return result
+
+
+def written(column: Any, back: str) -> pa.Array:
+    """What the host has of what `write_batch` was given."""
+    rows, packed = packing.packed({"x": column}, ["x"])
+    schema = Schema.parse(f"x {back}")
+    parts = [b"".join(bytes(part) for part in payload) for _, payload in packing.pieces(rows, packed, 1 << 20, 8 << 20)]
+    counts = [count for count, _ in packing.pieces(rows, packed, 1 << 20, 8 << 20)]
+    batches = [codec.decode_frame(schema, frames.Frame(frames.COLUMNS, n, bytearray(part))) for n, part in zip(counts, parts)]
+    return pa.Table.from_batches(batches, schema.arrow).combine_chunks().column(0).combine_chunks()
+
+
+WHOLE = [
+    (pa.int8(), [-128, 0, 127], "tinyint"),
+    (pa.int16(), [-(2**15), 2**15 - 1], "smallint"),
+    (pa.int32(), [-I32, I32 - 1], "int"),
+    (pa.int64(), [-I64, -1, 0, I64 - 1], "bigint"),
+    (pa.uint8(), [0, 255], "smallint"),
+    (pa.uint16(), [0, 2**16 - 1], "int"),
+    (pa.uint32(), [0, 2**32 - 1], "bigint"),
+    (pa.uint64(), [0, I64 - 1], "bigint"),
+    (pa.bool_(), [True, False], "boolean"),
+    (pa.date32(), [-I32, -1, 0, I32 - 1], "bigint"),
+    (pa.date64(), [-86400000, 0, 86400000 * 10**6], "bigint"),
+    (pa.time32("s"), [0, 86399], "bigint"),
+    (pa.time32("ms"), [0, 86399999], "bigint"),
+    (pa.time64("us"), [0, 86399999999], "bigint"),
+    (pa.time64("ns"), [0, 86399999999999], "bigint"),
+    (pa.duration("s"), [-I64 + 1, I64 - 1], "bigint"),
+    *[(pa.timestamp(unit, zone), [-I64, -1, 0, I64 - 1], "bigint") for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC", "Asia/Kolkata")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data_type", "values", "back"), WHOLE, ids=lambda v: str(v) if isinstance(v, pa.DataType) else "")
+@pytest.mark.parametrize("null", [False, True])
+def test_whole_numbers(data_type: pa.DataType, values: List[Any], back: str, null: bool) -> None:
+    column = array([*values, None] if null else values, data_type)
+    assert as_columns(column).tolist() == [*values, 0] if null else values
+    assert as_examples(column, back) == ([*values, None] if null else values)
+    assert as_examples(pa.array([[], []], pa.list_(data_type)), f"array<{back}>") == [[], []]
+    lists = pa.ListArray.from_arrays([0, len(values), len(values)], array(values, data_type))
+    assert [row.tolist() for row in as_columns(lists).rows()] == [values, []]
+    assert as_examples(lists, f"array<{back}>") == [values, []]
+
+
+@pytest.mark.parametrize("back", ["boolean", "tinyint", "smallint", "int", "bigint", "timestamp(0)", "timestamp(9)", "date"])
+def test_written_whole_numbers(back: str) -> None:
+    (field,) = Schema.parse(f"x {back}")
+    if back == "boolean":
+        low, high, bits = 0, 1, 8
+    else:
+        bits = field.type.bit_width
+        low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    for values in (
+        [low, high],
+        np.array([low, high], np.int64),
+        np.ma.masked_array([low, high, 5], [0, 0, 1]),
+        [low, None, high],
+    ):
+        got = written(values, back)
+        kept = got.drop_null().cast(pa.int8()) if back == "boolean" else got.drop_null().view(f"int{bits}")
+        assert kept.to_pylist() == [low, high] and got.null_count == (len(values) - 2)
+    if 8 < bits < 64 or back == "tinyint":
+        with pytest.raises(DataError, match=r"row 1: column 'x' does not fit"):
+            written([low, high + 1], back)
+
+
+FLOATS = [0.0, -0.0, float("inf"), float("-inf"), 5e-324, -2.2250738585072014e-308, 1.7976931348623157e308, 0.1]
+
+
+def test_doubles_to_the_last_bit() -> None:
+    values = np.concatenate([FLOATS, NAN])
+    for column in (pa.array(values), pa.array(values).cast(pa.float64())):
+        assert as_columns(column).view(np.uint64).tolist() == values.view(np.uint64).tolist()
+    lists = pa.ListArray.from_arrays([0, len(values)], pa.array(values))
+    assert as_columns(lists).values.view(np.uint64).tolist() == values.view(np.uint64).tolist()
+    got = written(values, "double")
+    assert got.to_numpy().view(np.uint64).tolist() == values.view(np.uint64).tolist()
+    got = written([values, values[:0]], "array<double>").flatten()
+    assert got.to_numpy().view(np.uint64).tolist() == values.view(np.uint64).tolist()
+
+
+def test_floats_to_the_last_bit() -> None:
+    values = np.concatenate([np.array([0.0, -0.0, np.inf, -np.inf, 1e-45, 3.4028235e38], np.float32), NAN32])
+    column = pa.array(values)
+    assert as_columns(column).view(np.uint32).tolist() == values.view(np.uint32).tolist()
+    assert written(values, "float").to_numpy().view(np.uint32).tolist() == values.view(np.uint32).tolist()
+    examples = codec.encode_examples(pa.record_batch([column], ["x"])).to_pylist()
+    lengths = np.array([len(one) for one in examples], np.int64)
+    decoded = codec.decode_examples(Schema.parse("x float"), b"".join(examples), lengths)
+    assert decoded.column(0).to_numpy().view(np.uint32).tolist() == values.view(np.uint32).tolist()
+    halves = np.array([0, 0x8000, 0x7BFF, 0x7C00, 0x0001, 0x7E01], np.uint16).view(np.float16)
+    assert as_columns(pa.array(halves)).view(np.uint16).tolist() == halves.view(np.uint16).tolist()
+
+
+@pytest.mark.parametrize("value", [1e300, -3.5e38])
+def test_a_double_that_no_float_holds(value: float) -> None:
+    with pytest.raises(DataError, match=r"row 11, column 'x': .* does not fit a float32"):
+        codec.encode_examples(pa.record_batch({"x": [1.0, value]}), first_row=10)
+    with pytest.raises(DataError, match=r"row 12, column 'x': .* does not fit a float32"):
+        codec.encode_examples(pa.record_batch({"x": [[1.0], [], [2.0, value]]}), first_row=10)
+    assert as_columns(pa.array([value])).tolist() == [value]
+
+
+def test_unsigned_that_no_int64_holds() -> None:
+    column = pa.array([1, None, I64, 2**64 - 1], pa.uint64())
+    with pytest.raises(DataError, match=r"row 2, column 'x': 9223372036854775808 does not fit a signed 64-bit integer"):
+        codec.encode_examples(pa.record_batch([column], ["x"]))
+    assert as_columns(column).tolist() == [1, 0, I64, 2**64 - 1]
+    with pytest.raises(DataError, match="row 1: column 'x' does not fit int64"):
+        written(np.array([1, 2**64 - 1], np.uint64), "bigint")
+
+
+@pytest.mark.parametrize("data_type", [pa.decimal128(38, 0), pa.decimal256(60, 0), pa.decimal128(5, 0)])
+def test_decimals(data_type: pa.DataType) -> None:
+    top = 99999 if data_type.precision == 5 else I64 - 1
+    values = [decimal.Decimal(-top - (data_type.precision > 5)), None, decimal.Decimal(top)]
+    column = pa.array(values, data_type)
+    assert as_columns(column).tolist() == [int(values[0] or 0), 0, top]
+    assert as_examples(column, "bigint") == [int(values[0] or 0), None, top]
+    if data_type.precision > 5:
+        large = pa.array([None, decimal.Decimal(I64)], data_type)
+        for encode in (codec.encode_examples, codec.encode_columns):
+            with pytest.raises(DataError, match=r"row 1, column 'x': .*9223372036854775808.* does not fit a signed"):
+                encode(pa.record_batch([large], ["x"]))
+            with pytest.raises(DataError, match=r"row 2, column 'x'"):
+                lists = pa.ListArray.from_arrays([0, 1, 1, 2], pa.array([decimal.Decimal(1), decimal.Decimal(I64)], data_type))
+                encode(pa.record_batch([lists], ["x"]))
+
+
+TEXTS = ["", "\0", "a\0b", "end\0", "é\U0001f600", "\r\n\t,\"'", None, " " * 100]
+BLOBS = [b"", b"\0", b"\xff\xfe\x80", b"end\0", None, bytes(range(256))]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_text(kind: pa.DataType) -> None:
+    column = pa.array(TEXTS).cast(kind)
+    told = [b"" if text is None else text.encode() for text in TEXTS]
+    assert [b"" if value == 0 else value for value in as_columns(column)] == told
+    assert as_examples(column, "string") == TEXTS
+    assert written(TEXTS, "string").to_pylist() == TEXTS
+    assert written([[text for text in TEXTS if text is not None], [], None], "array<string>").to_pylist()[1:] == [[], None]
+    lists = pa.array([["", "end\0"], [], None, [""]])
+    assert as_examples(lists, "array<string>") == lists.to_pylist()
+    assert [[bytes(value) for value in row] for row in as_columns(lists).rows()] == [[b"", b"end\0"], [], [], [b""]]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_bytes(kind: pa.DataType) -> None:
+    column = pa.array(BLOBS, kind)
+    assert [b"" if value == 0 else value for value in as_columns(column)] == [blob or b"" for blob in BLOBS]
+    assert as_examples(column, "varbinary") == BLOBS
+    assert written(BLOBS, "varbinary").to_pylist() == BLOBS
+    for refuse in (lambda: as_examples(column, "string"), lambda: written(BLOBS, "string")):
+        with pytest.raises(DataError, match=r"row 2: column 'x' is not UTF-8.*; declare it as varbinary"):
+            refuse()
+    with pytest.raises(DataError, match=r"row 1: column 'x' is not UTF-8"):
+        written([[b"a", b"b"], [b"c", b"\xff"]], "array<string>")
+    fixed = pa.array([b"abc", None, b"\0\0\0"], pa.binary(3))
+    assert as_examples(fixed, "varbinary") == [b"abc", None, b"\0\0\0"]
+
+
+def test_ten_megabytes() -> None:
+    cells = ["é" * 5_000_000, "x", None]
+    assert [value or b"" for value in as_columns(pa.array(cells))] == [(text or "").encode() for text in cells]
+    assert as_examples(pa.array(cells), "string") == cells
+    assert written(cells, "string").to_pylist() == cells
+    numbers = np.arange(1_250_000, dtype=np.int64)
+    assert written([numbers, numbers[:1]], "array<bigint>").to_pylist()[1] == [0]
+    assert np.array_equal(as_columns(pa.array([numbers, numbers[:1]])).values[:-1], numbers)
+
+
+def test_ten_thousand_columns() -> None:
+    batch = pa.record_batch([pa.array([i, None, -i]) for i in range(10_000)], [f"c{i}" for i in range(10_000)])
+    schema = Schema.from_arrow(batch.schema)
+    examples = codec.encode_examples(batch).to_pylist()
+    lengths = np.array([len(one) for one in examples], np.int64)
+    assert codec.decode_examples(schema, b"".join(examples), lengths).equals(batch)
+    payload = b"".join(bytes(part) for part in codec.encode_columns(batch))
+    rows, columns = chunks.unpack(payload, schema.describe(), dict.fromkeys(schema.names, 7))
+    assert rows == 3 and all(columns[f"c{i}"].tolist() == [i, 7, -i] for i in range(0, 10_000, 99))
+    rows, packed = packing.packed({name: values for name, values in columns.items()}, schema.names)
+    ((_, parts),) = packing.pieces(rows, packed, 1 << 20, 8 << 20)
+    frame = frames.Frame(frames.COLUMNS, 3, bytearray(b"".join(bytes(part) for part in parts)))
+    assert codec.decode_frame(schema, frame).column("c9999").to_pylist() == [9999, 7, -9999]
+
+
+def test_nothing() -> None:
+    for batch in (
+        pa.record_batch({"x": pa.array([], pa.string())}),
+        pa.record_batch({"x": pa.array([], pa.list_(pa.int64()))}),
+    ):
+        assert len(codec.encode_examples(batch)) == 0 and len(codec.encode_records(batch)) == 0
+        assert len(as_columns(batch.column(0))) == 0
+    for nothing in ([], np.array([], object), np.zeros((0, 3))):
+        assert written(nothing, "array<float>" if getattr(nothing, "ndim", 1) > 1 else "string").to_pylist() == []
+    assert written([None, None], "string").to_pylist() == [None, None]
+    assert written([None, None], "date").to_pylist() == [None, None]
+    assert written([[], []], "array<string>").to_pylist() == [[], []]
+    assert written(np.zeros((2, 0)), "array<float>").to_pylist() == [[], []]
+    zero = pa.array([[], None, []], pa.list_(pa.int64(), 0))
+    assert as_columns(zero).shape == (3, 0)
+    assert as_examples(zero, "array<bigint>") == [[], None, []]
+
+
+NAMES = [
+    "class",
+    " ",
+    "a b",
+    "a.b",
+    "a/b",
+    "é",
+    "A",
+    "a",
+    "\0",
+    "\n",
+    '"',
+    "`",
+    "",
+    "x" * 1000,
+    "0",
+    "-",
+    "%s",
+    "{}",
+    "__weight__x",
+]
+
+
+def test_absurd_names() -> None:
+    batch = pa.record_batch([pa.array([i, None]) for i in range(len(NAMES))], NAMES)
+    schema = Schema.from_arrow(batch.schema)
+    examples = codec.encode_examples(batch).to_pylist()
+    decoded = codec.decode_examples(schema, b"".join(examples), np.array([len(one) for one in examples], np.int64))
+    assert decoded.equals(batch)
+    payload = b"".join(bytes(part) for part in codec.encode_columns(batch))
+    _, columns = chunks.unpack(payload, schema.describe(), dict.fromkeys(NAMES, 7))
+    assert {name: values.tolist() for name, values in columns.items()} == {name: [i, 7] for i, name in enumerate(NAMES)}
+    with pytest.raises(SchemaError, match=r"the column name 'y{60}'\.\.\. has 1001 bytes.*select="):
+        Schema.from_arrow(pa.schema([("y" * 1001, pa.int64())]))
+
+
+CROSS = [
+    pa.null(), pa.month_day_nano_interval(), pa.decimal128(9, 2), pa.list_view(pa.int8()), pa.list_(pa.list_(pa.int8())), pa.struct([("a", pa.int8())]),
+    pa.map_(pa.string(), pa.int8()), pa.dense_union([pa.field("a", pa.int8())]), pa.dictionary(pa.int8(), pa.int64()),
+    pa.dictionary(pa.int8(), pa.binary()), pa.run_end_encoded(pa.int32(), pa.int64()), pa.list_(pa.null()), pa.list_(pa.binary(2)),
+    pa.list_(pa.dictionary(pa.int8(), pa.string())), pa.large_list(pa.decimal128(3, 0)), pa.list_(pa.string(), 2), pa.list_(pa.struct([])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data_type", CROSS, ids=str)
+def test_a_type_crosses_or_is_refused_by_name(data_type: pa.DataType) -> None:
+    """Nulls of it, at least, and before anything starts."""
+    try:
+        schema = Schema.from_arrow(pa.schema([("my col", data_type)]))
+    except SchemaError as e:
+        assert "column 'my col' is " in str(e) and "select= (--select): " in str(e)
+        assert '"my col"' in str(e) or "flatten it" in str(e) or "one column for each" in str(e)
+        return
+    batch = pa.record_batch([pa.nulls(3, data_type)], ["my col"])
+    assert len(codec.encode_examples(batch)) == 3
+    payload = b"".join(bytes(part) for part in codec.encode_columns(batch))
+    default: Dict[str, Any] = {"my col": b"" if schema.fields[0].dtype == "bytes" else 0}
+    assert chunks.unpack(payload, schema.describe(), default)[0] == 3
+
+
+def test_days_and_moments_come_back() -> None:
+    moments: List[Optional[datetime.datetime]] = [
+        datetime.datetime(1, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), None, datetime.datetime(9999, 12, 31),
+    ]  # fmt: skip
+    column = pa.array(moments, pa.timestamp("us"))
+    assert as_examples(column, "timestamp") == moments
+    raw = np.ma.masked_array(column.fill_null(moments[0]).cast(pa.int64()).to_numpy(), [0, 0, 1, 0])
+    assert written(raw, "timestamp").to_pylist() == moments
+    days = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), None, datetime.date(9999, 12, 31)]
+    assert as_examples(pa.array(days), "date") == days
