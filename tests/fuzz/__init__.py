@@ -6,13 +6,17 @@ bytes in a loop, `randomness()` and `rounds()`. A test is right when nothing but
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import time
 from pathlib import Path
-from typing import List
+from typing import Iterator, List
 
 #: how many times longer than in the suite; set by scripts/fuzz
 LONGER = int(os.environ.get("AKRUNNER_FUZZ", "1"))
+#: seconds since the epoch: when scripts/fuzz is to end
+UNTIL = float(os.environ.get("AKRUNNER_FUZZ_UNTIL", "inf"))
 #: where the bytes tried last are, in case they end the process
 TRIED = Path(__file__).parents[2] / ".fuzz"
 
@@ -22,9 +26,9 @@ def randomness() -> random.Random:
     return random.Random(7 if LONGER == 1 else None)
 
 
-def rounds(short: int) -> range:
+def rounds(short: int) -> Iterator[int]:
     """How often to try. Args: short: so often in the suite."""
-    return range(short * LONGER)
+    return itertools.takewhile(lambda _: time.time() < UNTIL, range(short * LONGER))
 
 
 def tried(name: str, data: bytes) -> bytes:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.fuzz import UNTIL
 
 # tests/conftest.py's own profile, derandomised and short, is what the suite uses
 settings.register_profile(
-    "fuzz", deadline=None, derandomize=False, max_examples=5000, print_blob=True, suppress_health_check=list(HealthCheck)
+    "fuzz", deadline=None, derandomize=False, max_examples=1000, print_blob=True, suppress_health_check=list(HealthCheck)
 )
+
+
+def pytest_runtest_setup() -> None:
+    if time.time() > UNTIL:
+        pytest.skip("the minutes are over")

@@ -18,7 +18,7 @@ from akrunner import codec
 from akrunner.codec import tfrecord
 from akrunner.errors import AkrunnerError, DataError, SourceError
 from akrunner.schema import Schema
-from tests.fuzz import mutated, randomness, rounds, tried
+from tests.fuzz import LONGER, mutated, randomness, rounds, tried
 
 BATCH = pa.record_batch({"a": list(range(30)), "c": ["é" * (i % 7) for i in range(30)]})
 SCHEMA = Schema.from_arrow(BATCH.schema)
@@ -43,7 +43,7 @@ def test_every_bit_counts(fixed: bool) -> None:
     assert used == len(data)
     schema = Schema.from_arrow(batch.schema)
     rng = randomness()
-    bits = range(8 * len(data)) if len(rounds(1)) > 1 else rng.sample(range(8 * len(data)), min(1500, 8 * len(data)))
+    bits = range(8 * len(data)) if LONGER > 1 else rng.sample(range(8 * len(data)), min(1500, 8 * len(data)))
     for bit in bits:
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
