@@ -14,7 +14,7 @@ from akrunner import codec
 from akrunner.checks import check_flag, check_path, check_paths, check_text
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
-from akrunner.io.paths import local_path
+from akrunner.io.paths import check_apart, local_path
 from akrunner.io.sinks import sink_to
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -135,6 +135,8 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
         _check_requirements(requirements, python)
     # the first rows of an iterable come once: taken when all else is right
     table = table or opened()
+    if given.output is not None and table.read_from is not None:
+        check_apart(table.read_from, given.output)
     if job.supervision.max_restarts and not table.replayable:
         raise ConfigError(
             f"max_restarts: {table.name} can be read only once, so the job could not be started again; give a file, or a table "

@@ -30,7 +30,7 @@ def open_text(fd: int, form: str, schema: Optional[Schema], follow: bool, name: 
         name: of the file, or for errors.
     Raises: SourceError: the first lines do not parse.
     """
-    pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form == "csv", name)
+    pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form == "csv", name, growing=True)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
     parser: parse.Parser
     if form == "csv":

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import posixpath
 import re
+import stat
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Union
+from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
-from akrunner.errors import ConfigError, SourceError
-from akrunner.foreign import redacted
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.foreign import in_words, ours, redacted
+from akrunner.io import lakehouse
 from akrunner.schema import nearest
 
 PathLike = Union[str, "os.PathLike[str]"]
 
+_HIDDEN = (".", "_")
 #: format -> endings
 ENDINGS = {
     "csv": (".csv", ".csv.gz", ".csv.bz2"),
@@ -28,16 +32,19 @@ ENDINGS = {
 
 @dataclass(frozen=True)
 class Files:
-    """Attributes: paths: in order, as the filesystem names them; format: key of `ENDINGS`; base: their common directory."""
+    """Attributes: paths: in order, as the filesystem names them; format: key of `ENDINGS`; base: the directory that was given, or stands
+    before a pattern's first wildcard; directories, patterns: that were given."""
 
     filesystem: fsspec.AbstractFileSystem
     paths: List[str]
     format: str
     base: Optional[str]
+    directories: Tuple[str, ...] = ()
+    patterns: Tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
-        return "file" in _protocols(self.filesystem)
+        return _is_local(self.filesystem)
 
 
 def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
@@ -86,63 +93,204 @@ def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> F
     names = [os.fspath(given)] if isinstance(given, (str, os.PathLike)) else [os.fspath(one) for one in given]
     if not names:
         raise SourceError("source: the list of paths is empty")
-    found: List[str] = []
-    filesystem: Optional[fsspec.AbstractFileSystem] = None
-    base: Optional[str] = None
-    for name in names:
-        fs, path = _open_url(name)
-        if filesystem is not None and type(fs) is not type(filesystem):
-            raise SourceError(f"source: {names[0]} and {name} are on different file systems; give them to two jobs")
-        filesystem = fs
-        matched, directory = _matches(fs, path, name)
-        base = base or directory
-        found.extend(matched)
-    assert filesystem is not None
-    formats = {format_of(path) for path in found} if form is None else {form}
+    matches = [_matched(_text_of(name)) for name in names]
+    first = matches[0]
+    for name, match in zip(names, matches):
+        if type(match.filesystem) is not type(first.filesystem):
+            raise SourceError(
+                f"source: {redacted(names[0])} and {redacted(name)} are on different file systems; give them to two jobs"
+            )
+    found = [path for match in matches for path in match.paths]
+    _check_tables(names, matches, form)
+    return Files(
+        first.filesystem,
+        found,
+        _one_format(found, form),
+        next((match.base for match in matches if match.base is not None), None),
+        tuple(match.directory for match in matches if match.directory is not None),
+        tuple(match.pattern for match in matches if match.pattern is not None),
+    )
+
+
+def _one_format(found: List[str], form: Optional[str]) -> str:
+    formats = {form or format_of(path): path for path in reversed(found)}
     if len(formats) > 1:
-        raise SourceError(f"source: files of several formats ({', '.join(sorted(map(str, formats)))}); give input_format=")
-    only = formats.pop()
+        shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(formats.items(), key=str))
+        raise SourceError(f"source: files of several formats ({shown}); give those of one, or input_format= (--input-format)")
+    ((only, path),) = formats.items()
     if only is None:
         endings = " ".join(endings[0] for endings in ENDINGS.values())
-        raise SourceError(f"source: {found[0]} does not say its format (known: {endings}); give input_format= (--input-format)")
-    return Files(filesystem, found, only, base)
+        raise SourceError(
+            f"source: {redacted(path)} does not say its format (known: {endings}); give input_format= (--input-format)"
+        )
+    return only
+
+
+def _check_tables(names: List[str], matches: "List[_Match]", form: Optional[str]) -> None:
+    for name, match in zip(names, matches):
+        parquet = [path for path in match.paths if (form or format_of(path)) == "parquet"]
+        directories = {posixpath.dirname(path) for path in parquet} | (
+            {match.directory} if match.directory is not None else set()
+        )
+        # a page of the web has no directories above it that could be asked
+        if directories and (match.directory is not None or "http" not in _protocols(match.filesystem)):
+            with ours(SourceError, f"source: cannot look at {name}"):
+                lakehouse.refuse(match.filesystem, redacted(name), sorted(directories), _is_local(match.filesystem))
+
+
+def _text_of(name: "str | bytes") -> str:
+    if not isinstance(name, str) or "\0" in name or not name:
+        raise SourceError(f"source: {name!r} is no path")
+    return name
+
+
+@dataclass(frozen=True)
+class _Match:
+    """What one of the names given stands for. Attributes: as in `Files`."""
+
+    filesystem: fsspec.AbstractFileSystem
+    paths: List[str]
+    base: Optional[str] = None
+    directory: Optional[str] = None
+    pattern: Optional[str] = None
+
+
+def _matched(name: str) -> _Match:
+    fs, path = _open_url(name)
+    local = _is_local(fs)
+    with ours(SourceError, f"source: cannot look at {name}"):
+        if fs.isdir(path):
+            every = _beneath(path) if local else sorted(p for p in fs.find(path) if not _is_hidden(p, path))
+            if not every:
+                # it may be a table whose data is hidden, or elsewhere
+                lakehouse.refuse(fs, redacted(name), [path], local)
+                raise SourceError(f"source: the directory {redacted(name)} has no files in it")
+            return _Match(fs, every, path, directory=path)
+        if fs.exists(path):
+            _check_regular(path if local else None)
+            return _Match(fs, [path])
+        if any(mark in path for mark in "*?["):
+            base = posixpath.dirname(re.split(r"[*?\[]", path)[0])
+            every = sorted(p for p in fs.glob(path) if not fs.isdir(p) and not _is_hidden_name(p, path))
+            if not every:
+                raise SourceError(f"source: no file matches {redacted(name)}")
+            for one in every:
+                _check_regular(one if local else None)
+            return _Match(fs, every, base, pattern=path)
+        raise _not_there(fs, path, name)
+
+
+def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceError:
+    """Raises: what the file system has to say of it (HTTP's 403), if that is not that there is none."""
+    try:
+        fs.info(path)
+    except FileNotFoundError:
+        pass
+    folder = posixpath.dirname(path)
+    web = "http" in _protocols(fs)
+    beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
+    return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside)}")
+
+
+def _beneath(base: str) -> List[str]:
+    """Every file of a local directory and those in it, in the order of their names; links to directories are followed.
+
+    Raises: SourceError: one is no file, or a directory is met twice.
+    """
+    found: List[str] = []
+    met = {os.path.realpath(base): base}
+    for directory, folders, files in os.walk(base, followlinks=True, onerror=_raise):
+        folders[:] = [one for one in folders if not one.startswith(_HIDDEN)]
+        for folder in folders:
+            path = os.path.join(directory, folder)
+            first = met.setdefault(os.path.realpath(path), path)
+            if first != path:
+                raise SourceError(
+                    f"source: {path} is a link to {first}, whose files are read already; remove it, or name the files"
+                )
+        for name in files:
+            path = os.path.join(directory, name)
+            if not name.startswith(_HIDDEN):
+                _check_regular(path)
+                found.append(path)
+    return sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _check_regular(path: Optional[str]) -> None:
+    """Raises: SourceError: what is there is a pipe, a device, a socket, a link to nothing."""
+    if path is None:
+        return
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a socket"
+        kind = "a directory" if stat.S_ISDIR(mode) else kind
+        raise SourceError(
+            f"source: {path} is {kind}, not a file, and can be read only once if at all; write it to a file first, or read it as a stream "
+            f"(stream(source='-') on stdin, --mode stream)"
+        )
+
+
+def check_apart(files: Files, output: PathLike) -> None:
+    """Raises: SinkError: the output is one of these files, or would lie among those that were given as a directory or a pattern."""
+    name = os.fspath(output)
+    try:
+        fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
+    except (ValueError, ImportError, TypeError, OSError):
+        return  # the output's own check says so
+    if type(fs) is not type(files.filesystem):
+        return
+    real: Callable[[str], str] = os.path.realpath if files.is_local else posixpath.normpath
+    target = real(path)
+    shown = redacted(name)
+    for one in files.paths:
+        source = real(one)
+        same = files.is_local and os.path.exists(path) and os.path.samefile(one, path)
+        if same or source == target or _is_in(source, target):
+            raise SinkError(
+                f"output: {shown} is, or holds, the input {redacted(one)}, which would be read and replaced at the same time; write to "
+                "another place (--output)"
+            )
+    for directory in files.directories:
+        if _is_in(target, real(directory)):
+            raise SinkError(
+                f"output: {shown} lies in the input directory {redacted(directory)}: the next run would read it, too"
+            )
+    for pattern in files.patterns:
+        if fnmatch.fnmatch(target, posixpath.join(real(posixpath.dirname(pattern)), posixpath.basename(pattern))):
+            raise SinkError(f"output: {shown} matches the input {redacted(pattern)}: the next run would read it, too")
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return path.startswith(directory.rstrip("/") + "/")
 
 
 def _open_url(name: str) -> "tuple[fsspec.AbstractFileSystem, str]":
     try:
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
-    except (ValueError, ImportError) as e:
+    except Exception as e:
         # fsspec says so itself for all others
         hint = "; install them: pip install 'fsspec[http]'" if "HTTPFileSystem" in str(e) else ""
-        raise SourceError(f"source: cannot open {name}: {e}{hint}") from None
+        raise SourceError(redacted(f"source: cannot open {name}: {in_words(e)}{hint}")) from e
     return fs, path
-
-
-def _matches(fs: fsspec.AbstractFileSystem, path: str, name: str) -> "tuple[List[str], Optional[str]]":
-    try:
-        if fs.isdir(path):
-            every = sorted(p for p in fs.find(path) if not _is_hidden(p, path))
-            if not every:
-                raise SourceError(f"source: the directory {name} has no files in it")
-            return every, path
-        if fs.exists(path):
-            return [path], None
-        if any(mark in path for mark in "*?["):
-            matched = sorted(p for p in fs.glob(path) if fs.isfile(p))
-            if not matched:
-                raise SourceError(f"source: no file matches {name}")
-            return matched, None
-    except OSError as e:
-        raise SourceError(f"source: cannot look at {name}: {e}") from e
-    folder = posixpath.dirname(path)
-    beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if fs.isdir(folder) else []
-    raise SourceError(f"source: there is no file {name}{nearest(posixpath.basename(path), beside)}")
 
 
 def _is_hidden(path: str, base: str) -> bool:
     """As data tools have it: `_SUCCESS`, `.crc` and the like are not data."""
     inside = posixpath.relpath(path, base)
-    return any(part.startswith((".", "_")) for part in inside.split("/"))
+    return any(part.startswith(_HIDDEN) for part in inside.split("/"))
+
+
+def _is_hidden_name(path: str, pattern: str) -> bool:
+    """Whether a wildcard met a hidden file that the pattern does not name."""
+    return posixpath.basename(path).startswith(_HIDDEN) and not posixpath.basename(pattern).startswith(_HIDDEN)
+
+
+def _is_local(fs: fsspec.AbstractFileSystem) -> bool:
+    return "file" in _protocols(fs)
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> Sequence[str]:

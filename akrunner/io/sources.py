@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
+import inspect
 import os
-from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional
+from typing import IO, Any, Callable, Iterable, Iterator, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io import paths, readers
-from akrunner.io.arrivals import by_size_or_age
+from akrunner.foreign import ours, redacted
+from akrunner.io import frames, paths, readers
+from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema, nearest, without_views
-
-_INFER_ROWS = 1000
-_CHUNK = 8192
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
@@ -45,10 +44,10 @@ def open_source(
         select: SQL over it, as the table `input`; or only what stands between SELECT and FROM.
     Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
     """
-    try:
+    with ours(SourceError, "source: cannot read it as a table"):
         table = _open(source, read_examples, input_schema, input_format, flush_seconds)
-    except pa.ArrowException as e:
-        raise SourceError(f"source: cannot read it as a table: {e}") from e
+    if not table.schema.names:
+        raise SourceError(f"source: {table.name} has no columns")
     if table.elsewhere and (input_schema is not None or select is not None):
         raise SourceError(
             f"select=, input_schema=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
@@ -81,125 +80,55 @@ def _open(
         return TableSource(source.schema, lambda: readers.scan(source), replayable=True)
     if isinstance(source, pa.RecordBatchReader):
         return TableSource(source.schema, lambda: iter(source))
-    if _module(source) == "pandas":
-        table = pa.Table.from_pandas(source, preserve_index=False)
-        return _open(table.replace_schema_metadata(None), read_examples, schema, None)
+    if _module(source) == "pandas" and not hasattr(source, "get_chunk"):
+        return _open(frames.from_pandas(source), read_examples, schema, None)
     if _module(source) == "polars" and hasattr(source, "collect"):
         source = source.collect()
-    if hasattr(source, "to_arrow_reader") or hasattr(source, "fetch_record_batch"):
+    if _module(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
+        raise SourceError("source: a column of the polars frame has the type Object, which no other program can read; cast it")
+    if type(source).__name__ == "DuckDBPyRelation":
         reader = duckdb_reader(source)
         again = opened_once(iter(reader), lambda: iter(duckdb_reader(source)))
         return TableSource(reader.schema, again, replayable=True)
+    if hasattr(source, "fetch_record_batch"):
+        # a connection of DuckDB, a cursor of ADBC: its result is read once
+        reader = duckdb_reader(source) if _module(source) in ("duckdb", "_duckdb") else source.fetch_record_batch()
+        return TableSource(reader.schema, lambda: iter(reader))
+    if frames.is_cursor(source):
+        return from_cursor(source, schema)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
         again = opened_once(iter(reader), lambda: iter(pa.RecordBatchReader.from_stream(source)))
         # a frame can be exported again and again, whatever else may be a stream in itself
         return TableSource(reader.schema, again, replayable=_module(source) == "polars")
+    if isinstance(source, np.ndarray):
+        return _open(frames.from_numpy(source), read_examples, schema, None)
     if isinstance(source, Mapping):
-        return _open(_from_dict(source), read_examples, schema, None)
-    if isinstance(source, Iterable):
-        return _from_rows(source, schema, flush_seconds)
+        return _open(frames.from_dict(source), read_examples, schema, None)
+    if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, memoryview)):
+        return from_rows(source, schema, flush_seconds)
+    call = " (call it, and give what it returns?)" if inspect.isroutine(source) or inspect.isclass(source) else ""
     raise SourceError(
-        f"source: {type(source).__name__} is not a table; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "
+        f"source: {type(source).__name__} is not a table{call}; give a path, a pyarrow Table, a pandas or polars frame, a DuckDB "
         "relation, a dict of arrays or an iterable of rows"
     )
 
 
 def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema]) -> TableSource:
-    shown = files.paths[0] if len(files.paths) == 1 else f"{files.paths[0]} and {len(files.paths) - 1} more"
+    first = redacted(files.paths[0])
+    shown = first if len(files.paths) == 1 else f"{first} and {len(files.paths) - 1} more"
     if files.format == "tfrecord":
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
-        return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown, True)
+        return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown, True, read_from=files)
     found, batches = readers.open_files(files, schema)
-    return TableSource(found, batches, shown, True, files=files)
+    return TableSource(found, batches, shown, True, files=files, read_from=files)
 
 
 def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
     for path in files.paths:
         with files.filesystem.open(path, "rb", compression="infer") as stream:
             yield from read(stream, schema, path)
-
-
-def _from_dict(columns: Mapping[str, Any]) -> pa.Table:
-    try:
-        return pa.table({str(name): _array(values) for name, values in columns.items()})
-    except (pa.ArrowException, TypeError, ValueError) as e:
-        raise SourceError(f"source: the dict is not a table of equally long columns: {e}") from None
-
-
-def _array(values: Any) -> Any:
-    """numpy arrays of more than one dimension become lists (two) or tensors (three and more) of one shape."""
-    if not isinstance(values, np.ndarray) or values.ndim < 2:
-        return values
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
-    width = int(np.prod(values.shape[1:]))
-    listed = pa.FixedSizeListArray.from_arrays(flat, width)
-    if values.ndim == 2:
-        return listed
-    return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, values.shape[1:]), listed)
-
-
-def _from_rows(rows: Iterable[Any], schema: Optional[Schema], flush_seconds: Optional[float]) -> TableSource:
-    iterator = iter(rows)
-    if schema is not None and flush_seconds is not None:
-        # an endless source may take its time to the first row: that must not hold up the start
-        return TableSource(schema.arrow, lambda: _arriving(iterator, schema.arrow, flush_seconds), "the iterable")
-    head = list(itertools.islice(iterator, 1))
-    every = itertools.chain(head, iterator)
-    if head and isinstance(head[0], (pa.RecordBatch, pa.Table)):
-        return TableSource(head[0].schema, lambda: (b for part in every for b in _as_batches(part)), "the iterable")
-    if schema is not None:
-        arrow = schema.arrow
-    elif not head:
-        raise SourceError("source: the iterable is empty, so its columns are not known; give input_schema=")
-    elif not isinstance(head[0], Mapping):
-        raise SourceError(f"source: rows of {type(head[0]).__name__} do not name their columns; give input_schema=, or dicts")
-    else:
-        if flush_seconds is None:
-            head += itertools.islice(iterator, _INFER_ROWS - 1)
-            every = itertools.chain(head, iterator)
-        arrow = pa.RecordBatch.from_pylist(head).schema
-    if flush_seconds is not None:
-        return TableSource(arrow, lambda: _arriving(every, arrow, flush_seconds), "the iterable")
-    return TableSource(arrow, lambda: map(_RowBatcher(arrow), _in_chunks(every)), "the iterable")
-
-
-def _arriving(rows: Iterator[Any], schema: pa.Schema, flush_seconds: float) -> Iterator[pa.RecordBatch]:
-    """Rows, or RecordBatches, of a source that is not to be waited for."""
-    for first in rows:
-        every = itertools.chain([first], rows)
-        if isinstance(first, (pa.RecordBatch, pa.Table)):
-            yield from (batch for part in every for batch in _as_batches(part))
-        else:
-            yield from by_size_or_age(every, _RowBatcher(schema), _CHUNK, flush_seconds)
-
-
-def _in_chunks(rows: Iterator[Any]) -> Iterator[List[Any]]:
-    return iter(lambda: list(itertools.islice(rows, _CHUNK)), [])
-
-
-class _RowBatcher:
-    """Rows of an iterable -> a batch; keeps count, for errors."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._at = 0
-
-    def __call__(self, rows: List[Any]) -> pa.RecordBatch:
-        schema = self._schema
-        try:
-            if isinstance(rows[0], Mapping):
-                batch = pa.RecordBatch.from_pylist(rows, schema=schema)
-            else:
-                columns = zip(zip(*rows, strict=True), schema, strict=True)
-                arrays = [pa.array(column, type=field.type) for column, field in columns]
-                batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        except (pa.ArrowException, TypeError, ValueError) as e:
-            last = self._at + len(rows) - 1
-            raise SourceError(f"source: rows {self._at} to {last} do not fit the columns ({_named(schema)}): {e}") from None
-        self._at += len(rows)
-        return batch
 
 
 def _plain(table: TableSource) -> TableSource:
@@ -212,7 +141,7 @@ def _plain(table: TableSource) -> TableSource:
         for batch in table.batches():
             yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
-    return TableSource(schema, batches, table.name, table.replayable)
+    return dataclasses.replace(table, schema=schema, open=batches, files=None)
 
 
 def _cast(table: TableSource, wanted: Schema) -> TableSource:
@@ -226,20 +155,35 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
     target = wanted.arrow
 
     def cast() -> Iterator[pa.RecordBatch]:
+        rows = 0
         for batch in table.batches():
-            columns = []
-            for field in target:
-                try:
-                    columns.append(batch.column(field.name).cast(field.type))
-                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-                    raise SourceError(f"input_schema: column {field.name!r} cannot become {field.type}: {e}") from None
+            columns = [_cast_column(batch.column(field.name), field, rows) for field in target]
+            rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=target)
 
-    return TableSource(target, cast, table.name, table.replayable)
+    return dataclasses.replace(table, schema=target, open=cast, files=None)
 
 
-def _as_batches(part: "pa.RecordBatch | pa.Table") -> List[pa.RecordBatch]:
-    return part.to_batches() if isinstance(part, pa.Table) else [part]
+def _cast_column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
+    """Args: first: number of its first row, for errors. Raises: SourceError."""
+    try:
+        cast = column if column.type == field.type else column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        low, high = 0, len(column) - 1
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                column[low : middle + 1].cast(field.type)
+                low = middle + 1
+            except pa.ArrowException:
+                high = middle
+        raise SourceError(
+            f"input_schema: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
+        ) from None
+    if not field.nullable and cast.null_count:
+        row = first + int(np.flatnonzero(cast.is_null().to_numpy(zero_copy_only=False))[0])
+        raise SourceError(f"input_schema: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
+    return cast
 
 
 def _is_path_list(source: Any) -> bool:
@@ -248,7 +192,3 @@ def _is_path_list(source: Any) -> bool:
 
 def _module(value: Any) -> str:
     return type(value).__module__.split(".")[0]
-
-
-def _named(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -22,7 +22,8 @@ class TableSource:
     """A table that can be read.
 
     Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again; elsewhere: whether its rows reach
-    the tasks without coming through this process; files: what it is read from as it stands, None when there is more to it.
+    the tasks without coming through this process; files: what it is read from as it stands, None when there is more to it;
+    read_from: the files it comes from, whatever is done with them.
     """
 
     schema: pa.Schema
@@ -31,6 +32,7 @@ class TableSource:
     replayable: bool = False
     elsewhere: bool = False
     files: "Optional[Files]" = None
+    read_from: "Optional[Files]" = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""

@@ -61,11 +61,12 @@ class Pieces:
     Attributes: name: of the text, for errors; quoted: it is CSV, whose cells may have ends of lines in quotes.
     """
 
-    def __init__(self, read: Callable[[int], bytes], quoted: bool, name: str) -> None:
-        """Args: read: as many bytes as there are, at most so many; none: the text has ended."""
+    def __init__(self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False) -> None:
+        """Args: read: as many bytes as there are, at most so many; none: the text has ended; growing: rows are not to wait for others."""
         self.name = name
         self.quoted = quoted
         self._read = read
+        self._growing = growing
         self._rest = b""
         self._line = 1
         self._begun = False
@@ -81,6 +82,9 @@ class Pieces:
             more = self._read(max(PIECE_BYTES, len(self._rest)))
             self._ended = not more
             data = self._rest + more
+            if len(data) < PIECE_BYTES and not (self._growing or self._ended):
+                self._rest = data
+                continue
             if not self._begun:
                 if len(data) < 4 and not self._ended:
                     self._rest = data

@@ -23,6 +23,7 @@ from akrunner.engines.base import Engine, Observer, RowSink, RowSource
 from akrunner.errors import InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.partition import rechunk
+from akrunner.io.paths import check_apart
 from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -115,6 +116,8 @@ def predict(
         memory = MemorySink(schema)
         outcome = prepared.run(chosen, memory, observer)
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
+    if prepared.table.read_from is not None:
+        check_apart(prepared.table.read_from, output)
     with ours(SinkError, f"output: {output}"):
         sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
     outcome = committed(sink, lambda: prepared.run(chosen, sink, observer))

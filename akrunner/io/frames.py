@@ -1,0 +1,153 @@
+"""Tables of other libraries, in memory or behind a cursor -> Arrow: pandas, numpy, DB-API."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Iterator, List, Mapping, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.foreign import ours
+
+_FETCHED = 8192
+_INFER_ROWS = 1000
+
+
+def from_pandas(frame: Any) -> pa.Table:
+    """A pandas frame. An index that has a name becomes its first column, or columns; one without is left out.
+
+    Raises: SourceError: two columns have one name, or a column's values have no common type.
+    """
+    if type(frame).__name__ == "Series":
+        if frame.name is None:
+            raise SourceError("source: the pandas Series has no name, which its column would have; give series.to_frame('x')")
+        frame = frame.to_frame()
+    if type(frame).__name__ != "DataFrame":
+        raise SourceError(f"source: pandas {type(frame).__name__} is not a table; give a DataFrame")
+    levels = list(frame.index.names)
+    if len(levels) > 1 and None in levels:
+        raise SourceError(
+            "source: the frame's MultiIndex has a level without a name, so it cannot be a column; name it (frame.index.names = ...) "
+            "or leave it out (frame.reset_index(drop=True))"
+        )
+    if frame.columns.nlevels > 1:
+        raise SourceError(
+            "source: the frame's columns have several levels; make them one (frame.columns = ['_'.join(c) for c in frame])"
+        )
+    indexes = [str(name) for name in levels if name is not None]
+    names = indexes + [str(name) for name in frame.columns]
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        both = "the frame's index and a column are both" if twice in indexes else "two columns of the frame are"
+        raise SourceError(f"source: {both} called {twice!r}; rename one (frame.rename, frame.rename_axis)")
+    values = [frame.index.get_level_values(level) for level, name in enumerate(levels) if name is not None]
+    values += [frame.iloc[:, number] for number in range(len(frame.columns))]
+    return pa.table([_pandas_column(name, one) for name, one in zip(names, values)], names=names)
+
+
+def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
+    if type(values.dtype).__name__ == "SparseDtype":
+        values = np.asarray(values)
+    with ours(SourceError, f"source: column {name!r} of the frame cannot become one of Arrow"):
+        array = pa.array(values, from_pandas=True)
+    array = pa.chunked_array([array]) if isinstance(array, pa.Array) else array
+    kind = array.type
+    if pa.types.is_dictionary(kind) and not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
+        return array.cast(kind.value_type)
+    return array
+
+
+def from_frames(first: Any, frames: Iterator[Any]) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """(schema, batches) of an iterable of pandas frames, of which `first` was drawn (`pandas.read_csv(chunksize=...)`).
+
+    Raises, when a later one comes: SourceError: it has other columns, or a type that cannot become the first's.
+    """
+    table = from_pandas(first)
+    schema = table.schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches()
+        for number, frame in enumerate(frames, 1):
+            more = from_pandas(frame)
+            if more.schema != schema:
+                with ours(SourceError, f"source: frame {number} of the iterable is not as the first ({_named(schema)})"):
+                    more = more.cast(schema)
+            yield from more.to_batches()
+
+    return schema, batches()
+
+
+def from_dict(columns: Mapping[Any, Any]) -> pa.Table:
+    """Raises: SourceError: the columns are not equally long, or have one name."""
+    names = [str(name) for name in columns]
+    if len(set(names)) < len(names):
+        raise SourceError("source: two columns of the dict have one name, as text")
+    arrays = []
+    for name, values in zip(names, columns.values()):
+        if isinstance(values, (str, bytes)) or not (hasattr(values, "__len__") or hasattr(values, "__arrow_c_array__")):
+            raise SourceError(f"source: column {name!r} of the dict is {type(values).__name__}, not an array of values")
+        with ours(SourceError, f"source: column {name!r} of the dict cannot become one of Arrow"):
+            array = _array(values)
+            arrays.append(array if isinstance(array, (pa.Array, pa.ChunkedArray)) else pa.array(array))
+    lengths = {name: len(array) for name, array in zip(names, arrays)}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name}: {rows}" for name, rows in itertools.islice(lengths.items(), 8))
+        raise SourceError(f"source: the dict is not a table of equally long columns ({shown} rows)")
+    return pa.table(arrays, names=names)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> pa.Table:
+    """A structured array. Raises: SourceError: one without names."""
+    if array.dtype.names is None:
+        raise SourceError("source: a numpy array has no names for its columns; give a dict: {'x': array}, or columns of it")
+    return from_dict({name: np.ascontiguousarray(array[name]) for name in array.dtype.names})
+
+
+def _array(values: Any) -> Any:
+    """numpy arrays of more than one dimension become lists (two) or tensors (three and more) of one shape."""
+    if not isinstance(values, np.ndarray) or values.ndim < 2:
+        return values
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    width = int(np.prod(values.shape[1:]))
+    listed = pa.FixedSizeListArray.from_arrays(flat, width)
+    if values.ndim == 2:
+        return listed
+    return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, values.shape[1:]), listed)
+
+
+def is_cursor(source: Any) -> bool:
+    """Whether it is a cursor of Python's database interface (PEP 249): sqlite3, psycopg, ..."""
+    return hasattr(source, "description") and callable(getattr(source, "fetchmany", None))
+
+
+def from_cursor(cursor: Any) -> Tuple[List[str], Iterator[Sequence[Any]], List[Sequence[Any]]]:
+    """(names, all rows, the first of them) of a cursor that a query was executed with.
+
+    Raises: SourceError: there is no query, or two columns have one name.
+    """
+    if not cursor.description:
+        raise SourceError("source: the cursor has no rows to give: execute a SELECT with it first")
+    names = [str(column[0]) for column in cursor.description]
+    if len(set(names)) < len(names):
+        raise SourceError(
+            f"source: two columns of the query have one name ({', '.join(names)}); name them apart (SELECT ... AS ...)"
+        )
+    rows = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
+    head = list(itertools.islice(rows, _INFER_ROWS))
+    return names, itertools.chain(head, rows), head
+
+
+def schema_of_rows(names: List[str], head: List[Sequence[Any]]) -> pa.Schema:
+    """The types of columns by their first rows, as tuples. Raises: SourceError: values of a column have no common type."""
+    columns = list(zip(*head)) or [()] * len(names)
+    fields = []
+    for name, values in zip(names, columns):
+        with ours(SourceError, f"source: column {name!r} has no type that fits its first {len(head)} rows"):
+            fields.append((name, pa.array(values).type))
+    return pa.schema(fields)
+
+
+def _named(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,100 @@
+"""Tables of pandas, numpy, databases, and rows of an iterable."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from typing import Any, Callable, Iterator
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from akrunner.codec import read_examples
+from akrunner.errors import SourceError
+from akrunner.io.sources import open_source
+from akrunner.schema import Schema
+
+PAIR = Schema.parse("a bigint, b bigint")
+
+
+def read(source: Any, **options: Any) -> pa.Table:
+    table = open_source(source, read_examples=read_examples, **options)
+    return pa.Table.from_batches(list(table.batches()), table.schema)
+
+
+def cursor(query: str) -> Any:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a INT, b TEXT)")
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, str(i)) for i in range(1500)])
+    return connection.execute(query)
+
+
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda: pd.DataFrame({"a": [1]}, index=pd.Index([7], name="i")), [{"i": 7, "a": 1}]),
+        (lambda: pd.DataFrame({"p": [1], "q": ["x"], "a": [2]}).set_index(["p", "q"]), [{"p": 1, "q": "x", "a": 2}]),
+        (lambda: pd.DataFrame([[1, 2]]), [{"0": 1, "1": 2}]),
+        (lambda: pd.DataFrame({"a": pd.Categorical([3, 3])}), [{"a": 3}, {"a": 3}]),
+        (lambda: pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}), [{"a": 1}, {"a": None}]),
+        (lambda: pd.DataFrame({"a": pd.arrays.SparseArray([0, 5])}), [{"a": 0}, {"a": 5}]),
+        (lambda: pd.Series([1], name="s"), [{"s": 1}]),
+        (lambda: pd.read_csv(io.StringIO("a\n1\n2\n3\n"), chunksize=2), [{"a": 1}, {"a": 2}, {"a": 3}]),
+        (lambda: cursor("SELECT * FROM t LIMIT 1"), [{"a": 0, "b": "0"}]),
+        (lambda: np.array([(1, 2.5)], dtype=[("a", "i8"), ("b", "f8")]), [{"a": 1, "b": 2.5}]),
+        (lambda: {"a": np.ma.masked_array([1, 2], [False, True])}, [{"a": 1}, {"a": None}]),
+        (lambda: [{"a": 1}, {"b": 2}], [{"a": 1, "b": None}, {"a": None, "b": 2}]),
+    ],
+)
+def test_taken(make: Callable[[], Any], want: Any) -> None:
+    assert read(make()).to_pylist() == want
+
+
+def raising(rows: int) -> Iterator[Any]:
+    yield from ({"a": 1} for _ in range(rows))
+    raise KeyError("boom")
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (lambda: pd.DataFrame({"a": [1]}, index=pd.Index([7], name="a")), {}, "index and a column are both called 'a'"),
+        (lambda: pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "two columns of the frame are called 'a'"),
+        (lambda: pd.DataFrame({"a": [1, "x"]}), {}, "column 'a' of the frame"),
+        (lambda: pd.DataFrame([[1]], index=pd.MultiIndex.from_tuples([(1, 2)])), {}, "level without a name"),
+        (lambda: pd.Series([1]), {}, r"give series.to_frame\('x'\)"),
+        (lambda: pd.read_csv(io.StringIO("a\n1\n2\n1.5\n"), chunksize=2), {}, "frame 1 of the iterable is not as the first"),
+        (lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), {}, "type Object"),
+        (lambda: cursor("SELECT a, a FROM t"), {}, "two columns of the query"),
+        (lambda: cursor("INSERT INTO t VALUES (1, 'x')"), {}, "execute a SELECT"),
+        (lambda: cursor("SELECT a FROM t UNION ALL SELECT 'x'"), {}, "row 1500 does not fit"),
+        (lambda: np.zeros((2, 2)), {}, "no names for its columns"),
+        (lambda: {"a": [1], "b": [1, 2]}, {}, r"equally long columns \(a: 1, b: 2 rows\)"),
+        (lambda: {"a": "xyz"}, {}, "column 'a' of the dict is str"),
+        (lambda: {}, {}, "no columns"),
+        (lambda: raising(0), {}, "KeyError: 'boom'"),
+        (lambda: raising(3000), {}, "cannot read the iterable: KeyError: 'boom'"),
+        (lambda: [{"a": 1}] * 2000 + [{"a": 1, "b": 2}], {}, "row 2000 .*a column 'b' that those before"),
+        (lambda: [{"a": 1}] * 2000 + [{"a": 1.5}], {}, "row 2000 does not fit .*1.5"),
+        (lambda: [{"a": 1}], {"input_schema": PAIR}, "no row of the iterable has a column 'b'"),
+        (lambda: [(1, 2)] * 9 + [(1,)], {"input_schema": PAIR}, "row 9 does not fit .*it has 1 values"),
+        (lambda: [(1, 2), {"a": 1, "b": 2}], {"input_schema": PAIR}, "all dicts, or all tuples"),
+        (lambda: iter(["12", "34"]), {"input_schema": PAIR}, "all dicts, or all tuples"),
+        (lambda: [pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})], {}, "batch 1 of the iterable has other columns"),
+        (lambda: b"x.csv", {}, "bytes is not a table"),
+        (lambda: raising, {}, "function is not a table .*call it"),
+        (lambda: "", {}, "is no path"),
+        (lambda: "a\0.csv", {}, "is no path"),
+    ],
+)
+def test_refused(make: Callable[[], Any], options: Any, words: str) -> None:
+    with pytest.raises(SourceError, match=words):
+        read(make(), **options)
+
+
+def test_an_error_of_the_source_is_not_the_selects() -> None:
+    with pytest.raises(SourceError, match="cannot read the iterable: KeyError: 'boom'"):
+        read(raising(3000), select="a + 1 AS b")

@@ -1,0 +1,183 @@
+"""Text as it comes from elsewhere: right, or an error that names the line; nothing in between."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from pathlib import Path
+from typing import Any, List, Optional
+
+import pyarrow as pa
+import pytest
+
+from akrunner.codec import read_examples
+from akrunner.errors import SourceError
+from akrunner.io import blocks, text
+from akrunner.io.sources import open_source
+from akrunner.schema import Schema
+
+
+def table(path: Path, **options: Any) -> pa.Table:
+    source = open_source(path, read_examples=read_examples, **options)
+    return pa.Table.from_batches(list(source.batches()), source.schema)
+
+
+@pytest.fixture(params=[100, 4 << 20])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Files read in small pieces, and in one."""
+    monkeypatch.setattr(text, "PIECE_BYTES", request.param)
+    return int(request.param)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "values"),
+    [
+        (b"a\n18446744073709551615\n1\n", "uint64", [2**64 - 1, 1]),
+        (b"a\n9223372036854775807\n", "int64", [2**63 - 1]),
+        (b"a\n1.5\n9007199254740992\n1e300\n", "double", [1.5, 2.0**53, 1e300]),
+        (b"a\ninf\n-inf\n", "double", [float("inf"), float("-inf")]),
+        (b"a\n1\n\n2\n", "int64", [1, None, 2]),
+        (b"\xef\xbb\xbfa\n1\n", "int64", [1]),
+        (b"a\r1\r2\r", "int64", [1, 2]),
+        (b"a\r\n1\r\n2", "int64", [1, 2]),
+        (b'a\n"x\ny"\n"5"" z"\n', "string", ["x\ny", '5" z']),
+        (b"a,b\n007,\n\n\n1_000,\n", "string", ["007", "1_000"]),
+        (b'"a"\nNA\nx\n', "string", ["NA", "x"]),
+        (b"a,b\n" + b'5" pipe,1\n' * 3 + b'"x\ny",2\n', "string", ['5" pipe'] * 3 + ["x\ny"]),
+    ],
+)
+def test_csv_that_is_right(tmp_path: Path, pieces: int, data: bytes, kind: str, values: List[Any]) -> None:
+    for name, packed in (
+        ("t.csv", data),
+        ("t.csv.gz", gzip.compress(data[:9]) + gzip.compress(data[9:])),
+        ("t.csv.bz2", bz2.compress(data)),
+    ):
+        (tmp_path / name).write_bytes(packed)
+        read = table(tmp_path / name)
+        assert str(read.schema.field("a").type) == kind and read["a"].to_pylist() == values
+
+
+ROWS = b"1,2\n" * 200
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"a\n18446744073709551616\n", r"line 2 of .*row 0.*column 'a': 18446744073709551616 is too big.*'a string'"),
+        (b"a,b\n1,2\n-1,3\n9223372036854775808,4\n", "line 4 of .*row 2.*9223372036854775808 is too big"),
+        (b"a\n1.5\n9007199254740993\n", "line 3 .*column 'a': 9007199254740993 is too big"),
+        (b"a\n1e400\n", "line 2 .*column 'a': 1e400 is too big"),
+        (b"a,b\n-1,0\n" + ROWS + b"18446744073709551615,2\n", "line 203.*column 'a'.* '?18446744073709551615"),
+        (
+            b"a,b\n" + b"1.5,2\n" * 200 + b"18446744073709551615,2\n",
+            "line 202 of .*column 'a': 18446744073709551615 is too big",
+        ),
+        (b"a,b\n" + ROWS + b'1,"x\n' + ROWS, "quote that opens in line 202 of .* is not closed.*'1,\"x'"),
+        (b'a,b\n1,"x\n2,y\n3,"z"\n' + ROWS, "quote that opens in line 2 of .* closed in the middle of another row"),
+        (b"a,b\n" + b'1,5" pipe\n' * 50 + b'2,"x\n', "quote that opens in line 52 "),
+        (b'a,b\n1,"x', "quote that opens in line 2 "),
+        (b"a,b\n" + ROWS + b"3\n", "line 202: .*Expected 2 columns, got 1: '3'"),
+        (b"a,b\n" + ROWS + b"\n\n1,2,3\n", "line 204: .*Expected 2 columns, got 3: '1,2,3'"),
+        (b"a,b\n" + b'"x\ny",2\n' * 50 + b"x\n", "line 102: .*got 1: 'x'"),
+        (b"a,a\n1,2\n", "two columns of .* are called 'a'"),
+        (b"", "is empty"),
+        (b"\n\r\n", "is empty"),
+        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16; convert it"),
+        (gzip.compress(b"a\n1\n"), "compressed with gzip by its content"),
+        (b"PAR1", "is a Parquet file by its content"),
+        (b"a\xff,b\n1,2\n", "line 1: .*utf-8"),
+    ],
+)
+def test_csv_that_is_not(tmp_path: Path, pieces: int, data: bytes, words: str) -> None:
+    (tmp_path / "t.csv").write_bytes(data)
+    with pytest.raises(SourceError, match=words):
+        table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "values"),
+    [
+        (b'{"a":18446744073709551615}\n{"a":0}\n', "uint64", [2**64 - 1, 0]),
+        (b'{"a":[18446744073709551615]}\n', "list<item: uint64>", [[2**64 - 1]]),
+        (b'{"a":NaN,"b":1}\n{"b":18446744073709551615.0,"a":1}', "double", [None, 1.0]),
+        (b'{"b":1}\n\n{"a":"' + b"[" * 9000 + b'"}\n', "string", [None, "[" * 9000]),
+    ],
+)
+def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: List[Any]) -> None:
+    (tmp_path / "t.jsonl").write_bytes(data)
+    read = table(tmp_path / "t.jsonl")["a"]
+    assert str(read.type) == kind and [None if value != value else value for value in read.to_pylist()] == values
+
+
+@pytest.mark.parametrize(
+    ("data", "schema", "words"),
+    [
+        (b'{"a":18446744073709551616}\n', None, "row 0 of .*column 'a': 18446744073709551616 is too big"),
+        (b'{"a":1.5}\n{"a":9007199254740993}\n', None, "row 1 of .*9007199254740993 is too big"),
+        (b'{"a":1}\n' * 100 + b"garbage\n", None, "line 101: JSON parse error: .*'garbage'"),
+        (b'{"a":1}\n' * 100 + b'{"a":"x"}\n', None, 'line 101: .*\'{"a":"x"}\'; .*input_schema='),
+        (b'{"a":1}\n' * 100 + b'{"a":', None, "line 101: "),
+        (b'{"a":1,"a":2}\n', None, "line 1: .*twice"),
+        (b'{"a":1}\nnull\n', None, "line 2: .*null is no object"),
+        (b"[1]\n", None, "line 1: "),
+        (b'{"a":"\xff"}\n', None, "line 1: .*utf-8"),
+        (b'{"a":"\\ud800"}\n', None, "line 1: .*surrogate"),
+        (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", None, "line 1 of .* is nested too deep"),
+        (b'{"a":' + b"[" * 2000 + b"]" * 2000 + b"}\n", None, "column 'a' of .* is nested too deep"),
+        (b"{}\n", None, "an object without a column"),
+        (b'{"a":1}\n', "aa bigint", "no object in .* has a 'aa'"),
+        (b'{"a":"x"}\n{"a":null}\n', "a string not null", "row 1, column 'a': a null"),
+    ],
+)
+def test_json_that_is_not(tmp_path: Path, data: bytes, schema: Optional[str], words: str) -> None:
+    (tmp_path / "t.jsonl").write_bytes(data)
+    with pytest.raises(SourceError, match=words):
+        table(tmp_path / "t.jsonl", input_schema=Schema.parse(schema) if schema else None)
+
+
+def test_long_rows_and_many_columns(tmp_path: Path) -> None:
+    cell = "x" * (10 << 20)
+    (tmp_path / "long.csv").write_text(f'a,b\n1,"{cell}\n"\n2,{cell}\n')
+    assert table(tmp_path / "long.csv")["b"].to_pylist() == [cell + "\n", cell]
+    names = [f"c{i}" for i in range(10_000)]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(map(str, range(10_000))) + "\n")
+    assert list(table(tmp_path / "wide.csv").to_pylist()[0].values()) == list(range(10_000))
+
+
+def test_a_file_that_is_changed_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "PIECE_BYTES", 100)
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "1\n" * 1000)
+    batches = open_source(path, read_examples=read_examples).batches()
+    next(batches)
+    path.write_text("a\n1\n")
+    with pytest.raises(SourceError, match="was changed while it was read"):
+        list(batches)
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "schema"),
+    [
+        ("csv", b'a,b\n1,2\n3,"x\n', [("a", pa.int64()), ("b", pa.string())]),
+        ("csv", b'a,b\n1,2\n3,"x\n4,"y"\n', [("a", pa.int64()), ("b", pa.string())]),
+    ],
+)
+def test_blocks_leave_open_quotes_to_the_host(tmp_path: Path, form: str, data: bytes, schema: Any) -> None:
+    (tmp_path / f"t.{form}").write_bytes(data)
+    assert blocks.blocks(form, str(tmp_path / f"t.{form}"), pa.schema(schema), b"a,b") is None
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "schema", "words"),
+    [
+        ("csv", b"1.5,x\n9007199254740993,y\n", [("a", pa.float64()), ("b", pa.string())], "is too big"),
+        ("csv", b"1,x\nz,y\n", [("a", pa.int64()), ("b", pa.string())], "line 2: column 'a'"),
+        ("jsonl", b'{"a":1} {"a":2}\n', [("a", pa.int64())], "a line holds several objects"),
+        ("jsonl", b'{"a":1}\n{"a":2}\n\0', [("a", pa.int64())], "line 3"),
+    ],
+)
+def test_blocks_of_what_is_not_right(tmp_path: Path, form: str, data: bytes, schema: Any, words: str) -> None:
+    path = tmp_path / f"t.{form}"
+    path.write_bytes(data)
+    with pytest.raises(pa.ArrowInvalid, match=words):
+        list(blocks.rows(form, str(path), [0, len(data)], pa.schema(schema)))
