@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from akrunner.api import Result, run, stream, train
     from akrunner.errors import (
         AkrunnerError,
+        ClusterError,
         ConfigError,
         DataError,
         InputLostError,
@@ -57,7 +58,7 @@ _HOMES = {
     "StreamJob": "akrunner.stream_job",
 }
 _ERRORS = (
-    "AkrunnerError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
+    "AkrunnerError", "ClusterError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
     "JobStalledError", "JobTimeoutError", "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError", "RendezvousError",
     "SchemaError", "ScriptError", "ScriptFailedError", "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure",
     "UserFilesError", "WriteError",
@@ -66,6 +67,7 @@ _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
 
 __all__ = [
     "AkrunnerError",
+    "ClusterError",
     "ConfigError",
     "DataError",
     "InputLostError",

@@ -10,6 +10,7 @@
     │   ├── UserFilesError            user files: missing, or an archive that escapes its directory
     │   ├── SourceError               the input table cannot be opened or read
     │   ├── SinkError                 the output cannot be written
+    │   ├── ClusterError              the Flink cluster: none answers, or it has no such job
     │   └── ModelError                a model is missing, damaged, or cannot be saved there
     ├── DataError (ValueError)        a value that cannot cross: names row, column and value
     ├── ProtocolError                 the two ends of a pipe disagree
@@ -71,6 +72,17 @@ class SinkError(ConfigError):
 
 class ModelError(ConfigError):
     """A model is missing or damaged, or cannot be saved where asked."""
+
+
+class ClusterError(ConfigError):
+    """No Flink cluster answers where one should be, or it refuses.
+
+    Attributes: missing: a cluster answers, and has no such job, TaskManager or log.
+    """
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class DataError(AkrunnerError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -20,8 +19,8 @@ from akrunner import api, codec
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
-from akrunner.engines.flink.rest import ENDED, NotThere, Rest, Unanswered
-from akrunner.errors import ConfigError, JobError, JobManagerLostError
+from akrunner.engines.flink.rest import ENDED, Rest
+from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
@@ -208,7 +207,8 @@ def wait(master: str, job: str, every: float = 1.0) -> Status:
             answered = time.monotonic()
         except ConfigError as e:
             if time.monotonic() - answered > _GONE_SECONDS:
-                why = "it does not know the job any more" if not isinstance(e, Unanswered) else str(e).partition(": ")[2]
+                unanswered = isinstance(e, ClusterError) and not e.missing
+                why = str(e).partition(": ")[2] if unanswered else "one that does not know the job answers in its place"
                 raise JobManagerLostError(
                     f"the JobManager at {Rest(master).master} is gone: {why}; what became of job {found.id} cannot be known"
                 ) from None
@@ -251,9 +251,12 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
         last = found.ended or not follow
         for taskmanager in cluster.taskmanagers():
             lines = _Marked(cluster, taskmanager, mark)
-            # one that has gone meanwhile takes its lines with it
-            with contextlib.suppress(NotThere):
+            try:
                 yield from itertools.islice(lines, told.get(taskmanager, 0), None)
+            except ClusterError as e:
+                # one that has gone meanwhile takes its lines with it
+                if not e.missing:
+                    raise
             told[taskmanager] = lines.count
         if last:
             return

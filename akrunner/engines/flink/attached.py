@@ -22,6 +22,7 @@ from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.threads import trace_of
 from akrunner.errors import (
     AkrunnerError,
+    ClusterError,
     ConfigError,
     JobCancelledError,
     JobError,
@@ -102,7 +103,7 @@ class Attached:
             return None
         try:
             return Rest(self._cluster).state(job)
-        except ConfigError:
+        except ClusterError:
             return None
 
     def collect(self) -> pa.Table:

@@ -25,11 +25,11 @@ from akrunner.engines.flink.feed import Pairs
 from akrunner.engines.flink.files import SharedFiles
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.launcher import FlinkLauncher
-from akrunner.engines.flink.rest import Address, Rest, Unanswered
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError, StartError
+from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec, TaskSpec
@@ -162,7 +162,7 @@ class FlinkEngine:
         graph = ProgramGraph(source.table, job, schema, self.options, in_java)
         address = Address.of(source.master) if source.master != "local" else None
         if address is not None:
-            with contextlib.suppress(Unanswered):
+            with contextlib.suppress(ClusterError):
                 # a program may be built before its cluster is there
                 self._check_version(Rest(address))
         subtasks = Subtasks(graph, self.host or reachable_host(address), len(job.cluster.tasks), {"name": "akrunner"}, address)

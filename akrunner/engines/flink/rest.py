@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
 from akrunner.engines.flink.connections import shut
-from akrunner.errors import ConfigError
+from akrunner.errors import ClusterError, ConfigError
 from akrunner.foreign import redacted
 
 _SECONDS = 20.0
@@ -31,14 +31,6 @@ CREDENTIALS = "AKRUNNER_FLINK_CREDENTIALS"
 #: Flink's own: lines of "Header: value" that its REST client sends
 HEADERS = "FLINK_REST_CLIENT_HEADERS"
 _PORTS = {"http": 80, "https": 443}
-
-
-class Unanswered(ConfigError):
-    """Nothing that is a Flink cluster answers."""
-
-
-class NotThere(ConfigError):
-    """The cluster answers, and has no such job, TaskManager or log."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +119,7 @@ def _headers(text: str) -> Dict[str, str]:
 class Rest:
     """Args: master: as `Address.of` takes it, or an Address; seconds: a whole answer may take, but for logs.
 
-    Every method raises ConfigError: `Unanswered`, `NotThere`, or what the cluster refuses.
+    Every method raises ClusterError.
     """
 
     def __init__(self, master: Union[str, Address], seconds: float = _SECONDS) -> None:
@@ -158,7 +150,7 @@ class Rest:
         return found
 
     def state(self, job: str) -> str:
-        """Flink's word for a job. Raises: NotThere: it does not know the job."""
+        """Flink's word for a job. Raises: ClusterError: `missing`: it does not know the job."""
         path = f"/jobs/{_quoted(job)}/status"
         state = self._object(path).get("status")
         if not isinstance(state, str):
@@ -196,7 +188,7 @@ class Rest:
         with self._answer(path, "GET", self._seconds) as answer:
             data = answer.read(_ANSWER_BYTES + 1)
         if len(data) > _ANSWER_BYTES:
-            raise Unanswered(f"{self._named}: {self.address.url(path)} answers with more than {_ANSWER_BYTES >> 20} MiB")
+            raise ClusterError(f"{self._named}: {self.address.url(path)} answers with more than {_ANSWER_BYTES >> 20} MiB")
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
@@ -209,8 +201,8 @@ class Rest:
     def _named(self) -> str:
         return f"master={self.master!r} (--flink-master)"
 
-    def _not_flink(self, path: str) -> Unanswered:
-        return Unanswered(f"{self._named}: what answers at {self.address.url(path)} is not Flink")
+    def _not_flink(self, path: str) -> ClusterError:
+        return ClusterError(f"{self._named}: what answers at {self.address.url(path)} is not Flink")
 
     @contextlib.contextmanager
     def _answer(self, path: str, method: str, seconds: Optional[float]) -> Iterator[http.client.HTTPResponse]:
@@ -232,11 +224,11 @@ class Rest:
             if late.is_set():
                 raise TimeoutError
         except (OSError, ValueError, http.client.HTTPException) as e:
-            if isinstance(e, ConfigError):
+            if isinstance(e, ClusterError):
                 raise
             timed_out = late.is_set() or isinstance(e, TimeoutError)
             why = f"no answer within {self._seconds:g} s" if timed_out else _in_words(e)
-            raise Unanswered(f"{self._named}: no Flink cluster answers at {url}: {why}") from None
+            raise ClusterError(f"{self._named}: no Flink cluster answers at {url}: {why}") from None
         finally:
             if timer is not None:
                 timer.cancel()
@@ -256,16 +248,16 @@ class Rest:
             return
         said = answer.read(1 << 16).decode("utf-8", "replace")
         if answer.status == 404 or "NotFoundException" in said:
-            raise NotThere(f"{self._named}: there is no {url}")
+            raise ClusterError(f"{self._named}: there is no {url}", missing=True)
         if answer.status in (401, 403):
-            raise Unanswered(
+            raise ClusterError(
                 f"{self._named}: {url} answers {answer.status}: it wants other credentials: {CREDENTIALS}=user:password in the "
                 "environment"
             )
         if answer.status < 400:
             where = redacted(_shown(answer.headers.get("Location") or ""))
-            raise Unanswered(f"{self._named}: {url} leads to {where!r}; give that address")
-        raise Unanswered(f"{self._named}: {url} answers {answer.status} {_shown(answer.reason)}")
+            raise ClusterError(f"{self._named}: {url} leads to {where!r}; give that address")
+        raise ClusterError(f"{self._named}: {url} answers {answer.status} {_shown(answer.reason)}")
 
 
 def _end(connection: socket.socket, late: threading.Event) -> None:

@@ -196,7 +196,8 @@ def truststore(certificates: str) -> str:
     """The certificates Python trusts, for Java: a file that goes with this process. Args: certificates: path of PEM text."""
     from pyflink.java_gateway import get_gateway
 
-    java = get_gateway().jvm.java
+    gateway = get_gateway()
+    java = gateway.jvm.java
     store = java.security.KeyStore.getInstance("PKCS12")
     store.load(None, None)
     source = java.io.FileInputStream(certificates)
@@ -208,7 +209,10 @@ def truststore(certificates: str) -> str:
     atexit.register(_unlinked, path)
     target = java.io.FileOutputStream(path)
     # a store has a password; certificates are no secret
-    store.store(target, java.lang.String(_NO_SECRET).toCharArray())
+    password = gateway.new_array(gateway.jvm.char, len(_NO_SECRET))
+    for at, letter in enumerate(_NO_SECRET):
+        password[at] = letter
+    store.store(target, password)
     target.close()
     return path
 

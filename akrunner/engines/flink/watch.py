@@ -6,8 +6,8 @@ import threading
 import time
 from typing import Callable, Optional
 
-from akrunner.engines.flink.rest import Address, NotThere, Rest
-from akrunner.errors import ConfigError, JobManagerLostError
+from akrunner.engines.flink.rest import Address, Rest
+from akrunner.errors import ClusterError, JobManagerLostError
 
 _EVERY_SECONDS = 1.0
 #: one question may take
@@ -67,10 +67,10 @@ class Watch:
             else:
                 self._rest.overview()
             self._answered, self._unanswered = time.monotonic(), 0
-        except NotThere:
-            self._missed(f"one that does not know the job {job} answers in its place")
-        except ConfigError as e:
-            self._missed(str(e).partition(": ")[2])
+        except ClusterError as e:
+            self._missed(
+                f"one that does not know the job {job} answers in its place" if e.missing else str(e).partition(": ")[2]
+            )
 
     def _missed(self, why: str) -> None:
         self._unanswered += 1

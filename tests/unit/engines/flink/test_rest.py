@@ -13,9 +13,9 @@ import pytest
 
 from akrunner.engines.flink import rest as rest_module
 from akrunner.engines.flink.engine import FlinkEngine
-from akrunner.engines.flink.rest import CREDENTIALS, HEADERS, Address, NotThere, Rest, Unanswered
+from akrunner.engines.flink.rest import CREDENTIALS, HEADERS, Address, Rest
 from akrunner.engines.flink.watch import Watch
-from akrunner.errors import ConfigError, JobManagerLostError
+from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
 from tests.conftest import FLINK
 
 OVERVIEW = b'{"slots-available": 3, "flink-version": "2.3.0"}'
@@ -83,14 +83,14 @@ def ever_more(connection: socket.socket) -> None:
 )
 def test_what_is_no_flink_is_said_in_time(answer: Callable[[socket.socket], None], words: str) -> None:
     with answering(answer) as master:
-        with pytest.raises(Unanswered, match=words) as raised:
+        with pytest.raises(ClusterError, match=words) as raised:
             Rest(master, 0.3).free_slots()
     assert f"master='{master}' (--flink-master)" in str(raised.value) and "geheim" not in str(raised.value)
 
 
 def test_an_endless_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest_module, "_ANSWER_BYTES", 3 << 20)
-    with answering(ever_more) as master, pytest.raises(Unanswered, match="answers with more than 3 MiB"):
+    with answering(ever_more) as master, pytest.raises(ClusterError, match="answers with more than 3 MiB"):
         Rest(master).overview()
 
 
@@ -106,15 +106,19 @@ def test_an_endless_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_shape_of_an_answer_is_checked(call: Callable[[Rest], object], body: object) -> None:
-    with answering(saying(json.dumps(body).encode())) as master, pytest.raises(Unanswered, match="is not Flink"):
+    with answering(saying(json.dumps(body).encode())) as master, pytest.raises(ClusterError, match="is not Flink"):
         call(Rest(master))
 
 
 def test_what_flink_does_not_know() -> None:
     body = b'{"errors": ["<Exception on server side:\\norg.apache.flink.runtime.messages.FlinkJobNotFoundException: ..."]}'
     for answer in (saying(body, "500 Internal Server Error"), saying(b"", "404 Not Found")):
-        with answering(answer) as master, pytest.raises(NotThere, match="there is no http://.*/jobs/a%2Fb/status"):
+        with (
+            answering(answer) as master,
+            pytest.raises(ClusterError, match="there is no http://.*/jobs/a%2Fb/status") as raised,
+        ):
             Rest(master).state("a/b")
+        assert raised.value.missing
 
 
 @pytest.mark.parametrize(
