@@ -21,7 +21,7 @@ import pytest
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
-from akrunner.engines.flink.hub import Hub
+from akrunner.engines.flink.hub import RemoteProcess
 from tests.conftest import FLINK, Script, nothing_is_left, start_cluster
 from tests.worker.conftest import not_run
 
@@ -80,21 +80,26 @@ class Running:
 
 
 @pytest.fixture
-def running(there: There, script: Script, tmp_path: Path) -> Iterator[Running]:
-    notes = tmp_path / "notes"
+def running(there: There, script: Script, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Running]:
+    with waiting(there.cluster.address, script(WAITS), tmp_path / "notes", getattr(request, "param", 0)) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def waiting(master: str, path: str, notes: Path, restarts: int = 0) -> Iterator[Running]:
     notes.mkdir()
-    path = script(WAITS)
     program = (
         "import sys, akrunner\nfrom akrunner.engines.flink import FlinkEngine\n"
         f"akrunner.run({path!r}, {{'a': [1, 2]}}, num_workers=2, user_params={{'notes': {str(notes)!r}}}, python_env=sys.executable,"
-        f" engine=FlinkEngine({there.cluster.address!r}, python={str(FLINK)!r}))"
+        f" max_restarts={restarts}, engine=FlinkEngine({master!r}, python={str(FLINK)!r}))"
     )
     host = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
-
-    yield Running(host, notes)
-    if host.poll() is None:
-        os.killpg(host.pid, signal.SIGKILL)
-    host.communicate(timeout=20)
+    try:
+        yield Running(host, notes)
+    finally:
+        if host.poll() is None:
+            os.killpg(host.pid, signal.SIGKILL)
+        host.communicate(timeout=20)
 
 
 def python_worker_of(pid: int) -> psutil.Process:
@@ -115,20 +120,6 @@ def test_what_flink_cannot_do_is_said_before_anything_starts(leaves_nothing: Pat
         FlinkEngine("nowhere")
     with pytest.raises(akrunner.ConfigError, match="has no PyFlink"):
         akrunner.run(path, {"a": [1]}, engine=FlinkEngine(python=sys.executable))
-
-
-def test_nobody_comes_in_without_the_token() -> None:
-    hub = Hub("127.0.0.1")
-    try:
-        for said in (b'{"token": "guessed", "place": "x", "channel": "control"}\n', b"GET / HTTP/1.1\r\n\r\n", b"[]\n"):
-            with socket.create_connection(("127.0.0.1", hub.port)) as stranger:
-                stranger.sendall(said)
-                stranger.settimeout(5)
-                with contextlib.suppress(ConnectionResetError):
-                    assert stranger.recv(1) == b""
-        assert hub.arrived.empty()
-    finally:
-        hub.close()
 
 
 def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
@@ -198,7 +189,8 @@ def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, scrip
     there.nothing_is_left()
 
 
-def test_the_flink_job_is_cancelled(there: There, running: Running) -> None:
+@pytest.mark.parametrize("running", [2], indirect=True)
+def test_the_flink_job_is_cancelled_and_not_started_again(there: There, running: Running) -> None:
     running.pids()
     with urllib.request.urlopen(f"http://{there.cluster.address}/jobs", timeout=5) as answer:
         (job,) = [one["id"] for one in json.load(answer)["jobs"] if one["status"] == "RUNNING"]
@@ -206,6 +198,23 @@ def test_the_flink_job_is_cancelled(there: There, running: Running) -> None:
     urllib.request.urlopen(request, timeout=5).close()
     said = running.error()
     assert "JobCancelledError" in said and f"the Flink job {job} was cancelled" in said
+    assert there.cluster.overview()["jobs-running"] == 0
+    there.nothing_is_left()
+
+
+def test_a_thread_of_ours_that_fails_fails_the_job(
+    there: There, leaves_nothing: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: RemoteProcess, word: object) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(RemoteProcess, "_take", fails)
+    with pytest.raises(
+        akrunner.JobError, match="akrunner's own thread 'place' failed:\nTraceback(.|\n)*AttributeError: no such thing"
+    ):
+        akrunner.run(
+            script(WAITS), {"a": [1]}, user_params={"notes": str(leaves_nothing.parent)}, max_restarts=2, engine=there.engine()
+        )
     there.nothing_is_left()
 
 
@@ -258,6 +267,25 @@ def test_the_last_taskmanager_is_killed(there: There, running: Running) -> None:
     said = running.error()
     assert "TaskDiedError" in said and "the TaskManager on" in said
     there.nothing_is_left()
+
+
+def test_the_jobmanager_is_killed(script: Script, tmp_path: Path) -> None:
+    if not FLINK.exists():
+        not_run("Flink", "scripts/flink could not prepare it")
+    started = start_cluster(tmp_path / "cluster", taskmanagers=1, slots=2)
+    try:
+        with waiting(started.address, script(WAITS), tmp_path / "notes", restarts=2) as running:
+            running.pids()
+            psutil.Process(next(iter(started.processes))).kill()
+            began = time.monotonic()
+            said = running.error()
+            # it says so within 15 s; a busy machine may take longer to tell
+            assert time.monotonic() - began < 45
+        assert "JobManagerLostError" in said and f"the JobManager at {started.address} is gone" in said
+        nothing_is_left(started)
+    finally:
+        started.stop()
+    assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
 
 
 def test_start_and_stop_from_the_command_line(tmp_path: Path) -> None:

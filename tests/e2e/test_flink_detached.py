@@ -187,7 +187,7 @@ def test_it_is_cancelled(
     nobody_hosts()
     assert not output.exists()
     told = command("status", job, "--wait", "--flink-master", engine.master)
-    assert told.returncode == 1 and told.stderr == "akrunner: the job is CANCELED\n"
+    assert told.returncode == 143 and told.stderr == "akrunner: the job is CANCELED\n"
     # once more: it has ended already
     assert command("cancel", job, "--flink-master", engine.master).returncode == 0
 

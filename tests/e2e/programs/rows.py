@@ -14,10 +14,11 @@ from pyflink.table import DataTypes, StreamTableEnvironment
 import akrunner
 from akrunner import flink
 from akrunner.engines.flink import bridge
+from akrunner.engines.flink.rest import Address
 from akrunner.engines.flink.submit import environment_of
 
 MASTER, PYTHON, SCRIPTS = sys.argv[1:]
-environment = environment_of(Configuration(), MASTER)
+environment = environment_of(Configuration(), Address.of(MASTER).flink_options)
 environment.set_parallelism(2)
 t_env = StreamTableEnvironment.create(environment)
 numbers = t_env.from_elements([(i, i / 2) for i in range(1000)], ["a", "x"])
@@ -77,7 +78,7 @@ except Exception as e:
 
 checkpoints = Configuration()
 checkpoints.set_string("execution.checkpointing.interval", "1 s")
-other = StreamTableEnvironment.create(environment_of(checkpoints, MASTER))
+other = StreamTableEnvironment.create(environment_of(checkpoints, Address.of(MASTER).flink_options))
 try:
     flink.stream(
         script("raises"), other.from_elements([(1,)], ["a"]), output_schema="a bigint", engine=ENGINE, python_env=PYTHON

@@ -12,6 +12,7 @@ from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import flink
+from akrunner.engines.flink.rest import Address
 from akrunner.engines.flink.submit import environment_of
 
 MASTER, PYTHON, SCRIPT, OUT, ROWS, RATE, RESTARTS, SAVEPOINT = sys.argv[1:]
@@ -22,7 +23,7 @@ configuration.set_string("restart-strategy.fixed-delay.attempts", "3")
 configuration.set_string("restart-strategy.fixed-delay.delay", "100 ms")
 if SAVEPOINT:
     configuration.set_string("execution.state-recovery.path", SAVEPOINT)
-environment = environment_of(configuration, MASTER)
+environment = environment_of(configuration, Address.of(MASTER).flink_options)
 environment.set_parallelism(2)
 t_env = StreamTableEnvironment.create(environment)
 t_env.execute_sql(

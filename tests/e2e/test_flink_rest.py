@@ -1,0 +1,64 @@
+"""A cluster whose REST service is behind TLS, a path prefix and credentials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Set
+
+import psutil
+import pytest
+
+import akrunner
+from akrunner import detached
+from akrunner.engines.flink import FlinkEngine, cluster
+from akrunner.engines.flink.rest import CREDENTIALS
+from tests.conftest import FLINK, Script, nothing_is_left
+from tests.servers import proxy
+
+BODY = """
+    def main(task_config):
+        for batch in task_config.batches(2):
+            task_config.output_writer.write_batch({"a": batch["a"] * 2})
+    """
+
+
+class Lister:
+    """An observer that looks what lists of processes show meanwhile."""
+
+    def __init__(self) -> None:
+        self.shown: Set[str] = set()
+
+    def progress(self, progress: Any) -> None:
+        for child in psutil.Process().children(recursive=True):
+            try:
+                self.shown.add(" ".join(child.cmdline()))
+            except psutil.Error:
+                continue
+
+    def log(self, task: str, line: str) -> None:
+        pass
+
+
+def test_a_job_through_tls_a_path_and_credentials(
+    flink_cluster: cluster.Cluster, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lister = script(BODY), Lister()
+    with proxy.before(flink_cluster.address, "/flink", "me:geheim", tmp_path) as before:
+        master = f"https://127.0.0.1:{before.port}/flink/"
+        with pytest.raises(akrunner.ClusterError, match="its certificate is not trusted: .*SSL_CERT_FILE"):
+            akrunner.run(path, {"a": [1]}, output_schema="a bigint", engine=FlinkEngine(master, python=str(FLINK)))
+        monkeypatch.setenv("SSL_CERT_FILE", before.certificate)
+        with pytest.raises(akrunner.ClusterError, match=f"answers 401: it wants other credentials: {CREDENTIALS}") as raised:
+            akrunner.run(path, {"a": [1]}, output_schema="a bigint", engine=FlinkEngine(master.replace("://", "://me:falsch@"), python=str(FLINK)))
+        assert "falsch" not in str(raised.value) and before.refused
+        monkeypatch.setenv(CREDENTIALS, "me:geheim")
+        before.refused.clear()
+        engine = FlinkEngine(master, python=str(FLINK))
+        result = akrunner.run(
+            path, {"a": [1, 2, 3]}, output_schema="a bigint", data_format="columns", engine=engine, observer=lister
+        )
+        assert sorted(result.table["a"].to_pylist()) == [2, 4, 6]
+        assert any(job.state == "FINISHED" for job in detached.listed(engine.master))
+        assert before.refused == []
+    assert lister.shown and not [line for line in lister.shown if "geheim" in line]
+    nothing_is_left(flink_cluster)
