@@ -49,7 +49,12 @@ def test_a_job_through_tls_a_path_and_credentials(
             akrunner.run(path, {"a": [1]}, output_schema="a bigint", engine=FlinkEngine(master, python=str(FLINK)))
         monkeypatch.setenv("SSL_CERT_FILE", before.certificate)
         with pytest.raises(akrunner.ClusterError, match=f"answers 401: it wants other credentials: {CREDENTIALS}") as raised:
-            akrunner.run(path, {"a": [1]}, output_schema="a bigint", engine=FlinkEngine(master.replace("://", "://me:falsch@"), python=str(FLINK)))
+            akrunner.run(
+                path,
+                {"a": [1]},
+                output_schema="a bigint",
+                engine=FlinkEngine(master.replace("://", "://me:falsch@"), python=str(FLINK)),
+            )
         assert "falsch" not in str(raised.value) and before.refused
         monkeypatch.setenv(CREDENTIALS, "me:geheim")
         before.refused.clear()
