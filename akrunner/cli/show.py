@@ -102,7 +102,11 @@ class Screen:
         if self._json and stats is not None:
             emit({"ok": True, "exit_code": 0, "output": output, "rows_out": stats.rows_out, "stats": dataclasses.asdict(stats)})
             return
-        if stats is None or self._quiet:
+        if stats is None:
+            return
+        for warning in stats.warnings[self._warned :]:
+            self._err.print(Text(f"warning: {warning}", style="yellow"))
+        if self._quiet:
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{unread}"

@@ -135,25 +135,19 @@ class LocalFolder:
         if self._inside:
             self.partial = os.path.join(self._target, f".akrunner.{uuid.uuid4().hex[:8]}.partial")
         else:
-            self.partial = partial_of(self._target)
+            # directories above it are made when all is well
+            while not os.path.exists(above):
+                above = os.path.dirname(above)
+            self.partial = partial_of(os.path.join(above, os.path.basename(self._target)))
         writable = os.path.dirname(self.partial)
-        while not os.path.exists(writable):
-            writable = os.path.dirname(writable)
         if not os.path.isdir(writable) or not os.access(writable, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {writable}")
         self.at: Optional[str] = self.partial
-        self._made: List[str] = []
         self._streams: List[IO[bytes]] = []
 
     def make(self) -> None:
-        if os.path.isdir(self.partial):
-            return
-        above = os.path.dirname(self.partial)
-        while not os.path.exists(above):
-            self._made.append(above)
-            above = os.path.dirname(above)
         leftovers.register(self.partial)
-        os.makedirs(self.partial)
+        os.makedirs(self.partial, exist_ok=True)
 
     def open(self, name: str) -> IO[bytes]:
         stream = open(os.path.join(self.partial, name), "wb")
@@ -183,6 +177,7 @@ class LocalFolder:
         return swap(self.partial, self._target)
 
     def _move_new(self) -> None:
+        os.makedirs(os.path.dirname(self._target), exist_ok=True)
         try:
             move_new(self.partial, self._target)
         except OSError:
@@ -211,10 +206,6 @@ class LocalFolder:
                 stream.close()
         self._streams = []
         shutil.rmtree(self.partial, ignore_errors=True)
-        for made in self._made:
-            with contextlib.suppress(OSError):
-                os.rmdir(made)
-        self._made = []
         leftovers.forget(self.partial)
 
 

@@ -331,12 +331,15 @@ def test_a_directory_that_is_a_mount_is_written_from_within(tmp_path: Path, monk
     assert os.listdir(path) == ["part-chief-0.parquet"]
 
 
-def test_a_failed_job_leaves_no_directories_it_made(tmp_path: Path) -> None:
+def test_directories_above_an_output_are_made_when_all_is_well(tmp_path: Path) -> None:
     out = parts(tmp_path / "a" / "b" / "out")
     out.write(WORKER, BATCH)
-    assert os.listdir(tmp_path) == ["a"]
+    assert not (tmp_path / "a").exists()
     out.abort()
     assert os.listdir(tmp_path) == []
+    out.write(WORKER, BATCH)
+    out.commit()
+    assert os.listdir(tmp_path) == ["a"] and os.listdir(tmp_path / "a" / "b" / "out") == ["part-worker-0.parquet"]
 
 
 def test_an_abort_goes_on_whatever_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
