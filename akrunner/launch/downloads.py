@@ -34,10 +34,10 @@ _SLOWEST = 16 << 10
 _SLOWEST_SECONDS = 60.0
 
 
-def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = False) -> str:
+def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = False, usual: int = 0) -> str:
     """Bring it here, again whenever it is asked for, unless it is known by its checksum.
 
-    Args: digest: its sha256, "" for any; most: bytes it may have, 0: as for all; named: the user has a name for it.
+    Args: digest: its sha256, "" for any; most: bytes it may have, 0: `usual`, and if that is 0 as for all; named: the user has a name for it.
     Returns: path of the file in the cache; it is called as in the URL.
     Raises: `blame.kind`: it is not there, too large, or too slow; or there is no room for it. Each of three tries has a timeout.
     """
@@ -52,7 +52,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
     try:
         for attempt in range(_TRIES):
             try:
-                _one_try(url, partial, blame, limits.downloading(redacted(url), blame, most))
+                _one_try(url, partial, blame, limits.downloading(redacted(url), blame, most, usual))
                 break
             except AkrunnerError:
                 raise

@@ -18,6 +18,10 @@ from akrunner.launch.downloads import sha256
 from akrunner.launch.trees import Blame
 
 
+#: bytes of a requirements file
+_REQUIREMENTS = 16 << 20
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A named environment.
@@ -179,7 +183,7 @@ def overlay(python: str, requirements: str) -> str:
 
     Raises: UserFilesError: there is no such file; PythonEnvError: pip cannot install it.
     """
-    path = fetch.fetch(requirements, "requirements").path
+    path = fetch.fetch(requirements, "requirements", usual=_REQUIREMENTS).path
     if os.path.isdir(path):
         raise UserFilesError(f"requirements: {path} is a directory; name the file with the requirements")
     content = sha256(path, Blame("requirements"))

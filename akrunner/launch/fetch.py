@@ -41,9 +41,12 @@ def is_url(text: str) -> bool:
     return bool(_URL.match(text))
 
 
-def fetch(given: "str | os.PathLike[str]", parameter: str, kind: Type[AkrunnerError] = UserFilesError) -> Fetched:
+def fetch(
+    given: "str | os.PathLike[str]", parameter: str, kind: Type[AkrunnerError] = UserFilesError, usual: int = 0
+) -> Fetched:
     """Bring it here.
 
+    Args: usual: bytes it may have if neither it nor the environment says so; 0: as for all downloads.
     Raises: `kind`: it is not there, no file and no directory, cannot be downloaded (`akrunner.launch.downloads`), or has another
         checksum than it should.
     """
@@ -59,7 +62,7 @@ def fetch(given: "str | os.PathLike[str]", parameter: str, kind: Type[AkrunnerEr
     if place.startswith("file://"):
         path = urllib.request.url2pathname(urllib.parse.urlparse(place).path)
     elif is_url(place):
-        path = download(place, digest, blame, most, bool(name))
+        path = download(place, digest, blame, most, bool(name), usual)
     else:
         path = os.path.abspath(os.path.expanduser(place))
     if not os.path.exists(path):

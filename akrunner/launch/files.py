@@ -88,7 +88,7 @@ def _with_script(
 ) -> ScriptSpec:
     real = os.path.abspath(os.path.expanduser(script))
     if is_url(script):
-        real = fetch(script, "script").path
+        real = fetch(script, "script", usual=_LONGEST_SCRIPT).path
     inside = posixpath.normpath(script.replace(os.sep, "/"))
     if os.path.isdir(real):
         raise ScriptError(f"script: {script} is a directory; name the file that has main(task_config)")

@@ -19,8 +19,8 @@ from typing import Optional
 from akrunner.errors import ConfigError
 from akrunner.launch.trees import Blame
 
-DOWNLOAD = 64 << 30
-UNPACKED = 256 << 30
+DOWNLOAD = 16 << 30
+UNPACKED = 64 << 30
 #: an archive may always unpack to so much; to more only if it is itself no less than a hundredth of that
 ALWAYS = 1 << 30
 RATIO = 100
@@ -81,9 +81,9 @@ class Budget:
             )
 
 
-def downloading(what: str, blame: Blame, most: int = 0) -> Budget:
-    """Args: what: is downloaded, in words; most: what the user allows, 0: nothing said."""
-    return Budget(most or _from_environment("AKRUNNER_MAX_DOWNLOAD") or DOWNLOAD, f"{what} has", "AKRUNNER_MAX_DOWNLOAD", blame)
+def downloading(what: str, blame: Blame, most: int = 0, usual: int = 0) -> Budget:
+    """Args: what: is downloaded, in words; most: what the user allows, 0: nothing said; usual: if nobody says anything."""
+    return Budget(most or _from_environment("AKRUNNER_MAX_DOWNLOAD") or usual or DOWNLOAD, f"{what} has", "AKRUNNER_MAX_DOWNLOAD", blame)
 
 
 def unpacking(what: str, blame: Blame, packed: Optional[int] = None, most: int = 0) -> Budget:
