@@ -17,7 +17,6 @@ from akrunner.launch import archives, cache, fetch
 from akrunner.launch.downloads import sha256
 from akrunner.launch.trees import Blame
 
-
 #: bytes of a requirements file
 _REQUIREMENTS = 16 << 20
 

@@ -83,7 +83,9 @@ class Budget:
 
 def downloading(what: str, blame: Blame, most: int = 0, usual: int = 0) -> Budget:
     """Args: what: is downloaded, in words; most: what the user allows, 0: nothing said; usual: if nobody says anything."""
-    return Budget(most or _from_environment("AKRUNNER_MAX_DOWNLOAD") or usual or DOWNLOAD, f"{what} has", "AKRUNNER_MAX_DOWNLOAD", blame)
+    return Budget(
+        most or _from_environment("AKRUNNER_MAX_DOWNLOAD") or usual or DOWNLOAD, f"{what} has", "AKRUNNER_MAX_DOWNLOAD", blame
+    )
 
 
 def unpacking(what: str, blame: Blame, packed: Optional[int] = None, most: int = 0) -> Budget:

@@ -66,11 +66,11 @@ def unpacked(*each: Tuple[str, bytes]) -> None:
             good = True
         except UserFilesError as e:
             assert str(e).startswith("user_files: ")
-        assert sorted(os.listdir(folder)) == sorted(["deep", *(f"{i}.{kind}" for i, (kind, _) in enumerate(each))][: len(os.listdir(folder))])
+        assert set(os.listdir(folder)) <= {"deep", *(f"{i}.{kind}" for i, (kind, _) in enumerate(each))}
         assert os.listdir(folder / "deep") == ["er"] and os.listdir(folder / "deep" / "er") == ["work"]
         for path in work.rglob("*") if good else ():
             assert path.resolve().is_relative_to(work)
-            assert path.is_symlink() or path.lstat().st_mode & 0o7077 == 0 and (path.is_dir() or path.is_file())
+            assert path.is_symlink() or (path.lstat().st_mode & 0o7077 == 0 and (path.is_dir() or path.is_file()))
 
 
 @given(ENTRIES, ENTRIES, st.booleans(), st.booleans())
@@ -85,5 +85,5 @@ def test_damaged_archives() -> None:
     rng = randomness()
     entries = [("a/b", "file", "x" * 700), ("l", "link", "a/b"), ("d", "folder", ""), ("a/c", "file", "y" * 2000)]
     for kind, data in (("zip", zipped(entries)), ("tar", tarred([*entries, ("h", "hard", "a/b")]))):
-        for _ in rounds(300):
+        for _ in rounds(150):
             unpacked((kind, tried(f"archive.{kind}", mutated(data, rng))))

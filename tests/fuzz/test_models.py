@@ -22,10 +22,14 @@ from tests.fuzz import mutated, randomness, rounds, tried
 from tests.unit.test_signature import MODEL
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3), max_leaves=5
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
 )
 HEADS = st.text(max_size=20) | st.lists(
-    st.fixed_dictionaries({"name": st.sampled_from(["m.zip", "..", "...", "/x/m.zip", "a\0"]) | JSON, "chunks": st.integers(-1, 3) | JSON}),
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["m.zip", "..", "...", "/x/m.zip", "a\0"]) | JSON, "chunks": st.integers(-1, 3) | JSON}
+    ),
     max_size=3,
 ).map(str)
 
