@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from akrunner.detached import Status
 
 _MASTER = "AKRUNNER_FLINK_MASTER"
-MASTER_HELP = f"Flink's REST address, HOST:PORT. Default: ${_MASTER}, else the cluster `akrunner flink start` has brought up."
+MASTER_HELP = (
+    f"Flink's REST address, HOST:PORT or a URL. Default: ${_MASTER}, else the cluster `akrunner flink start` has brought up."
+)
 EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job; 143 it was cancelled."
 
 

@@ -109,7 +109,7 @@ def run(
     engine: str = typer.Option("local", help="local, or flink: a task slot for each task.", rich_help_panel=_CLUSTER),
     flink_master: str = typer.Option(
         "local",
-        help="Flink's REST address, HOST:PORT; local: a cluster that comes and goes with the job.",
+        help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job.",
         rich_help_panel=_CLUSTER,
     ),
     flink_python: Optional[str] = typer.Option(

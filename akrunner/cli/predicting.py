@@ -65,7 +65,7 @@ def predict(
     start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start."),
     engine: str = typer.Option("local", help="local, or flink: a task slot for each worker."),
     flink_master: str = typer.Option(
-        "local", help="Flink's REST address, HOST:PORT; local: a cluster that comes and goes with the job."
+        "local", help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job."
     ),
     flink_python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
     flink_worker_python: Optional[str] = typer.Option(

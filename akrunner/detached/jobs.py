@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -203,16 +204,29 @@ def wait(master: str, job: str, every: float = 1.0) -> Status:
     while not found.ended:
         time.sleep(every)
         try:
-            found = status(master, found.id)
+            with _going_on(master, found.id):
+                found = status(master, found.id)
             answered = time.monotonic()
-        except ConfigError as e:
+        except JobManagerLostError:
             if time.monotonic() - answered > _GONE_SECONDS:
-                unanswered = isinstance(e, ClusterError) and not e.missing
-                why = str(e).partition(": ")[2] if unanswered else "one that does not know the job answers in its place"
-                raise JobManagerLostError(
-                    f"the JobManager at {Rest(master).master} is gone: {why}; what became of job {found.id} cannot be known"
-                ) from None
+                raise
     return found
+
+
+@contextlib.contextmanager
+def _going_on(master: str, job: str) -> Iterator[None]:
+    """While a job is known to run, a cluster that does not answer, or has never heard of it, is no wrong argument.
+
+    Raises: JobManagerLostError.
+    """
+    try:
+        yield
+    except ConfigError as e:
+        unanswered = isinstance(e, ClusterError) and not e.missing
+        why = str(e).partition(": ")[2] if unanswered else "one that does not know the job answers in its place"
+        raise JobManagerLostError(
+            f"the JobManager at {Rest(master).master} is gone: {why}; what became of job {job} cannot be known"
+        ) from None
 
 
 def _status(job: Dict[str, Any]) -> Status:
@@ -261,7 +275,8 @@ def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
         if last:
             return
         time.sleep(_FOLLOW_SECONDS)
-        found = status(master, found.id)
+        with _going_on(master, found.id):
+            found = status(master, found.id)
 
 
 class _Marked:
@@ -290,5 +305,6 @@ def cancel(master: str, job: str, seconds: float = 60.0) -> Status:
         if time.monotonic() > deadline:
             raise JobError(f"job {found.id} is {found.state} {seconds:g} s after it was cancelled")
         time.sleep(0.2)
-        found = status(master, found.id)
+        with _going_on(master, found.id):
+            found = status(master, found.id)
     return found

@@ -1,0 +1,53 @@
+"""What is asked about a detached job whose cluster goes away meanwhile."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from akrunner import detached
+from akrunner.detached import jobs
+from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
+from tests.unit.engines.flink.test_rest import answering, saying
+
+JOB = {"jid": "abc", "name": "akrunner a.py [12]", "start-time": 1, "duration": 1, "tasks": {"total": 2, "running": 2}}
+
+
+def known(state: str, **other: Any) -> bytes:
+    return json.dumps({"jobs": [{**JOB, "state": state, **other}]}).encode()
+
+
+def test_a_cluster_that_goes_while_it_is_waited_for_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.1)
+    answers = [known("RUNNING"), known("RUNNING")]
+
+    def answer(connection: socket.socket) -> None:
+        if answers:
+            saying(answers.pop())(connection)
+
+    with answering(answer) as master:
+        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone: no Flink cluster answers"):
+            detached.wait(master, "ab", 0.02)
+        assert not answers
+        # it never was there: an argument is wrong
+        with pytest.raises(ClusterError):
+            detached.wait(master, "ab", 0.02)
+
+
+def test_a_job_that_another_cluster_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.1)
+    first = [known("RUNNING")]
+    with answering(lambda connection: saying(first.pop() if first else b'{"jobs": []}')(connection)) as master:
+        with pytest.raises(JobManagerLostError, match="one that does not know the job answers in its place"):
+            detached.wait(master, "abc", 0.02)
+        with pytest.raises(ConfigError, match="no id begins so"):
+            detached.wait(master, "abc", 0.02)
+
+
+def test_a_moment_without_an_answer_is_waited_through() -> None:
+    answers = [saying(known("FINISHED")), lambda connection: None, saying(known("RUNNING"))]
+    with answering(lambda connection: answers.pop()(connection)) as master:
+        assert detached.wait(master, "abc", 0.02).state == "FINISHED"
