@@ -10,7 +10,7 @@ from akrunner.engines.flink.client import Submitter
 from akrunner.engines.flink.hub import Hub, Place
 from akrunner.engines.flink.rest import ENDED, Address
 from akrunner.engines.flink.watch import Watch
-from akrunner.errors import JobCancelledError, JobError, JobManagerLostError, StartError
+from akrunner.errors import AkrunnerError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
 _CANCELLED = ("CANCELLING", "CANCELED")
@@ -103,6 +103,10 @@ class Subtasks:
     @property
     def usable(self) -> bool:
         """Whether another gang can have the places: the job runs, and none has gone or has a task."""
+        try:
+            self.check()
+        except AkrunnerError:
+            return False
         return (
             not self.submitted.ended.is_set()
             and len(self.places) == self.count

@@ -197,6 +197,16 @@ def test_a_job_cancelled_by_somebody_else_is_cancelled() -> None:
             made.come(30)
 
 
+def test_places_whose_job_was_cancelled_are_not_kept_for_another() -> None:
+    with subtasks_of_one() as (made, _), hello(made._hub):
+        made.come(10)
+        made.submitted.state = "RUNNING"
+        assert made.usable
+        made.submitted.state = "CANCELLING"
+        assert not made.usable
+        made.submitted.ended.set()
+
+
 class Beside:
     """An agent in a thread of this process, and the task's process it starts. Attributes: ended: what the agent raised."""
 
