@@ -392,9 +392,9 @@ def table_of(source: Any, engine: Engine) -> Any:
 def engine_of(engine: Union[str, Engine]) -> Engine:
     """An engine from its name. Raises: ConfigError: there is none of it."""
     if not isinstance(engine, str):
-        if isinstance(engine, type) or not (
-            isinstance(getattr(engine, "name", None), str) and callable(getattr(engine, "run", None))
-        ):
+        with ours(ConfigError, "engine: it cannot be asked what it is"):
+            right = isinstance(getattr(engine, "name", None), str) and callable(getattr(engine, "run", None))
+        if isinstance(engine, type) or not right:
             raise ConfigError(
                 f"engine must be 'local', 'flink' or an engine (akrunner.engines.flink.FlinkEngine), not {shown(engine)}"
             )
@@ -412,5 +412,7 @@ def engine_of(engine: Union[str, Engine]) -> Engine:
 
 def check_observer(observer: Any) -> None:
     """Raises: ConfigError: it could not be told anything."""
-    if observer is not None and not all(callable(getattr(observer, name, None)) for name in ("progress", "log")):
+    with ours(ConfigError, "observer: it cannot be asked what it is"):
+        right = observer is None or all(callable(getattr(observer, name, None)) for name in ("progress", "log"))
+    if not right:
         raise ConfigError(f"observer must have progress(progress) and log(task, line), not be {shown(observer)}")

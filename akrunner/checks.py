@@ -137,7 +137,7 @@ def check_names(name: str, value: Any) -> Optional[List[str]]:
     given = (
         [part.strip() for part in value.split(",")] if isinstance(value, str) else _listed(name, value, "names", ConfigError)
     )
-    if not all(isinstance(one, str) and one for one in given) or len(set(given)) != len(given):
+    if not all(isinstance(one, str) and one and "\0" not in one for one in given) or len(set(given)) != len(given):
         raise ConfigError(f"{name}={shown(given)}: give names, each once")
     return given
 
@@ -151,9 +151,9 @@ def _listed(name: str, value: Any, of: str, kind: Type[AkrunnerError]) -> List[A
         raise kind(f"{name} must be a list of {of}: going through it raised {type(e).__name__}") from e
 
 
-def check_host(name: str, value: Any) -> None:
-    """Raises: ConfigError: it is no host's name, and no address."""
-    if not isinstance(value, str) or not (value == "" or _HOST.fullmatch(value)):
+def check_host(name: str, value: Any, empty: bool = True) -> None:
+    """Args: empty: whether it may be, for every address. Raises: ConfigError: it is no host's name, and no address."""
+    if not isinstance(value, str) or not ((empty and value == "") or _HOST.fullmatch(value)):
         raise ConfigError(f"{name}={shown(value)}: give a host name or an IP address, without a port")
 
 
@@ -185,6 +185,14 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
         if key in OURS:
             raise ConfigError(f"{name}: {key} is set by akrunner itself, for each task; leave it out")
     return dict(env)
+
+
+def check_settings(name: str, given: Any) -> Dict[str, str]:
+    """A program's own settings, as a dict of texts. Raises: ConfigError: they are none."""
+    for key, value in _items(name, given):
+        if not (isinstance(key, str) and isinstance(value, str)) or "\0" in key + value:
+            raise ConfigError(f"{name}: {shown(key)}: names and values must be text")
+    return dict(given)
 
 
 def _items(name: str, value: Any) -> List[Tuple[Any, Any]]:

@@ -162,6 +162,8 @@ class Schema:
     @classmethod
     def from_arrow(cls, schema: pa.Schema) -> "Schema":
         """From an Arrow schema. Raises: SchemaError: a column's type cannot cross; it names the CAST to write."""
+        if not isinstance(schema, pa.Schema):
+            raise SchemaError(f"a schema of pyarrow's is needed, not a {type(schema).__name__}")
         return cls(tuple(Field(field.name, field.type, field.nullable) for field in schema))
 
     @classmethod
@@ -173,6 +175,8 @@ class Schema:
             parameter: the argument it came by, for the error.
         Raises: SchemaError: with a caret under the word that is wrong.
         """
+        if not isinstance(text, str):
+            raise SchemaError(f"{parameter} must be text like 'id bigint, p double', not a {type(text).__name__}")
         return _Parser(text, parameter).parse()
 
     def describe(self) -> List[Dict[str, Any]]:

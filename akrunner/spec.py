@@ -283,7 +283,7 @@ class JobSpec:
                 _put(self, name, check_path(name, getattr(self, name)))
         check_host("bind_host", self.bind_host)
         if self.advertised_host is not None:
-            check_host("advertised_host", self.advertised_host or " ")
+            check_host("advertised_host", self.advertised_host, empty=False)
         if self.mode == "stream" and self.supervision.max_restarts:
             raise ConfigError("max_restarts: a stream's rows come once, so it cannot be started again; leave it out")
         if self.mode == "stream" and self.cluster.coordinator:

@@ -10,6 +10,7 @@ from typing import Any, Callable, List, Mapping, Optional
 
 import duckdb
 
+from akrunner.checks import MOST_TASKS, check_count, check_host, shown
 from akrunner.engines.base import Progress
 from akrunner.engines.flink import FlinkEngine
 from akrunner.errors import ConfigError
@@ -101,8 +102,10 @@ def useLocalEnv(
     Raises: ConfigError: an argument is wrong.
     """
     _check_parallelism(parallelism)
-    if engine not in ("local", "flink"):
-        raise ConfigError(f"useLocalEnv(engine={engine!r}): this version has 'local' and 'flink'")
+    if not isinstance(engine, str) or engine not in ("local", "flink"):
+        raise ConfigError(f"useLocalEnv(engine={shown(engine)}): this version has 'local' and 'flink'")
+    if not (config is None or isinstance(config, Mapping)):
+        raise ConfigError(f"useLocalEnv: config must be a dict, not {shown(config)}")
     resetEnv()
     _current.parallelism = parallelism
     _current.debug = bool((config or {}).get("debug_mode", False))
@@ -122,6 +125,8 @@ def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Envi
     Raises: ConfigError: an argument is wrong.
     """
     _check_parallelism(parallelism)
+    check_host("host", host, empty=False)
+    check_count("port", port, 1, 65535)
     taken = {name: value for name, value in options.items() if name not in _OF_ALINK}
     try:
         engine = FlinkEngine(f"{host}:{port}", **taken)
@@ -146,7 +151,8 @@ def resetEnv() -> None:
 
 def _check_parallelism(parallelism: Any) -> None:
     if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
-        raise ConfigError(f"parallelism={parallelism!r}: give a whole number, 1 or more")
+        raise ConfigError(f"parallelism={shown(parallelism)}: give a whole number, 1 or more")
+    check_count("parallelism", parallelism, 1, MOST_TASKS)
 
 
 class AlinkGlobalConfiguration:

@@ -28,8 +28,12 @@ from akrunner.alink.tables import (
     renamed,
     shown,
 )
+from akrunner.checks import check_count, check_flag, check_text
+from akrunner.checks import shown as in_short
 from akrunner.errors import ConfigError
 
+#: rows, to SQL
+_MOST = 2**63 - 1
 Op = TypeVar("Op", bound="AlgoOperator")
 Other = TypeVar("Other", bound="AlgoOperator")
 
@@ -209,13 +213,16 @@ class BatchOperator(AlgoOperator):
         isAscending: Optional[bool] = None,
     ) -> "BatchOperator":
         """Rows in order. Args: limit (or fetch): the first so many; offset: leave out so many before; order: asc or desc."""
+        check_text("orderBy: order", order)
         if order.lower() not in ("asc", "desc"):
             raise ConfigError(f"orderBy: order={order!r}: give asc or desc")
-        down = order.lower() == "desc" if isAscending is None else not isAscending
+        down = order.lower() == "desc" if isAscending is None else not check_flag("orderBy: isAscending", isAscending)
         most = limit if limit is not None else fetch
         query = f"SELECT * FROM {{input}} ORDER BY {dialect().text(fieldName)}" + (" DESC" if down else "")
-        query += f" LIMIT {int(most)}" if most is not None else ""
-        return SqlOp(query + (f" OFFSET {int(offset)}" if offset is not None else "")).linkFrom(self)
+        query += f" LIMIT {check_count('limit', most, 0, _MOST)}" if most is not None else ""
+        return SqlOp(query + (f" OFFSET {check_count('offset', offset, 0, _MOST)}" if offset is not None else "")).linkFrom(
+            self
+        )
 
     def groupBy(self, groupByPredicate: Fields, selectClause: str) -> "BatchOperator":
         """A row a group: `groupBy("species", "species, AVG(p) AS p")`."""
@@ -228,6 +235,7 @@ class BatchOperator(AlgoOperator):
         Args: joinPredicate: "a.id = b.id"; selectClause: "a.id, b.p"; type: JOIN, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS.
         """
         known = ("JOIN", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "CROSS")
+        check_text("join: type", type)
         if type.upper() not in known:
             raise ConfigError(f"join: type={type!r}: give one of {', '.join(known)}")
         how = "JOIN" if type.upper() == "JOIN" else f"{type.upper()} JOIN"
@@ -245,17 +253,17 @@ class BatchOperator(AlgoOperator):
 
     def sample(self, ratio: float, withReplacement: bool = False) -> "BatchOperator":
         """Each row with this probability; the same ones every time. Args: ratio: 0 to 1."""
-        if withReplacement:
+        if check_flag("sample: withReplacement", withReplacement):
             raise ConfigError("sample: withReplacement=True is not offered")
-        if not 0 <= ratio <= 1:
-            raise ConfigError(f"sample: ratio={ratio}: give 0 to 1")
+        if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+            raise ConfigError(f"sample: ratio={in_short(ratio)}: give 0 to 1")
         if dialect() is FLINKS:
             return SqlOp(f"SELECT * FROM {{input}} WHERE RAND(7) < {ratio}").linkFrom(self)
         return SqlOp(f"SELECT * FROM {{input}} USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
 
     def firstN(self, size: int) -> "BatchOperator":
         """The first so many rows."""
-        return SqlOp(f"SELECT * FROM {{input}} LIMIT {int(size)}").linkFrom(self)
+        return SqlOp(f"SELECT * FROM {{input}} LIMIT {check_count('size', size, 0, _MOST)}").linkFrom(self)
 
     # -- of something else
 

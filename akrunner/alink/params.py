@@ -10,13 +10,16 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
+from akrunner.checks import check_params, shown
 from akrunner.errors import ConfigError
+from akrunner.foreign import in_words, ours
 from akrunner.schema import Schema
 
 
@@ -45,9 +48,10 @@ class Param:
         """The value as it is kept. Raises: ConfigError: it is not of the kind."""
         if value is None:
             return None
-        kept = _KINDS[self.kind][1](value)
+        with ours(ConfigError, f"{self.name} takes {self.takes}"):
+            kept = _KINDS[self.kind][1](value)
         if kept is None:
-            raise ConfigError(f"{self.name} takes {self.takes}, not {value!r}")
+            raise ConfigError(f"{self.name} takes {self.takes}, not {shown(value)}")
         return kept
 
     def must(self) -> "Param":
@@ -56,7 +60,8 @@ class Param:
 
 
 def _text(value: Any) -> Optional[str]:
-    return os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    return text if isinstance(text, str) and "\0" not in text else None
 
 
 def _whole(value: Any) -> Optional[int]:
@@ -64,7 +69,8 @@ def _whole(value: Any) -> Optional[int]:
 
 
 def _number(value: Any) -> Optional[float]:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    return number if math.isfinite(number) else None
 
 
 def _flag(value: Any) -> Optional[bool]:
@@ -76,7 +82,7 @@ def _texts(value: Any) -> Optional[List[str]]:
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if isinstance(value, (str, os.PathLike)):
         value = [value]
@@ -91,9 +97,9 @@ def _object(value: Any) -> Optional[Dict[str, Any]]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as e:
-            raise ConfigError(f"{value!r} is not JSON: {e}") from None
-    return dict(value) if isinstance(value, Mapping) else None
+        except (ValueError, RecursionError) as e:
+            raise ConfigError(f"{shown(value)} is not JSON: {in_words(e)}") from None
+    return check_params("its value", value) if isinstance(value, Mapping) else None
 
 
 def _schema(value: Any) -> Optional[str]:

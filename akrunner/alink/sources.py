@@ -13,7 +13,7 @@ from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
-from akrunner.errors import ConfigError, WriteError
+from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import paths
 from akrunner.io.places import file_place
@@ -111,7 +111,8 @@ class TableSourceBatchOp(SourceOp):
 
     def __init__(self, table: Any, schemaStr: Optional[str] = None) -> None:
         super().__init__()
-        self._source = open_source(table, read_examples=codec.read_examples)
+        with ours(SourceError, "table: it cannot be read"):
+            self._source = open_source(table, read_examples=codec.read_examples)
         self._wanted = schema_of(schemaStr, "schemaStr")
 
     def _open(self) -> TableSource:
@@ -136,7 +137,8 @@ class MemSourceBatchOp(SourceOp):
 
     def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
         super().__init__()
-        self._source = memory_source(rows, schemaStr)
+        with ours(SourceError, "rows: they are no rows"):
+            self._source = memory_source(rows, schemaStr)
 
     def _open(self) -> TableSource:
         return self._source

@@ -11,7 +11,9 @@ from typing import Any, List, Sequence, Union
 import pyarrow as pa
 
 from akrunner.alink.environment import current
+from akrunner.checks import check_names, check_text
 from akrunner.errors import ConfigError
+from akrunner.foreign import ours
 from akrunner.io.sql import duckdb_reader
 
 Fields = Union[str, Sequence[str]]
@@ -60,7 +62,8 @@ def from_arrow(rows: Union[pa.Table, pa.RecordBatchReader]) -> Any:
     """A relation beneath batch operators."""
     flink = current().flink
     if flink is None:
-        return current().connection.from_arrow(rows)
+        with ours(ConfigError, "the table cannot be taken"):
+            return current().connection.from_arrow(rows)
     return flink.from_arrow(rows if isinstance(rows, pa.Table) else rows.read_all())
 
 
@@ -108,6 +111,7 @@ class Dialect:
 
     def text(self, sql: str) -> str:
         """SQL as Alink's users write it, for Flink: `name` in backticks is "name" to DuckDB."""
+        check_text("an SQL expression", sql)
         if self is FLINKS:
             return sql
         return re.sub(r"('(?:[^']|'')*')|`([^`]*)`", lambda m: m.group(1) or f'"{m.group(2)}"', sql)
@@ -118,7 +122,7 @@ class Dialect:
 
     def fields(self, fields: Fields) -> str:
         """What is selected."""
-        return self.text(fields) if isinstance(fields, str) else ", ".join(map(self.name, fields))
+        return self.text(fields) if isinstance(fields, str) else ", ".join(map(self.name, check_names("fields", fields) or ()))
 
 
 DUCKDBS, FLINKS = Dialect('"'), Dialect("`")
@@ -132,7 +136,7 @@ def dialect() -> Dialect:
 def names_of(names: Fields) -> List[str]:
     if isinstance(names, str):
         return [name.strip().strip('`"') for name in names.split(",")]
-    return list(names)
+    return check_names("names", names) or []
 
 
 def kept(operator: Any, relation: Any) -> Any:

@@ -19,6 +19,7 @@ import fsspec
 import pyarrow as pa
 
 from akrunner import leftovers
+from akrunner.checks import check_path
 from akrunner.errors import ModelError
 from akrunner.foreign import ours, redacted
 from akrunner.launch import archives, limits
@@ -62,7 +63,7 @@ class Model:
 
         Returns: where it is. Raises: ModelError: something is there already; WriteError: it cannot be written.
         """
-        target = os.fspath(uri)
+        target = check_path("model_out", uri, ModelError)
         check_target(target, overwrite)
         save(self.path, target)
         return target
@@ -99,8 +100,8 @@ class Model:
 
         Raises: ModelError: there is none, or it is too large.
         """
-        given = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
-        if isinstance(given, str) and is_url(given) and not given.startswith(("http://", "https://", "file://")):
+        given = check_path("model", path, ModelError)
+        if is_url(given) and not given.startswith(("http://", "https://", "file://")):
             url = given.partition("#")[0]
             with ours(ModelError, f"model: cannot read {url}"):
                 fs, place = fsspec.core.url_to_fs(url)

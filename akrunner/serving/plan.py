@@ -134,6 +134,10 @@ def _match_inputs(
     signature: Signature, table: pa.Schema, selected: Optional[List[str]], names: Optional[List[str]]
 ) -> Dict[str, List[str]]:
     """Input -> columns that feed it."""
+    if selected == [] or names == []:
+        raise ConfigError(
+            f"{'selected_cols' if selected == [] else 'input_signature_defs'}=[]: a model is fed by at least one column"
+        )
     wants = _wants(signature)
     for name in names or ():
         if name not in signature.inputs:

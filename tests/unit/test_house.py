@@ -26,7 +26,7 @@ MAY: Dict[str, Set[str]] = {
     "codec": {"wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "io": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "cluster": {"wire", "errors", "foreign", "leftovers", "schema", "spec"},
-    "model": {"wire", "errors", "foreign", "leftovers", "schema", "spec", "launch", "io"},
+    "model": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec", "launch", "io"},
     "signature": {"errors", "foreign"},
     "launch": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "engines": {

@@ -15,7 +15,7 @@ from typing import Any, List, Mapping, Optional
 
 import pyarrow as pa
 
-from akrunner.checks import check_count
+from akrunner.checks import check_count, check_flag, check_host, check_path, check_seconds, check_settings, check_text
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
@@ -73,6 +73,15 @@ class FlinkEngine:
         java_operators: bool = True,
         options: Optional[Mapping[str, str]] = None,
     ) -> None:
+        check_text("master", master)
+        if host is not None:
+            check_host("host", host, empty=False)
+        python = check_path("python", python) if python is not None else None
+        python_executable = check_path("python_executable", python_executable) if python_executable is not None else None
+        parallelism = check_count("parallelism", parallelism, 1) if parallelism is not None else None
+        check_flag("files_there", files_there)
+        check_flag("java_operators", java_operators)
+        slot_timeout = check_seconds("slot_timeout", slot_timeout) or slot_timeout
         #: with its credentials, which nothing shows
         self._address = Address.of(master) if master != "local" else None
         self.master = self._address.shown if self._address is not None else master
@@ -83,7 +92,7 @@ class FlinkEngine:
         self.slot_timeout = slot_timeout
         self.files_there = files_there
         self.java_operators = java_operators
-        self.options = dict(options or {})
+        self.options = check_settings("options", options if options is not None else {})
         self._keeps = False
         self._client: Optional[Client] = None
         self._kept: List[Subtasks] = []
