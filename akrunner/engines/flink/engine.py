@@ -15,7 +15,7 @@ from typing import Any, List, Mapping, Optional
 
 import pyarrow as pa
 
-from akrunner.checks import check_count, check_flag, check_host, check_path, check_seconds, check_settings, check_text
+from akrunner.checks import check_count, check_flag, check_host, check_path, check_seconds, check_settings, shown
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
@@ -73,7 +73,8 @@ class FlinkEngine:
         java_operators: bool = True,
         options: Optional[Mapping[str, str]] = None,
     ) -> None:
-        check_text("master", master)
+        if not isinstance(master, str):
+            raise ConfigError(f"master must be text, not {shown(master)}")
         if host is not None:
             check_host("host", host, empty=False)
         python = check_path("python", python) if python is not None else None

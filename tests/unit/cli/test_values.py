@@ -1,0 +1,38 @@
+"""KEY=VALUE on the command line, and in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import akrunner
+from akrunner.cli.values import environment, pairs, params
+
+
+def test_variables_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "e.env"
+    path.write_text('# comment\n\nexport A=1\nB = two words \nC=\'as $it \\n is\'\nD="line\\nend \\"q\\""\nE=\nF=a=b#c\n')
+    assert environment([], [str(path)]) == {
+        "A": "1", "B": "two words", "C": "as $it \\n is", "D": 'line\nend "q"', "E": "", "F": "a=b#c",
+    }  # fmt: skip
+    assert environment(["A=2"], [str(path)])["A"] == "2"
+
+
+@pytest.mark.parametrize(("line", "words"), [("A", "write KEY=VALUE"), ("A='x", "not closed"), ('A="x" s3cret', "follows")])
+def test_bad_lines_of_a_file(line: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "e.env"
+    path.write_text(f"OK=1\n{line}\n")
+    with pytest.raises(akrunner.ConfigError, match=f"line 2 of .*{words}") as caught:
+        environment([], [str(path)])
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_value_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("s3cret\n")
+    given = [f"a=@{path}", "b=@@me", "c=x"]
+    assert pairs(given, "--env", files=True) == {"a": "s3cret", "b": "@me", "c": "x"}
+    assert pairs(["a=@x"], "--flink-option") == {"a": "@x"}
+    (tmp_path / "p.json").write_text('{"k": 1, "c": 2}')
+    assert params([f"a=@{tmp_path / 'p.json'}", "c=3"], str(tmp_path / "p.json")) == {"k": 1, "c": 3, "a": {"k": 1, "c": 2}}

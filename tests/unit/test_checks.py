@@ -1,0 +1,75 @@
+"""What an argument is made into when it is right; tests/e2e/test_bad_inputs.py has the wrong ones."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akrunner.checks import (
+    check_count,
+    check_environment,
+    check_names,
+    check_params,
+    check_path,
+    check_seconds,
+    check_settings,
+    shown,
+)  # fmt: skip
+from akrunner.errors import ConfigError
+
+
+def test_numbers_become_plain() -> None:
+    assert type(check_count("n", np.int64(3), 1)) is int and type(check_seconds("s", np.float32(0.5))) is float
+    assert check_seconds("s", None, none=True) is None and check_seconds("s", 0, zero=True) == 0
+    with pytest.raises(ConfigError, match="None for no limit"):
+        check_seconds("timeout", float("inf"), none=True)
+
+
+def test_paths_are_text() -> None:
+    assert check_path("p", Path("/a/b")) == "/a/b" and check_path("p", PurePosixPath("c")) == "c"
+    with pytest.raises(ConfigError, match=r"os\.fsdecode"):
+        check_path("p", b"/a")
+
+
+def test_params_become_plain_and_are_a_copy() -> None:
+    inner = [1, (2, 3), {"x": None}]
+    given = MappingProxyType({"a": inner, "b": np.float64(0.5), "c": "é\0"})
+    plain = check_params("user_params", given)
+    assert plain == {"a": [1, [2, 3], {"x": None}], "b": 0.5, "c": "é\0"}
+    inner.append(4)
+    assert len(plain["a"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"a": {"b": [0, float("nan")]}}, r"user_params\['a'\]\['b'\]\[1\] is nan"),
+        ({"a": np.int32(1)}, r"is a int32: .*\.item\(\)"),
+        ({"a": np.zeros(2)}, r"\.tolist\(\)"),
+        ({"a": {1}}, "sorted"),
+        ({1: "a"}, "has the key 1: .*write '1'"),
+    ],
+)
+def test_an_error_has_the_way_to_it(value: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        check_params("user_params", value)
+
+
+def test_values_of_variables_are_never_shown() -> None:
+    for env in ({"KEY": "s3cret\0"}, {"KEY": "s3cret" * 50_000}, {"A=B": "s3cret"}, {"KEY": "s3cret\ud800"}):
+        with pytest.raises(ConfigError) as caught:
+            check_environment("env", env)
+        assert "s3cret" not in str(caught.value)
+    assert check_environment("env", {"KEY": "a=b"}) == {"KEY": "a=b"} == check_settings("options", {"KEY": "a=b"})
+
+
+def test_names() -> None:
+    assert check_names("cols", "a, b") == ["a", "b"] == check_names("cols", ("a", "b")) and check_names("cols", None) is None
+
+
+def test_shown_is_short_and_without_secrets() -> None:
+    assert len(shown("x" * 1000)) < 100 and "pw" not in shown("s3://me:pw@host/x")
