@@ -124,7 +124,7 @@ def source(tmp_path: Path) -> Path:
 def test_a_job_whose_output_does_not_fit(leaves_nothing: Path, disk: Path, source: Path, script: Script) -> None:
     done = command(script(COPY.format(before="pass")), source, "-o", f"{disk}/out.csv")
     said = json.loads(done.stdout)
-    assert done.returncode == 1 and said["error"] == "WriteError"
+    assert done.returncode == 4 and said["error"] == "WriteError"
     assert said["message"] == f"output: cannot write {disk}/out.csv: the disk is full: 0 bytes free on {disk}"
     assert on(disk) == []
 
@@ -185,5 +185,5 @@ def test_a_full_device(leaves_nothing: Path, script: Script, tmp_path: Path) -> 
     small.write_text("id\n1\n")
     done = command(script(COPY.format(before="pass")), small, "-o", "/dev/full", "--output-format", "csv")
     said = json.loads(done.stdout)
-    assert done.returncode == 1 and said["message"].startswith("output: cannot write /dev/full: the disk is full")
+    assert done.returncode == 4 and said["message"].startswith("output: cannot write /dev/full: the disk is full")
     assert os.path.exists("/dev/full")
