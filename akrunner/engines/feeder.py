@@ -24,6 +24,8 @@ from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
 _TICK = 0.1
+#: seconds for the thread to end: in a source, and in all
+_SOURCE_WAIT, _END_WAIT = 2.0, 30.0
 
 
 class _WorkerGone(Exception):
@@ -74,8 +76,13 @@ class Feeder:
         self._stopped.set()
 
     def join(self) -> None:
-        if self._thread is not None:
-            self._thread.join(2.0)
+        """Wait for its end. A source that gives nothing cannot be woken; all else ends soon, and must have: a thread inside Arrow when the
+        interpreter is torn down takes the process with it."""
+        deadline = time.monotonic() + _END_WAIT
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < deadline:
+            self._thread.join(_TICK)
+            if self.in_source:
+                deadline = min(deadline, time.monotonic() + _SOURCE_WAIT)
 
     def _run(self) -> None:
         try:

@@ -197,7 +197,6 @@ class ChildProcess:
         try:
             ended = self._ended_as(*os.wait4(self.pid, 0)[1:])
         except ChildProcessError:
-            self._process.returncode = 0
             ended = self._lost("something else in this process, a handler of SIGCHLD perhaps, has waited for it")
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
@@ -219,6 +218,8 @@ class ChildProcess:
         )
 
     def _lost(self, why: str) -> Exit:
+        # `Popen` would look for it once more
+        self._process.returncode = 0
         return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"nobody knows how: {why}")
 
     def sample(self) -> None:

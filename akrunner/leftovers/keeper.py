@@ -118,9 +118,10 @@ class _Keeper:
             written = json.dumps(line).encode() + b"\n"
             if self._journal is not None:
                 self._journal.write(written)
+            told = self._guard is not None and self._guard.say(written)
             if not self._held:
                 self._let_go()
-            elif self._guard is None or not self._guard.say(written):
+            elif not told:
                 self.look()
 
     def look(self) -> int:
@@ -155,12 +156,13 @@ class _Keeper:
             guard.say(json.dumps(line).encode() + b"\n")
 
     def _let_go(self) -> None:
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            guard.leave()
+        # the guard is the last to go: it removes the journal, should this process die on the next line
         journal, self._journal = self._journal, None
         if journal is not None:
             journal.close()
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.leave()
 
     def drop(self) -> None:
         """In a child made by fork: none of it is this process's."""

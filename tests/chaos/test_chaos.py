@@ -1,0 +1,36 @@
+"""A hundred seeds of the harness; `scripts/chaos` runs as many as one likes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from tests.chaos.__main__ import figures, many
+from tests.chaos.harness import Report
+from tests.chaos.plan import MODES, Plan
+
+SEEDS = range(100)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_hundred_seeds(tmp_path: Path) -> None:
+    reports: List[Report] = many(SEEDS, tmp_path, jobs=3)
+    wrong = [f"seed {report.plan.seed}: {report.wrong} {report.plan}" for report in reports if report.wrong]
+    assert not wrong, "\n".join(wrong)
+    told = figures(reports)
+    assert told["kills that reached somebody"] > len(SEEDS) / 2
+
+
+def test_seeds_are_plans_of_all_kinds() -> None:
+    plans = [Plan.of(seed) for seed in SEEDS]
+    assert plans == [Plan.of(seed) for seed in SEEDS]
+    assert {plan.mode for plan in plans} == set(MODES)
+    assert {plan.moment for plan in plans} == {"start", "spawn", "main", "done"}
+    targets = {kill.target.partition("-")[0] for plan in plans for kill in plan.kills}
+    assert targets == {"host", "guard", "chief", "worker", "ps", "evaluator"}
+    assert {kill.signal for plan in plans for kill in plan.kills} == {"KILL", "TERM", "STOP", "SEGV"}
+    pairs = {frozenset(kill.target.partition("-")[0] for kill in plan.kills) for plan in plans if len(plan.kills) == 2}
+    assert {frozenset(("host", "guard")), frozenset(("host", "chief")), frozenset(("guard", "chief"))} <= pairs
