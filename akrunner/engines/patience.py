@@ -6,7 +6,7 @@
         ...make, start...
         with patience.heard():             raised at once, and only once
             ...wait...
-        ...end, remove...                  kept for later; the second one here cuts it short
+        ...end, remove...                  kept for later; a third one cuts it short
                                            what was kept is given to whoever listened before
 """
 
@@ -19,8 +19,8 @@ from types import FrameType, TracebackType
 from typing import Any, Dict, Iterator, List, Optional, Type
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-#: so many while things are being ended are enough
-_ENOUGH = 2
+#: the one that comes while things are made or ended, and is the third in all, is enough
+_ENOUGH = 3
 
 
 class Patience:
@@ -30,6 +30,7 @@ class Patience:
     def __init__(self) -> None:
         self._before: Dict[int, Any] = {}
         self._kept: List[int] = []
+        self._seen = 0
         self._open = False
 
     def __enter__(self) -> "Patience":
@@ -54,11 +55,12 @@ class Patience:
             self._open = False
 
     def _came(self, number: int, frame: Optional[FrameType]) -> None:
+        self._seen += 1
         if self._open:
             self._raise(number, frame)
         else:
             self._kept.append(number)
-            if len(self._kept) >= _ENOUGH:
+            if self._seen >= _ENOUGH:
                 self._kept.clear()
                 self._before[number](number, frame)
 
