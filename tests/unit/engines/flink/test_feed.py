@@ -12,7 +12,7 @@ import pytest
 from akrunner import codec
 from akrunner.engines.flink.feed import Feed, Written, as_bytes, schema_from, schema_text
 from akrunner.schema import Schema
-from akrunner.wire import frames
+from akrunner.wire import frames, messages
 
 BATCH = pa.record_batch({"a": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
 ORDER = {"mode": "batch", "data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
@@ -159,6 +159,26 @@ def test_a_barrier_is_answered_after_the_rows_of_before(word: str, wrong: bool) 
     assert feed.answered(7) == (word != "failed" and not wrong) and feed.answered(8) == (word == "returned" and not wrong)
     (chunk,) = feed.taken()
     assert chunk[:1] != b"\0", "words to fail with begin so"
+
+
+@pytest.mark.parametrize("rubbish", [b"hello, world! how are you", frames.HEADER.pack(frames.DATA, 0, 0, 1, 5) + b"hello"])
+def test_the_submitter_hears_of_a_task_that_breaks_the_protocol(rubbish: bytes) -> None:
+    feed, schema = Feed(), schema_text(Schema.parse("a bigint, x double", "output_schema").arrow)
+    (source, task), (submitter, target) = os.pipe(), os.pipe()
+    passing = threading.Thread(target=feed.pass_on, args=(source, target, {"schema": schema, "rows": schema}))
+    passing.start()
+    writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter, frames.FROM_WORKER)
+    writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 4)
+    os.write(task, rubbish)
+    writer.close()
+    passing.join(5)
+    said = []
+    while (frame := reader.read()) is not None:
+        said.append(messages.read(frame)["broken"])
+    reader.close()
+    os.close(source)
+    assert said[0] == "a columns frame: a frame of 4 rows holds columns of 3" and len(said) == 2
+    assert "not a frame" in said[1] or "does not go this way" in said[1]
 
 
 def test_a_task_waits_while_flink_takes_nothing() -> None:
