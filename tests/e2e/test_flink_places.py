@@ -1,0 +1,165 @@
+"""Flink's engine without Flink: its agents in processes of their own, and a REST service that says what the test wants. No Java."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator, List, Mapping
+
+import pytest
+
+import akrunner
+from akrunner.engines.flink import FlinkEngine, watch
+from akrunner.engines.flink.client import Submission
+from tests.conftest import Script
+from tests.unit.engines.flink.test_rest import answering, saying
+
+AGENT = """
+import sys
+from akrunner.engines.flink import agent
+try:
+    agent.work((sys.argv[1], int(sys.argv[2])), sys.argv[3], job="abc")
+except (agent.SubmitterGone, agent.JobFailed, OSError):
+    pass
+"""
+WAITS = """
+    import os, time
+
+    def main(task_config):
+        open(os.path.join(task_config.user_params["notes"], task_config.task_type), "w").close()
+        time.sleep(100)
+    """
+DOUBLES = """
+    def main(task_config):
+        for batch in task_config.batches(2):
+            task_config.output_writer.write_batch({"a": batch["a"] * 2})
+    """
+
+
+class Machines:
+    """In place of what submits: an agent in a process of its own for each subtask. Attributes: state: Flink's word; submitted: how often."""
+
+    def __init__(self) -> None:
+        self.state = "RUNNING"
+        self.submitted = 0
+        self.agents: List["subprocess.Popen[bytes]"] = []
+
+    def submit(self, order: Mapping[str, Any]) -> Submission:
+        self.submitted += 1
+        job = Submission()
+        job.id = "abc"
+        host, port = order["address"]
+        for _ in range(order["subtasks"]):
+            self.agents.append(subprocess.Popen([sys.executable, "-c", AGENT, host, str(port), order["token"]]))
+        self._ending = threading.Thread(target=self._until_ended, args=(job,))
+        self._ending.start()
+        return job
+
+    def _until_ended(self, job: Submission) -> None:
+        for one in self.agents:
+            one.wait()
+        job.ended.set()
+
+    def cancel(self, job: Submission) -> None:
+        job.ended.set()
+
+    def kill(self) -> None:
+        for one in self.agents:
+            one.kill()
+
+    def close(self) -> None:
+        self._ending.join(20)
+
+    def answer(self, connection: socket.socket) -> None:
+        saying(f'{{"slots-available": 9, "flink-version": "2.3.0", "status": "{self.state}"}}'.encode())(connection)
+
+
+@pytest.fixture
+def machines(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
+    made = Machines()
+    monkeypatch.setattr(FlinkEngine, "_live_client", lambda engine: made)
+    yield made
+    made.kill()
+    made.close()
+
+
+def engine_of(master: str) -> FlinkEngine:
+    engine = FlinkEngine(master, python=sys.executable)
+    engine._version = "2.3.1"
+    return engine
+
+
+def when_running(notes: Path, act: Callable[[], None]) -> threading.Thread:
+    def wait() -> None:
+        deadline = time.monotonic() + 60
+        while len(os.listdir(notes)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_rows_go_there_and_back(machines: Machines, script: Script) -> None:
+    with answering(machines.answer) as master:
+        result = akrunner.run(
+            script(DOUBLES), {"a": [1, 2, 3]}, num_workers=2, output_schema="a bigint", data_format="columns", engine=engine_of(master)
+        )  # fmt: skip
+    assert sorted(result.table["a"].to_pylist()) == [2, 4, 6] and machines.submitted == 1
+
+
+def test_a_cancelled_job_is_not_started_again(machines: Machines, script: Script, tmp_path: Path) -> None:
+    def cancel() -> None:
+        machines.state = "CANCELLING"
+        machines.kill()
+
+    (tmp_path / "notes").mkdir()
+    acting = when_running(tmp_path / "notes", cancel)
+    with answering(machines.answer) as master:
+        with pytest.raises(akrunner.JobCancelledError, match="the Flink job abc was cancelled"):
+            akrunner.run(
+                script(WAITS), {"a": [1, 2]}, num_workers=2, user_params={"notes": str(tmp_path / "notes")}, max_restarts=2,
+                engine=engine_of(master),
+            )  # fmt: skip
+    acting.join()
+    assert machines.submitted == 1
+
+
+@pytest.mark.parametrize("how", ["refuses", "stalls", "answers nonsense", "takes its tasks along"])
+def test_a_jobmanager_that_goes_is_said_by_its_name(
+    how: str, machines: Machines, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_EVERY_SECONDS", 0.1)
+    monkeypatch.setattr(watch, "_ASK_SECONDS", 0.5)
+    monkeypatch.setattr(watch, "_GONE_SECONDS", 1.0)
+    gone = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        if not gone.is_set():
+            machines.answer(connection)
+        elif how == "stalls":
+            time.sleep(0.6)
+        elif how == "answers nonsense":
+            connection.sendall(b"220 mail.example ESMTP\r\n")
+
+    def go() -> None:
+        gone.set()
+        if how == "takes its tasks along":
+            machines.kill()
+
+    (tmp_path / "notes").mkdir()
+    acting = when_running(tmp_path / "notes", go)
+    with answering(answer) as master:
+        with pytest.raises(akrunner.JobManagerLostError, match=f"the JobManager at {master} is gone"):
+            akrunner.run(
+                script(WAITS), {"a": [1, 2]}, num_workers=2, user_params={"notes": str(tmp_path / "notes")}, max_restarts=2,
+                engine=engine_of(master),
+            )  # fmt: skip
+    acting.join()
+    assert machines.submitted == 1
