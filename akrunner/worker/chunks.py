@@ -58,6 +58,103 @@ class Ragged(object):
         return out
 
 
+class Nulled(object):
+    """A column with nulls for which no value stands: an error when somebody looks at it, not before.
+
+    Attributes: name; values: under nulls anything; valid: [rows] bool.
+    """
+
+    def __init__(self, name, values, valid):
+        self.name = name
+        self.values = values
+        self.valid = valid
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, part):
+        return Nulled(self.name, self.values[part], self.valid[part])
+
+    def __array__(self, *args, **kwargs):
+        return self.array()
+
+    @classmethod
+    def joined(cls, parts):
+        name = next(part.name for part in parts if isinstance(part, cls))
+        parts = [part if isinstance(part, cls) else cls(name, part, np.ones(len(part), bool)) for part in parts]
+        return cls(name, np.concatenate([p.values for p in parts]), np.concatenate([p.valid for p in parts]))
+
+    def take(self, rows):
+        """The rows of these numbers, in that order."""
+        return self[rows]
+
+    def array(self):
+        """The values. Raises: ValueError: one of them is null."""
+        if self.valid.all():
+            return self.values
+        dtype = "string" if self.values.dtype.kind == "O" else self.values.dtype.name
+        raise ValueError(
+            "column %r has nulls, and a %s has no value for them; give defaults={%r: ...}, or leave them out with select=; if the "
+            "script does not need the column, name those it needs: columns=[...]" % (self.name, dtype, self.name)
+        )
+
+
+class Batch(dict):
+    """{column: array}, where a column that has nulls for which no value stands is an error when it is taken. Attributes: rows."""
+
+    rows = 0
+
+    def __getitem__(self, name):
+        value = dict.__getitem__(self, name)
+        return value.array() if isinstance(value, Nulled) else value
+
+    def __iter__(self):
+        # an iterator of its own has dict(batch) and **batch go by __getitem__
+        return iter(list(self.keys()))
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def values(self):
+        return [self[name] for name in self]
+
+    def items(self):
+        return [(name, self[name]) for name in self]
+
+    def pop(self, name, *default):
+        value = dict.pop(self, name, *default)
+        return value.array() if isinstance(value, Nulled) else value
+
+    def copy(self):
+        other = Batch(self.plain())
+        other.rows = self.rows
+        return other
+
+    def plain(self):
+        """A dict of what is in it, looked at or not."""
+        return {name: dict.__getitem__(self, name) for name in self.keys()}
+
+
+def given(columns):
+    """{column: array} for a script. Args: columns: {column: array, Ragged or Nulled}."""
+    out = {}
+    nulled = False
+    for name, values in columns.items():
+        if isinstance(values, Ragged):
+            values = values.rows()
+        elif isinstance(values, Nulled):
+            if values.valid.all():
+                values = values.values
+            else:
+                nulled = True
+        out[name] = values
+    if not nulled:
+        return out
+    batch = Batch(out)
+    batch.rows = len(next(iter(out.values())))
+    return batch
+
+
 def read_file(path):
     """The payloads of a file of chunks, as views of its memory; what is written to them stays in this process."""
     size = os.path.getsize(path)
@@ -75,18 +172,21 @@ def read_file(path):
         at += length
 
 
-def unpack(payload, schema, defaults=None):
-    """A chunk's payload -> (rows, {column: array or Ragged}).
+def unpack(payload, schema, defaults=None, taken=None, lazy=False):
+    """A chunk's payload -> (rows, {column: array, Ragged or, if `lazy`, Nulled}).
 
     Args:
         schema: list of dicts, as `TaskConfig.schema`; defaults: column -> what stands for a null. Without one a null float is NaN.
-    Raises: ValueError: a null in another column; WireError: the payload is not what the protocol says.
+        taken: names of the columns to look at, None: all; lazy: nulls in another column are a `Nulled`.
+    Raises: ValueError: a null in another column, not `lazy`; WireError: the payload is not what the protocol says.
     """
     described = {column["name"]: column for column in schema}
     rows, packed = layout.unpack(payload, described)
     columns = {}
     for header, buffers in packed:
         name = header["name"]
+        if taken is not None and name not in taken:
+            continue
         valid = None
         if header.get("nulls"):
             valid = np.frombuffer(buffers[-1], np.uint8).astype(bool)
@@ -94,7 +194,7 @@ def unpack(payload, schema, defaults=None):
         default = (defaults or {}).get(name)
         values = _values(header, buffers, described[name])
         if valid is not None and not isinstance(values, Ragged):
-            values = _filled(name, values, valid, default)
+            values = _filled(name, values, valid, default, lazy)
         columns[name] = values
     return rows, columns
 
@@ -143,13 +243,11 @@ def _blobs(offsets, data):
     return out
 
 
-def _filled(name, values, valid, default):
+def _filled(name, values, valid, default, lazy):
     if default is None:
         if values.dtype.kind != "f":
-            raise ValueError(
-                "column %r has nulls, and a %s has no value for them; give defaults={%r: ...}, or leave them out with select="
-                % (name, "string" if values.dtype.kind == "O" else values.dtype.name, name)
-            )
+            nulled = Nulled(name, values, valid)
+            return nulled if lazy else nulled.array()
         default = np.nan
     if isinstance(default, str):
         default = default.encode("utf-8")
@@ -223,10 +321,17 @@ def joined(parts):
     out = {}
     for name, first in parts[0].items():
         values = [part[name] for part in parts]
-        out[name] = Ragged.joined(values) if isinstance(first, Ragged) else np.concatenate(values)
+        if isinstance(first, Ragged):
+            out[name] = Ragged.joined(values)
+        elif any(isinstance(value, Nulled) for value in values):
+            out[name] = Nulled.joined(values)
+        else:
+            out[name] = np.concatenate(values)
     return out
 
 
 def _permuted(columns, rows, random):
     order = random.permutation(rows)
-    return {name: values.take(order) if isinstance(values, Ragged) else values[order] for name, values in columns.items()}
+    return {
+        name: values.take(order) if isinstance(values, (Ragged, Nulled)) else values[order] for name, values in columns.items()
+    }

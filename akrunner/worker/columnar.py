@@ -22,36 +22,36 @@ class Columns(object):
         #: as of `data.Examples`
         self.given = None
 
-    def chunks(self, defaults=None, uneven="keep"):
+    def chunks(self, defaults=None, uneven="keep", taken=None, lazy=False):
         """All rows once, as (rows, {column: values}), in chunks as they came, `chunks.NOW` before a stream's barrier; see
-        `BatchTaskConfig.dataset` for `uneven`."""
+        `BatchTaskConfig.dataset` for `uneven`, `chunks.unpack` for `taken` and `lazy`."""
         if uneven != "keep":
             keep, pad = self._evener.plan(uneven)
             if uneven == "pad":
                 data.check_weight([column["name"] for column in self._schema])
-                return self._weighted(defaults, pad)
-            return chunks.first(self._chunks(defaults), keep)
-        return self._chunks(defaults)
+                return self._weighted(defaults, pad, taken, lazy)
+            return chunks.first(self._chunks(defaults, taken, lazy), keep)
+        return self._chunks(defaults, taken, lazy)
 
-    def _chunks(self, defaults):
+    def _chunks(self, defaults, taken, lazy):
         data.unknown_defaults(defaults, self._schema)
         if self._stream is not None:
             payloads = (payload for _, payload in self._stream.chunks())
         else:
             payloads = chunks.read_file(self._path)
         for payload in payloads:
-            yield chunks.unpack(payload, self._schema, defaults) if payload is not None else chunks.NOW
+            yield chunks.unpack(payload, self._schema, defaults, taken, lazy) if payload is not None else chunks.NOW
 
-    def _weighted(self, defaults, pad):
-        for rows, columns in self._chunks(defaults):
+    def _weighted(self, defaults, pad, taken, lazy):
+        for rows, columns in self._chunks(defaults, taken, lazy):
             yield rows, dict(columns, **{data.WEIGHT: np.ones(rows, np.float32)})
         if pad:
-            yield pad, dict(self._padding(pad), **{data.WEIGHT: np.zeros(pad, np.float32)})
+            yield pad, dict(self._padding(pad, taken), **{data.WEIGHT: np.zeros(pad, np.float32)})
 
-    def _padding(self, rows):
+    def _padding(self, rows, taken):
         """Zeros, empty strings, lists of nothing."""
         columns = {}
-        for column in self._schema:
+        for column in data.taken_of(self._schema, taken):
             text = column["dtype"] == "bytes"
             dtype = object if text else column["dtype"]
             if column["shape"] is None:
@@ -60,21 +60,24 @@ class Columns(object):
                 columns[column["name"]] = np.full([rows] + column["shape"], b"" if text else 0, dtype)
         return columns
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """See `BatchTaskConfig.batches`."""
-        plain = chunks.rebatched(self.chunks(defaults, uneven), batch_size, drop_remainder)
-        batches = ({name: v.rows() if isinstance(v, chunks.Ragged) else v for name, v in batch.items()} for batch in plain)
-        return data.counted(self, batches)
+        data.taken_of(self._schema, columns)
+        plain = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=True), batch_size, drop_remainder)
+        return data.counted(self, map(chunks.given, plain))
 
     def dataset(
-        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
-    ):
+        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
+        columns=None,
+    ):  # fmt: skip
         """See `BatchTaskConfig.dataset`."""
         import tensorflow as tf
 
         data.check_label(label, [column["name"] for column in self._schema])
         data.unknown_defaults(defaults, self._schema)
-        ragged = [column["name"] for column in self._schema if column["shape"] is None]
+        taken = data.with_label(columns, label)
+        schema = data.taken_of(self._schema, taken)
+        ragged = [column["name"] for column in schema if column["shape"] is None]
 
         weighted = uneven == "pad"
         if uneven != "keep":
@@ -82,7 +85,7 @@ class Columns(object):
             self._evener.plan(uneven)
 
         def source():
-            rows = self._epochs(batch_size, shuffle, repeat, defaults, seed, uneven)
+            rows = self._epochs(batch_size, shuffle, repeat, defaults, seed, uneven, taken)
             if ragged:
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))
@@ -90,7 +93,9 @@ class Columns(object):
                 # rows of a stream are there to be had, not to wait for others
                 yield from _stacks(rows, batch_size, drop_remainder, _ROWS_AT_ONCE if self._stream is None else 1)
 
-        dataset = data.from_generator(source, self._specs(tf, batch_size if drop_remainder else None, bool(ragged), weighted))
+        dataset = data.from_generator(
+            source, self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), weighted)
+        )
         if not ragged:
             # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
             dataset = dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
@@ -100,9 +105,9 @@ class Columns(object):
             return data.not_ahead(data.unsharded(dataset))
         return data.unsharded(dataset).prefetch(2)
 
-    def _epochs(self, batch_size, shuffle, repeat, defaults, seed, uneven):
+    def _epochs(self, batch_size, shuffle, repeat, defaults, seed, uneven, taken):
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
-            rows = self.chunks(defaults, uneven)
+            rows = self.chunks(defaults, uneven, taken)
             if shuffle:
                 rows = chunks.shuffled(rows, data.buffer_rows(shuffle, batch_size), None if seed is None else seed + epoch)
             some = False
@@ -112,10 +117,10 @@ class Columns(object):
             if not some:
                 return  # an empty table has no end to come to
 
-    def _specs(self, tf, batch_size, flat, weighted):
+    def _specs(self, tf, schema, batch_size, flat, weighted):
         """{name: (dtype, shape)} of what the generator gives."""
         specs = {}
-        for column in self._schema:
+        for column in schema:
             dtype = tf.string if column["dtype"] == "bytes" else tf.as_dtype(column["dtype"])
             if column["shape"] is None:
                 specs[column["name"]] = (dtype, [None])

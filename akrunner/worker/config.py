@@ -81,8 +81,9 @@ class BatchTaskConfig(TaskConfig):
     FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
 
     def dataset(
-        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
-    ):
+        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
+        columns=None,
+    ):  # fmt: skip
         """This task's rows as a `tf.data.Dataset` of parsed batches, prefetched, never sharded again.
 
         Args:
@@ -97,10 +98,11 @@ class BatchTaskConfig(TaskConfig):
                 ever where they compute together. "drop" leaves out what others do not have; "pad" makes up rows of zeros and
                 empty strings, which a weight of 0 marks: elements are (features, label, weight), as Keras takes them, or without
                 `label` have a column `sample_weight`; "keep" gives every row once. What was dropped or padded is in the job's stats.
+            columns: names of those to read, with `label`; None: all. What is not read need have no value for its nulls.
         Returns: elements are dicts {column: tensor [batch, ...]}; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
-        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven)
+        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns)
 
     def per_worker_dataset(
         self, batch_size, shuffle=False, repeat=None, drop_remainder=False, label=None, defaults=None, seed=None
@@ -117,13 +119,14 @@ class BatchTaskConfig(TaskConfig):
         rows = data.Examples(self.schema, path)
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. With `data_format="columns"` the
-        fastest way in: `tf.data` has no part in it, and a list whose length varies is an object array of arrays.
+        fastest way in: `tf.data` has no part in it, and a list whose length varies is an object array of arrays. A column with
+        nulls for which there is no default is an error when it is taken out of a batch that has one, not before.
 
         Args: as for `dataset`.
         """
-        return self._rows.batches(batch_size, defaults, drop_remainder, uneven)
+        return self._rows.batches(batch_size, defaults, drop_remainder, uneven, columns)
 
     def steps_per_epoch(self, batch_size, drop_remainder=False, uneven="drop"):
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
@@ -158,10 +161,10 @@ class StreamTaskConfig(TaskConfig):
 
     FIELDS = TaskConfig.FIELDS + ("dataset_fn", "output_writer")
 
-    def dataset(self, batch_size, drop_remainder=False, label=None, defaults=None):
+    def dataset(self, batch_size, drop_remainder=False, label=None, defaults=None, columns=None):
         """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full."""
-        return self._rows.dataset(batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults)
+        return self._rows.dataset(batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, columns=None):
         """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""
-        return self._rows.batches(batch_size, defaults, drop_remainder)
+        return self._rows.batches(batch_size, defaults, drop_remainder, columns=columns)

@@ -1,6 +1,10 @@
 """A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported
 when something here is called, not before."""
 
+import numpy as np
+
+from akrunner.worker import chunks
+
 _BUFFER = 1 << 20
 
 
@@ -17,13 +21,19 @@ class Examples(object):
         self.given = None
 
     def dataset(
-        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep"
-    ):
+        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
+        columns=None,
+    ):  # fmt: skip
         """See `BatchTaskConfig.dataset`."""
+        check_label(label, [column["name"] for column in self._schema])
+        unknown_defaults(defaults, self._schema)
+        schema = taken_of(self._schema, with_label(columns, label))
+        known = {name: value for name, value in (defaults or {}).items() if any(c["name"] == name for c in schema)}
+        return self._parsed(feature_spec(schema, known), batch_size, shuffle, repeat, drop_remainder, label, seed, uneven)
+
+    def _parsed(self, spec, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, seed=None, uneven="keep"):
         import tensorflow as tf
 
-        spec = feature_spec(self._schema, defaults)
-        check_label(label, spec)
         if self._stream is not None and self._stream.barriers:
             vectors = self._stream.batches(batch_size, drop_remainder)
             return unsharded(vectors.map(lambda batch: apart(tf.io.parse_example(batch, spec), label)))
@@ -52,11 +62,22 @@ class Examples(object):
         parsed = records.batch(batch_size, drop_remainder=drop_remainder).map(parse)
         return unsharded(parsed).prefetch(2)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep"):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """See `BatchTaskConfig.batches`."""
-        return counted(
-            self, evaluated(self.dataset(batch_size, defaults=defaults, drop_remainder=drop_remainder, uneven=uneven))
-        )
+        import tensorflow as tf
+
+        unknown_defaults(defaults, self._schema)
+        schema = taken_of(self._schema, columns)
+        known = {name: value for name, value in (defaults or {}).items() if any(c["name"] == name for c in schema)}
+        spec, lazy = feature_spec(schema, known), []
+        for column in schema:
+            name = column["name"]
+            if column["shape"] == [] and column["nullable"] and spec[name].default_value is None:
+                # parse_example refuses a null as soon as it meets one: it is looked for here, and an error when the column is used
+                spec[name] = tf.io.VarLenFeature(spec[name].dtype)
+                lazy.append(name)
+        parsed = evaluated(self._parsed(spec, batch_size, drop_remainder=drop_remainder, uneven=uneven))
+        return counted(self, (chunks.given(_dense(batch, lazy)) for batch in parsed))
 
     def _padding_row(self):
         """A serialized Example of zeros and empty strings that weighs nothing."""
@@ -79,6 +100,23 @@ class Examples(object):
                 value.int64_list.value.extend([0] * count)
         features[WEIGHT].float_list.value.append(0.0)
         return example.SerializeToString()
+
+
+def _dense(batch, names):
+    """The batch, sparse columns of one value or none a row as arrays, or `Nulled` ones."""
+    for name in names:
+        sparse = batch[name]
+        values, indices, shape = (_numpy(part) for part in (sparse.values, sparse.indices, sparse.dense_shape))
+        if shape[1] > 1:
+            raise ValueError("column %r has rows of more than one value" % name)
+        if len(values) < shape[0]:
+            valid = np.zeros(shape[0], bool)
+            valid[indices[:, 0]] = True
+            spread = np.full(shape[0], b"" if values.dtype.kind == "O" else 0, values.dtype)
+            spread[valid] = values
+            values = chunks.Nulled(name, spread, valid)
+        batch[name] = values
+    return batch
 
 
 #: the column that says how much a row weighs: 0 where it was made up to fill a share, else 1
@@ -150,6 +188,23 @@ def unknown_defaults(defaults, schema):
         raise ValueError("defaults names columns that are not there: %s" % ", ".join(unknown))
 
 
+def taken_of(schema, names):
+    """The columns of a schema that a script asked for, None: all. Raises: ValueError: one is not there."""
+    if names is None:
+        return schema
+    if isinstance(names, str):
+        raise ValueError("columns=%r: give a list of names" % names)
+    known = [column["name"] for column in schema]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise ValueError("columns=%r: %s; columns: %s" % (names, unknown[0] if unknown else "empty", ", ".join(known)))
+    return [column for column in schema if column["name"] in names]
+
+
+def with_label(names, label):
+    return names if names is None or label is None or label in names else list(names) + [label]
+
+
 def check_label(label, names):
     """Raises: ValueError: there is no such column."""
     if label is not None and label not in names:
@@ -172,7 +227,7 @@ def counted(source, batches):
     rows = 0
     source.given = source.given or 0
     for batch in batches:
-        rows += len(next(iter(batch.values()))) if batch else 0
+        rows += batch.rows if isinstance(batch, chunks.Batch) else len(next(iter(batch.values()))) if batch else 0
         source.given = max(source.given, rows)
         yield batch
 

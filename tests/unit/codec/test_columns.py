@@ -192,3 +192,34 @@ def test_a_file_of_chunks(tmp_path: Path) -> None:
     assert [bytes(view) for view in views] == payloads
     views[0][0] = 9
     assert path.read_bytes()[8] == 1, "what a script writes into its arrays stays in its process"
+
+
+def test_a_null_nobody_looks_at_is_no_error() -> None:
+    table = pa.table({"i": pa.array([1, None, 3]), "s": ["a", "b", None], "x": [1.0, 2.0, 3.0]})
+    schema = Schema.from_arrow(table.schema)
+    parts = []
+    for piece in (table.slice(0, 1), table.slice(1)):
+        payload = b"".join(bytes(part) for part in encode_columns(piece.combine_chunks().to_batches()[0]))
+        parts.append(chunks.unpack(payload, schema.describe(), lazy=True))
+    first, last = (chunks.given(batch) for batch in chunks.rebatched(iter(parts), 2))
+    assert (
+        first["x"].tolist() == [1, 2]
+        and first["s"].tolist() == [b"a", b"b"]
+        and first.rows == 2
+        and set(first) == {"i", "s", "x"}
+    )
+    for use in (
+        lambda: first["i"],
+        lambda: first.get("i"),
+        lambda: dict(first),
+        lambda: dict(**first),
+        first.items,
+        first.values,
+    ):
+        with pytest.raises(ValueError, match=r"column 'i' has nulls.*defaults=.*columns=\["):
+            use()
+    assert last["i"].tolist() == [3] and first.copy()["x"].tolist() == [1, 2]
+    mixed = chunks.shuffled(iter(parts), 10, 0)
+    assert sum(rows for rows, _ in mixed) == 3
+    taken = chunks.unpack(payload, schema.describe(), taken=["x"])[1]
+    assert {name: values.tolist() for name, values in taken.items()} == {"x": [2, 3]}
