@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence, Union
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ class Arguments:
 
     script: PathLike
     source: Any
-    user_params: Optional[Mapping[str, Any]] = None
+    user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     user_files: Sequence[PathLike] = ()
     output_schema: Optional[SchemaLike] = None
     output: Optional[PathLike] = None
@@ -59,7 +59,7 @@ class Arguments:
     keras: Optional[str] = None
     data_format: str = "examples"
     tensorboard: Optional[PathLike] = None
-    env: Optional[Mapping[str, str]] = None
+    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
     timeout: Optional[float] = None
     start_timeout: float = 60.0
     stall_timeout: float = 600.0

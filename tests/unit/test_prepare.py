@@ -41,3 +41,8 @@ def test_an_interpreter_that_is_only_on_a_clusters_machines(script: str) -> None
         prepare("batch", Arguments(script, {"a": [1]}, python_env="/only/there"))
     with pytest.raises(akrunner.PythonEnvError, match="only-here"):
         prepare("batch", Arguments(script, {"a": [1]}, engine=FlinkEngine(), python_env="only-here"))
+
+
+def test_what_may_be_secret_is_in_no_repr(script: str) -> None:
+    given = Arguments(script, {"a": [1]}, env={"TOKEN": "s3cret"}, user_params={"key": "s3cret"})
+    assert "s3cret" not in repr(given) + repr(prepare("batch", given))
