@@ -48,13 +48,6 @@ SCRIPTS = {
         def main(task_config):
             raise ValueError("bad luck")
         """,
-    "waits": """
-        import time
-
-        def main(task_config):
-            open(task_config.user_params["note"], "w").close()
-            time.sleep(100)
-        """,
 }
 
 
@@ -141,11 +134,6 @@ def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
     kind, words = told["wait says"]
     assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
     assert told["Flink says"] is True
-
-
-def test_a_program_s_job_that_is_cancelled(told: Dict[str, Any]) -> None:
-    kind, words = told["cancelled"]
-    assert kind == "JobCancelledError" and "was cancelled" in words
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from typing import Any
 
 from pyflink.common import Configuration, Types
@@ -124,13 +122,6 @@ job = flink.predict(
 with job.table.execute().collect() as rows:
     found = list(rows)
 tell("a stream predicted", [len(found), sum(row[0] for row in found), list(job.table.get_schema().get_field_names())])
-
-job = flink.run(script("waits"), numbers, output_schema="a bigint", user_params={"note": f"{SCRIPTS}/note"}, python_env=PYTHON)
-going = job.table.execute()
-while not os.path.exists(f"{SCRIPTS}/note"):
-    time.sleep(0.1)
-going.get_job_client().cancel().result()
-refused("cancelled", lambda: job.wait(20))
 
 t_env.execute_sql("CREATE TABLE endless (a BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '500')")
 seen = 0
