@@ -253,7 +253,7 @@ def _check_requirements(requirements: str, python: str) -> None:
             f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
         )
     if not fetch.is_url(requirements) and not os.path.isfile(os.path.expanduser(requirements)):
-        raise ConfigError(f"requirements: there is no file {requirements}")
+        raise UserFilesError(f"requirements: there is no {requirements}")
 
 
 def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:

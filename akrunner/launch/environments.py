@@ -217,7 +217,7 @@ def _root(folder: str, archive: str) -> str:
         if os.path.exists(os.path.join(path, "bin")):
             return path
     raise PythonEnvError(
-        redacted(f"python_env: {archive} has no bin/python (there is {', '.join(sorted(inside)[:5]) or 'nothing'})")
+        redacted(f"python_env: {archive} has no bin/python in it (there is {', '.join(sorted(inside)[:5]) or 'nothing'})")
     )
 
 

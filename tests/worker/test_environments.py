@@ -183,7 +183,7 @@ def test_create_and_remove(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_the_commands() -> None:
     unknown = command("create", "tf9")
-    assert unknown.returncode == 1 and "no environment is called 'tf9'; known: tf1.15, tf2.3, tf2" in unknown.stderr
+    assert unknown.returncode == 2 and "no environment is called 'tf9'; known: tf1.15, tf2.3, tf2" in unknown.stderr
     assert "there is none that akrunner made" in command("remove", "tf2.3").stdout
     probed = command("probe", sys.executable)
     assert probed.returncode == 0 and ".".join(map(str, sys.version_info[:3])) in probed.stdout
