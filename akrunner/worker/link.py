@@ -74,7 +74,7 @@ class Link(object):
         """
         rows = 0
         buffer = memoryview(bytearray(_BUFFER))
-        with open(path, "wb", buffering=0) as out:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as out:
             while True:
                 header = self._reader.read_header()
                 if header is None:
