@@ -282,13 +282,13 @@ class Prediction:
             supervision=SupervisionSpec(timeout=timeout, start_timeout=start_timeout),
             flush_seconds=check_seconds("flush_seconds", flush_seconds if flush_seconds is not None else 0.02),
         )
-        for name, columns in (
-            ("selected_cols", selected_cols),
-            ("input_signature_defs", input_signature_defs),
-            ("output_signature_defs", output_signature_defs),
-            ("reserved_cols", reserved_cols),
-        ):
-            check_names(name, columns)
+        # what is given as an iterator can be gone through once
+        selected, inputs, outputs, reserved = (
+            check_names("selected_cols", selected_cols),
+            check_names("input_signature_defs", input_signature_defs),
+            check_names("output_signature_defs", output_signature_defs),
+            check_names("reserved_cols", reserved_cols),
+        )
         check_signature_names(signature_def_key, graph_def_tag)
         select, input_format = check_select(select), check_format(input_format)
 
@@ -310,9 +310,7 @@ class Prediction:
         with ours(PythonEnvError, "python_env: it cannot be used"):
             python = interpreter_for(python_env, engine)
         table = found or read()
-        plan = Plan.make(
-            signature, table.schema, selected_cols, input_signature_defs, output_signature_defs, out_schema, reserved_cols
-        )
+        plan = Plan.make(signature, table.schema, selected, inputs, outputs, out_schema, reserved)
         job = job_for(opened, plan, signature_def_key, graph_def_tag, batch_size, python=python, **values)
         return cls(opened, plan, job, table, arriving=flush_seconds is not None)
 

@@ -83,16 +83,17 @@ class LocalPredictor:
         )
         batch_size = check_count("batch_size", batch_size, 1)
         check_signature_names(signature_def_key, graph_def_tag)
-        columns, inputs = (
+        # what is given as an iterator can be gone through once
+        columns, inputs, outputs, reserved = (
             check_names("selected_cols", selected_cols),
             check_names("input_signature_defs", input_signature_defs),
+            check_names("output_signature_defs", output_signature_defs),
+            check_names("reserved_cols", reserved_cols),
         )
         self._model = open_model(model)
         signature = signature_of(self._model.path, signature_def_key, graph_def_tag)
         self.input_schema = given if given is not None else _row_schema(signature, inputs, columns)
-        self._plan = Plan.make(
-            signature, self.input_schema.arrow, selected_cols, input_signature_defs, output_signature_defs, gives, reserved_cols
-        )
+        self._plan = Plan.make(signature, self.input_schema.arrow, columns, inputs, outputs, gives, reserved)
         self.output_schema = self._plan.result
         with ours(PythonEnvError, "python_env: it cannot be used"):
             python = interpreter_for(python_env, self._engine)
