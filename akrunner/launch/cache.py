@@ -72,7 +72,7 @@ def made_once(path: str, make: Callable[[str], None]) -> str:
         if os.path.isdir(path) and os.path.exists(done):
             return path
         _remove_half_made(os.path.dirname(path))
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
         os.makedirs(path, mode=0o700)
         try:
             make(path)
@@ -86,12 +86,16 @@ def made_once(path: str, make: Callable[[str], None]) -> str:
 @contextlib.contextmanager
 def _locked(path: str, wait: bool = True) -> Iterator[None]:
     """Raises: BlockingIOError: another process has it, and `wait` is false."""
-    lock = os.open(path + _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(lock)
+    while True:
+        lock = os.open(path + _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            # `forget` may have removed the file meanwhile: the next process would lock another one
+            if os.fstat(lock).st_nlink:
+                yield
+                return
+        finally:
+            os.close(lock)
 
 
 def _remove_half_made(folder: str) -> None:
@@ -105,10 +109,19 @@ def _remove_half_made(folder: str) -> None:
 
 
 def forget(path: str) -> bool:
-    """Remove what `made_once` made. Returns: whether there was any."""
-    there = os.path.isdir(path)
-    shutil.rmtree(path, ignore_errors=True)
-    for name in (path + _DONE, path + _LOCK):
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(name)
+    """Remove what `made_once` made; waits for whoever makes it now.
+
+    Returns: whether there was any. Raises: OSError: the cache cannot be written.
+    """
+    with _locked(path):
+        there = os.path.isdir(path)
+        _remove(path)
+        os.remove(path + _LOCK)
     return there
+
+
+def _remove(path: str) -> None:
+    """Remove a directory. The word that it is whole goes first: nobody takes what is half gone, or half made again, for whole."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path + _DONE)
+    shutil.rmtree(path, ignore_errors=True)

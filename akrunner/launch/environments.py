@@ -85,7 +85,8 @@ def create(name: str) -> str:
 def remove(name: str) -> bool:
     """Remove what `create` made. Returns: whether there was any."""
     recipe_of(name)
-    return cache.forget(created(name))
+    with ours(PythonEnvError, f"{name}: cannot remove it from the cache (XDG_CACHE_HOME)"):
+        return cache.forget(created(name))
 
 
 def recipe_of(name: str) -> Recipe:
