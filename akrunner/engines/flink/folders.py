@@ -15,6 +15,7 @@ import fcntl
 import glob
 import os
 import shutil
+import stat
 import tempfile
 import time
 from types import TracebackType
@@ -57,10 +58,14 @@ class TaskFolder:
 def remove_left() -> None:
     """End and remove what tasks have left whose agent and guard were killed together."""
     for folder in glob.glob(os.path.join(glob.escape(os.path.realpath(tempfile.gettempdir())), _PREFIX + "*")):
-        # it may be going, be held, or be another user's
+        # it may be going, or be held
         with contextlib.suppress(OSError):
             path = os.path.join(folder, _LOCK)
-            if not os.path.exists(path) and time.time() - os.stat(folder).st_mtime < _MAKING_SECONDS:
+            found = os.lstat(folder)
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                # another user's, or a link that would have us write elsewhere
+                continue
+            if not os.path.exists(path) and time.time() - found.st_mtime < _MAKING_SECONDS:
                 continue
             lock = _locked(path)
             try:

@@ -59,3 +59,22 @@ def test_what_is_being_made_is_left_alone(leaves_nothing: Path, monkeypatch: pyt
     time.sleep(0.01)
     folders.remove_left()
     assert not made.exists()
+
+
+def test_nothing_is_written_through_what_another_user_may_have_put_there(
+    leaves_nothing: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "_MAKING_SECONDS", 0.0)
+    mine = tmp_path_factory.mktemp("mine")
+    link = leaves_nothing / "akrunner-task-link"
+    link.symlink_to(mine)
+    folders.remove_left()
+    assert os.listdir(mine) == []
+    link.unlink()
+    theirs = leaves_nothing / "akrunner-task-theirs"
+    theirs.mkdir()
+    with monkeypatch.context() as other_user:
+        other_user.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        folders.remove_left()
+    assert os.listdir(theirs) == []
+    theirs.rmdir()
