@@ -282,10 +282,10 @@ def check_depth(piece: Piece, name: str) -> None:
 
 def _check_types(schema: pa.Schema, name: str) -> None:
     for field in schema:
-        kind, levels = field.type, 0
-        while pa.types.is_nested(kind) and kind.num_fields:
-            kind, levels = kind.field(0).type, levels + 1
-        if levels > _LEVELS:
+        kinds = [field.type]
+        for _ in range(_LEVELS + 1):
+            kinds = [one.field(i).type for one in kinds if pa.types.is_nested(one) for i in range(one.num_fields)]
+        if kinds:
             raise _too_deep(f"column {field.name!r} of {name}")
 
 

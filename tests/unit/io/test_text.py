@@ -124,6 +124,7 @@ def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: List
         (b'{"a":"\\ud800"}\n', None, "line 1: .*surrogate"),
         (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", None, "line 1 of .* is nested too deep"),
         (b'{"a":' + b"[" * 2000 + b"]" * 2000 + b"}\n", None, "column 'a' of .* is nested too deep"),
+        (b'{"a": {"b": 1, "c":' + b"[" * 900 + b"]" * 900 + b"}}\n", None, "column 'a' of .* is nested too deep"),
         (b"{}\n", None, "an object without a column"),
         (b'{"a":1}\n', "aa bigint", "no object in .* has a 'aa'"),
         (b'{"a":"x"}\n{"a":null}\n', "a string not null", "row 1, column 'a': a null"),
