@@ -78,7 +78,7 @@ class Program:
         return f"/jobs/{self.told['job']}"
 
     def checkpoints(self) -> int:
-        return int(self.rest.get(self.path + "/checkpoints")["counts"]["completed"])
+        return int(self.rest._object(self.path + "/checkpoints")["counts"]["completed"])
 
     def more_checkpoints(self) -> None:
         before = self.checkpoints()
@@ -119,7 +119,7 @@ def stop(program: Program, folder: Path) -> str:
     with urllib.request.urlopen(request, timeout=10) as answer:
         trigger = json.load(answer)["request-id"]
     deadline = time.monotonic() + 30
-    while (done := program.rest.get(f"{program.path}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
+    while (done := program.rest._object(f"{program.path}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
         assert time.monotonic() < deadline, done
         time.sleep(0.1)
     return str(done["operation"]["location"])
@@ -139,12 +139,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
         program = Program(started.address, folder, 200, restarts=1)
         program.until("the job", lambda: "job" in program.told)
         program.until(
-            "the script's second attempt", lambda: program.rest.get(program.path + "/checkpoints")["counts"]["restored"]
+            "the script's second attempt", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"]
         )
         program.more_checkpoints()
         taskmanager = next(process for process in tasks(started)[0].parents() if "java" in process.name())
         taskmanager.kill()
-        program.until("the third", lambda: program.rest.get(program.path + "/checkpoints")["counts"]["restored"] == 2)
+        program.until("the third", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"] == 2)
         program.more_checkpoints()
         savepoint = stop(program, folder / "savepoints")
         told["stopped"] = program.end()
@@ -155,7 +155,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
         told["kept"] = kept(folder / "kept")
         program = Program(started.address, folder, 1500)
         told["failed"] = program.end()
-        told["failed"]["restored"] = program.rest.get(program.path + "/checkpoints")["counts"]["restored"]
+        told["failed"]["restored"] = program.rest._object(program.path + "/checkpoints")["counts"]["restored"]
         nothing_is_left(started)
         yield told
     finally:

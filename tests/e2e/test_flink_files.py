@@ -67,7 +67,8 @@ def test_lines_are_read_there(
     host_reads_nothing(monkeypatch)
     monkeypatch.setattr("akrunner.io.blocks.LINES_BYTES", 500)
     table = tmp_path / "table.csv"
-    table.write_text("i\n" + "".join(f"{i}\n" for i in range(ROWS)))
+    # of one column, an empty line would be a row: such a table is the submitter's to read
+    table.write_text("i,j\n" + "".join(f"{i},x\n" for i in range(ROWS)))
     result = akrunner.run(script(COPIES), table, engine=flink, num_workers=2, output_schema="i bigint, task string")
     assert sorted(result.table["i"].to_pylist()) == list(range(ROWS)) and sorted(result.stats.shares) == [1000, 1001]
     nothing_is_left(flink_cluster)
