@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Tu
 
 import pyarrow as pa
 
-from akrunner import codec
+from akrunner import codec, leftovers
 from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
@@ -18,7 +18,7 @@ from akrunner.io.follow import open_text
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
-from akrunner.model import Model, check_target, new_folder, remove_checkpoints, remove_folder
+from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, check_output, prepare, schema_of
 from akrunner.stream_job import StreamJob
 
@@ -232,7 +232,7 @@ def train(
         checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
         model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
     except BaseException:
-        remove_folder(folder)
+        leftovers.drop(folder)
         raise
     saved = None
     if model_out is not None:

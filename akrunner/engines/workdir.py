@@ -191,7 +191,7 @@ class WorkDir:
     def close(self) -> None:
         """After success."""
         if not self.keep:
-            self._remove()
+            leftovers.drop(self.path)
 
     def close_failed(self) -> str:
         """After a failure. Returns: the directory the tasks' logs are in."""
@@ -207,12 +207,8 @@ class WorkDir:
             # nowhere to keep them; the error has their last lines
             leftovers.remove(kept)
             kept = ""
-        self._remove()
+        leftovers.drop(self.path)
         return kept
-
-    def _remove(self) -> None:
-        if leftovers.remove(self.path):
-            leftovers.forget(self.path)
 
     def save_stall(self, text: str) -> None:
         """Who waits for what; the error says it, too, where it cannot be written."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
-import shutil
-import tempfile
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from akrunner import leftovers
@@ -65,8 +63,7 @@ def _laid_on_trial(packed: Sequence[_Archive], files: Dict[str, str]) -> Dict[st
     """
     members: Dict[str, Tuple[_Archive, str]] = {}
     with _FILES.ours("cannot check them in the temp directory (TMPDIR)"):
-        folder = tempfile.mkdtemp(prefix="akrunner-")
-    leftovers.register(folder)
+        folder = leftovers.temp_folder("akrunner-")
     try:
         tree = Tree(folder, _FILES, checking=True)
         for one in packed:
@@ -78,8 +75,7 @@ def _laid_on_trial(packed: Sequence[_Archive], files: Dict[str, str]) -> Dict[st
             tree.file(place, ())
         tree.check_links()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        leftovers.forget(folder)
+        leftovers.drop(folder)
     return members
 
 

@@ -10,8 +10,20 @@
 There is one guard for a process, while anything is registered. Threads may call all of this; a child made by fork starts anew.
 """
 
-from akrunner.leftovers.keeper import forget, guards, mark, register, unmark, unwatch, watch
+from akrunner.leftovers.keeper import drop, forget, guards, mark, register, temp_folder, unmark, unwatch, watch
 from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import remove
 
-__all__ = ["forget", "guards", "mark", "register", "remove", "state_dir", "unmark", "unwatch", "watch"]
+__all__ = [
+    "drop",
+    "forget",
+    "guards",
+    "mark",
+    "register",
+    "remove",
+    "state_dir",
+    "temp_folder",
+    "unmark",
+    "unwatch",
+    "watch",
+]

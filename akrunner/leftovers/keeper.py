@@ -8,8 +8,10 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import uuid
 from typing import Any, List, Optional
 
 from akrunner.leftovers.journal import Journal, clear_dead
@@ -193,6 +195,27 @@ def register(path: str) -> None:
 def forget(path: str) -> None:
     """It has been removed, or has become something to keep."""
     _keepers[0].say("-", "path", _place(path))
+
+
+def temp_folder(prefix: str) -> str:
+    """Make a directory of mode 0700 in the temp directory, which goes if this process dies before `drop`.
+
+    Args: prefix: its name begins so. Returns: its path. Raises: OSError: it cannot be made.
+    """
+    path = os.path.join(os.path.abspath(tempfile.gettempdir()), prefix + uuid.uuid4().hex[:16])
+    register(path)
+    try:
+        os.mkdir(path, 0o700)
+    except BaseException:
+        forget(path)
+        raise
+    return path
+
+
+def drop(path: str) -> None:
+    """Remove a registered file or directory, and forget it. What cannot be removed now is left to the guard."""
+    if ending.remove(path):
+        forget(path)
 
 
 def watch(group: int) -> None:

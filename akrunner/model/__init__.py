@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import weakref
 from typing import Any, Iterator, List, Optional, Tuple, Union
 
@@ -34,7 +33,7 @@ _BLAME = Blame("model", ModelError)
 #: characters of a model table's row 0
 _LONGEST_HEAD = 1 << 20
 
-__all__ = ["CHUNK", "MODEL_SCHEMA", "SAVED_MODEL", "Model", "check_target", "new_folder", "remove_checkpoints", "remove_folder"]
+__all__ = ["CHUNK", "MODEL_SCHEMA", "SAVED_MODEL", "Model", "check_target", "new_folder", "remove_checkpoints"]
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -50,7 +49,7 @@ class Model:
     def __init__(self, path: str, checkpoint: Optional[str] = None, temporary: Optional[str] = None) -> None:
         """`temporary`: a directory to remove with this object. Raises: ModelError: `path` holds no SavedModel."""
         if temporary is not None:
-            weakref.finalize(self, remove_folder, temporary)
+            weakref.finalize(self, leftovers.drop, temporary)
         self.path = saved_model_in(path)
         self.checkpoint = checkpoint
 
@@ -90,7 +89,7 @@ class Model:
             found = [_unpack(name, pieces, os.path.join(folder, str(i))) for i, (name, pieces) in enumerate(files)]
             return cls(found[0], found[1] if len(found) > 1 else None, temporary=folder)
         except BaseException:
-            remove_folder(folder)
+            leftovers.drop(folder)
             raise
 
     @classmethod
@@ -117,7 +116,7 @@ class Model:
             archives.unpack(fetched.path, folder, blame, fetched.most)
             return cls(folder, temporary=folder)
         except BaseException:
-            remove_folder(folder)
+            leftovers.drop(folder)
             raise
 
     @classmethod
@@ -127,21 +126,14 @@ class Model:
             _bring(fs, place, os.path.join(folder, "model"), given)
             return cls(os.path.join(folder, "model"), temporary=folder)
         except BaseException:
-            remove_folder(folder)
+            leftovers.drop(folder)
             raise
 
 
 def new_folder() -> str:
-    """A temporary directory that also goes if this process dies; `remove_folder` removes it."""
-    with ours(ModelError, "model: cannot make a directory for it (TMPDIR)", tempfile.gettempdir()):
-        folder = tempfile.mkdtemp(prefix="akrunner-model-")
-    leftovers.register(folder)
-    return folder
-
-
-def remove_folder(folder: str) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    leftovers.forget(folder)
+    """A temporary directory that also goes if this process dies; `leftovers.drop` removes it. Raises: ModelError: none can be made."""
+    with ours(ModelError, "model: cannot make a directory for it (TMPDIR)"):
+        return leftovers.temp_folder("akrunner-model-")
 
 
 def saved_model_in(directory: str) -> str:

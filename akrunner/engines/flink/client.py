@@ -5,11 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import zipfile
 from typing import IO, Any, Dict, List, Mapping, Optional, Protocol
@@ -56,22 +53,21 @@ class Client:
     """One such process; close it.
 
     Args: python: has PyFlink; java: JAVA_HOME; cluster: where it submits, None: to a cluster within it. Attributes: package: akrunner as
-    a zip; folder: its temp directory. Raises: StartError: it cannot be started.
+    a zip; folder: its temp directory, which goes with it, whoever is killed. Raises: StartError: it cannot be started.
     """
 
     def __init__(self, python: str, java: str, cluster: Optional[Address] = None) -> None:
         self._cluster = cluster
-        self.folder = os.path.join(tempfile.gettempdir(), f"akrunner-flink-{secrets.token_hex(8)}")
-        leftovers.register(self.folder)
+        with ours(StartError, "no directory can be made for what submits to Flink (TMPDIR)"):
+            self.folder = leftovers.temp_folder("akrunner-flink-")
         try:
             with ours(StartError, f"cannot prepare what submits to Flink in {self.folder}"):
                 self._start(python, java)
         except BaseException:
-            self._remove_folder()
+            leftovers.drop(self.folder)
             raise
 
     def _start(self, python: str, java: str) -> None:
-        os.mkdir(self.folder, 0o700)
         self.package = os.path.join(self.folder, "akrunner.zip")
         write_package(self.package)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
@@ -97,10 +93,6 @@ class Client:
         )
         assert self._process.stdout is not None
         self._listening = threads.started("flink", self._died, self._listen, self._process.stdout)
-
-    def _remove_folder(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        leftovers.forget(self.folder)
 
     @property
     def pid(self) -> int:
@@ -146,7 +138,7 @@ class Client:
         self._listening.join(5.0)
         self._process.stdout.close()
         self._log.close()
-        self._remove_folder()
+        leftovers.drop(self.folder)
 
     def _write(self, word: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None

@@ -228,8 +228,8 @@ class FlinkEngine:
             order = {"python": self.python_executable, "options": self.options, "name": name}
             taken = Subtasks(client, self.host or reachable_host(self._address), count, order, self._address)
         if isinstance(taken.client, Client):
+            # its directory is its own, and stays as long as it is kept
             guard.watch(taken.client.pid)
-            guard.remove(taken.client.folder)
         return taken
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:

@@ -6,9 +6,6 @@ import atexit
 import contextlib
 import functools
 import os
-import secrets
-import shutil
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -91,10 +88,8 @@ def _not_here() -> Iterator[pa.RecordBatch]:
 @functools.cache
 def _package() -> str:
     """akrunner as a zip, for as long as this process lives: an environment sends it with every later job of the program's too."""
-    folder = os.path.join(tempfile.gettempdir(), f"akrunner-flink-{secrets.token_hex(8)}")
-    leftovers.register(folder)
-    os.mkdir(folder, 0o700)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = leftovers.temp_folder("akrunner-flink-")
+    atexit.register(leftovers.drop, folder)
     path = os.path.join(folder, "akrunner.zip")
     write_package(path)
     return path

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from akrunner import leftovers
-from akrunner.leftovers import journal
+from akrunner.leftovers import journal, keeper
 from akrunner.leftovers.private import private_dir, private_file, state_dir
 from akrunner.wire import ending
 
@@ -255,3 +255,25 @@ def test_no_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bas
     leftovers.register(str(tmp_path / "held"))
     leftovers.forget(str(tmp_path / "held"))
     assert not psutil.Process().children() and not os.path.exists("relative")
+
+
+def test_a_temp_folder_is_registered_before_it_is_made(
+    leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch, state: Path
+) -> None:
+    mkdir, held_then = os.mkdir, []
+
+    def refuse(path: str, mode: int = 0o777) -> None:
+        if "akrunner-test-" not in path:
+            return mkdir(path, mode)
+        held_then.append(path in keeper._keepers[0]._held.paths)
+        raise PermissionError(13, "no", path)
+
+    with monkeypatch.context() as refused, pytest.raises(PermissionError):
+        refused.setattr(os, "mkdir", refuse)
+        leftovers.temp_folder("akrunner-test-")
+    assert held_then == [True]
+    folder = leftovers.temp_folder("akrunner-test-")
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    (Path(folder) / "file").touch()
+    leftovers.drop(folder)
+    assert not os.path.exists(folder) and os.listdir(state) == []
