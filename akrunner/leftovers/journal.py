@@ -13,9 +13,10 @@ import functools
 import json
 import os
 import socket
+import stat
 import time
 import uuid
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import IO, Any, Dict, List, Optional, Set, Tuple
 
 from akrunner.leftovers.private import private_file, state_dir
 from akrunner.wire.ending import Held, started
@@ -25,6 +26,9 @@ _FOLDER = "leftovers"
 _BUDGET = 3.0
 #: journals of before the machine was started anew are of no use for ever
 _OLD = 30 * 86400.0
+#: what is longer was written by somebody else
+_MOST_BYTES = 64 * 2**20
+_MOST_LINE = 65536
 
 
 class Journal:
@@ -49,18 +53,20 @@ class Journal:
         self.write(json.dumps({"pid": os.getpid(), "start": started(os.getpid()), **_here()}).encode() + b"\n")
 
     def write(self, line: bytes) -> None:
-        """Add one line. A disk that is full leaves the guard and the workers."""
+        """Add one line. On a disk that is full the journal goes, which would miss what is forgotten; guard and workers are left."""
         try:
-            if self._fd >= 0:
-                os.write(self._fd, line)
+            if self._fd < 0 or os.write(self._fd, line) == len(line):
+                return
         except OSError:
             pass
+        self.close()
 
     def close(self) -> None:
         """Nothing is held any more: it goes."""
-        if self.path:
+        path, self.path = self.path, ""
+        if path:
             try:
-                os.unlink(self.path)
+                os.unlink(path)
             except OSError:
                 pass
         self.drop()
@@ -120,13 +126,14 @@ def _clear(path: str, owned: Set[str]) -> None:
 def _may_go(path: str, owned: Set[str]) -> bool:
     """Whether it is where it was when it was written down, this user's, and no part of what a living process holds."""
     folder = os.path.dirname(path)
-    if not os.path.isabs(path) or os.path.realpath(folder) != folder or os.path.ismount(path):
+    # `register` writes no path that leads back up, as `/home/me/.` would
+    if not os.path.isabs(path) or os.path.normpath(path) != path or folder == path:
         return False
     if any(path == other or path.startswith(other + os.sep) or other.startswith(path + os.sep) for other in owned):
         return False
     try:
-        return os.lstat(path).st_uid == os.geteuid()
-    except OSError:
+        return os.path.realpath(folder) == folder and not os.path.ismount(path) and os.lstat(path).st_uid == os.geteuid()
+    except (OSError, ValueError):  # ValueError: no name a file can have
         return False
 
 
@@ -134,16 +141,42 @@ def _read(path: str) -> Optional[Tuple[Dict[str, Any], Held]]:
     """(whose it is, what it holds), None of what is no journal of this user's. A last line that is cut short is left out."""
     held = Held()
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb") as f:
-            if os.fstat(f.fileno()).st_uid != os.geteuid():
+        # a pipe of that name is not waited for
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
+            about = os.fstat(f.fileno())
+            if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
                 return None
-            first, *rest = f.read().split(b"\n")
-        host = json.loads(first)
-        for line in rest[:-1]:
-            held.take(json.loads(line))
-        return {"pid": int(host["pid"]), **{name: host[name] for name in ("start", *_here())}}, held
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+            host = json.loads(_line(f))
+            line = _line(f)
+            while line:
+                held.take(_checked(json.loads(line)))
+                line = _line(f)
+        if type(host["pid"]) is not int or not 0 < host["pid"] < 2**31:
+            return None
+        texts = {name: host[name] for name in ("start", *_here())}
+        return ({"pid": host["pid"], **texts}, held) if all(isinstance(text, str) for text in texts.values()) else None
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
+
+
+def _line(f: IO[bytes]) -> bytes:
+    """The next one, b"" of one that is cut short. Raises: ValueError: no line of a journal is that long."""
+    line = f.readline(_MOST_LINE)
+    if len(line) == _MOST_LINE:
+        raise ValueError("too long")
+    return line if line.endswith(b"\n") else b""
+
+
+def _checked(line: Any) -> List[Any]:
+    """A line as the host writes it. Raises: ValueError, TypeError, IndexError: it is none."""
+    sign, kind, value = line[:3]
+    if kind == "group":
+        good = type(value) is int and value > 1 and (sign != "+" or isinstance(line[3], str))
+    else:
+        good = isinstance(value, str) and (kind == "path" or (kind == "mark" and value != "" and value.isascii()))
+    if sign not in ("+", "-") or not good:
+        raise ValueError("not a journal's")
+    return list(line)
 
 
 def _names(folder: str) -> List[str]:

@@ -25,7 +25,7 @@ _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class _Guard:
     """The guard process. Attributes: pid."""
 
-    def __init__(self, journal: str) -> None:
+    def __init__(self) -> None:
         """Start it. Raises: OSError: there are no processes or descriptors left."""
         loader = ending.__spec__.loader
         source = loader.get_source(ending.__name__)  # type: ignore[union-attr]
@@ -33,7 +33,7 @@ class _Guard:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), journal],
+                [sys.executable, "-I", "-S", "-c", source, str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -146,7 +146,7 @@ class _Keeper:
         if time.monotonic() < self._again_at:
             return
         try:
-            guard = _Guard(self._journal.path if self._journal is not None else "")
+            guard = _Guard()
         except OSError:
             self._again_at = time.monotonic() + 1.0
             return
@@ -156,6 +156,9 @@ class _Keeper:
             self._journal.write(json.dumps(["+", "group", guard.pid, ending.started(guard.pid)]).encode() + b"\n")
         for line in self._held.lines():
             guard.say(json.dumps(line).encode() + b"\n")
+        if self._journal is not None and self._journal.path:
+            # only now: a guard that does not know everything yet, when this process dies, leaves the rest to the next start
+            guard.say(json.dumps(["journal", self._journal.path]).encode() + b"\n")
 
     def _let_go(self) -> None:
         # the guard is the last to go: it removes the journal, should this process die on the next line

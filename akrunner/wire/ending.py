@@ -3,7 +3,8 @@
 ::
 
     host --- pipe --->  guard (`guard` below, run as `python -c`)     a JSON line each: ["+", "path", PATH], ["-", "path", PATH],
-      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["!"]: leave
+      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["journal", PATH]: it knows
+                                                                   all of it, and removes that last; ["!"]: leave
 
 Imports nothing of akrunner: the guard is this file and nothing else. Python 3.7, standard library only.
 """
@@ -164,11 +165,11 @@ def wake_when_parent_dies() -> None:
         pass
 
 
-def guard(host: int, journal: str) -> None:
+def guard(host: int) -> None:
     """The guard process: knows what the host says on stdin until the host is gone, or says that it may leave.
 
     A pipe may be held open by a child the host has forked, so the host itself is watched, too. Polite signals are blocked by the host.
-    Args: host: its pid; journal: file to remove when all is done, "" for none.
+    Args: host: its pid.
     """
     wake_when_parent_dies()
     os.set_blocking(0, False)
@@ -177,7 +178,7 @@ def guard(host: int, journal: str) -> None:
         watched.append(os.pidfd_open(host))
     except (AttributeError, OSError):
         pass
-    held, rest = Held(), b""
+    held, rest, journal = Held(), b"", ""
     while True:
         there = os.getppid() == host
         if there:
@@ -193,7 +194,10 @@ def guard(host: int, journal: str) -> None:
         for line in map(json.loads, lines):
             if line[0] == "!":
                 return
-            held.take(line)
+            if line[0] == "journal":
+                journal = line[1]
+            else:
+                held.take(line)
         if not data:
             break
     if held.clear() and journal:
@@ -201,4 +205,4 @@ def guard(host: int, journal: str) -> None:
 
 
 if __name__ == "__main__":
-    guard(int(sys.argv[1]), sys.argv[2])
+    guard(int(sys.argv[1]))

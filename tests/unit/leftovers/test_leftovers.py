@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 import psutil
 import pytest
@@ -145,6 +145,32 @@ def test_the_next_start_removes_what_host_and_guard_left(state: Path, tmp_path: 
     assert not os.listdir(tmp_path) and not os.listdir(state)
 
 
+def test_a_guard_that_was_not_told_everything_leaves_the_journal(state: Path, tmp_path: Path) -> None:
+    last = """
+def dies_first(self, line):
+    os.kill(os.getpid(), 9)
+
+first = leftovers.keeper._keepers[0]._guard
+os.kill(first.pid, 9)
+os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+leftovers.keeper._Guard.say = dies_first
+leftovers.guards()
+"""
+    process, _ = held("", last, tmp_path / "held")
+    assert process.wait(10) == -signal.SIGKILL
+    stop(process)
+    assert soon(lambda: not [p for p in psutil.process_iter() if str(process.pid) in _words_of(p)])
+    journal.clear_dead()
+    assert not os.listdir(tmp_path) and not os.listdir(state)
+
+
+def _words_of(process: psutil.Process) -> List[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
 def test_the_next_start_leaves_alone_what_the_living_hold(state: Path, tmp_path: Path) -> None:
     process, guard = held("", "", tmp_path / "held")
     try:
@@ -155,7 +181,7 @@ def test_the_next_start_leaves_alone_what_the_living_hold(state: Path, tmp_path:
     assert soon(lambda: not runs(guard))
 
 
-def written(state: Path, paths: List[Path], **host: Any) -> Path:
+def written(state: Path, paths: "Sequence[Path | str]", **host: Any) -> Path:
     """A dead process's journal."""
     state.mkdir(parents=True, exist_ok=True)
     head: Dict[str, Any] = {"pid": 2**22 + 5, "start": "1", **journal._here(), **host}
@@ -171,6 +197,48 @@ def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
     written(state, [tmp_path / "link", tmp_path / "link" / "file"])
     journal.clear_dead()
     assert os.listdir(tmp_path / "mine") == ["file"] and not (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("path", ["mine/.", "mine/in/..", "mine/", "/mine", "mine/in/../in", "a\0b", "\ud800"])
+def test_paths_no_process_of_ours_would_hold_are_left_alone(state: Path, tmp_path: Path, path: str) -> None:
+    (tmp_path / "mine" / "in").mkdir(parents=True)
+    written(state, [f"{tmp_path}/{path}"])
+    journal.clear_dead()
+    assert (tmp_path / "mine" / "in").is_dir()
+
+
+@pytest.mark.parametrize("line", ['["+", "path", 1]', '["+", "mark", ""]', '["+", "mark", "a\\u00e9"]', '["+", "group", "x", ""]', '["+", "group", 1, ""]', "[" * 100_000, "[]", '"x"', '["?", "path", "x"]'])  # fmt: skip
+def test_a_line_that_is_none_of_ours_spoils_a_journal_and_nothing_else(state: Path, tmp_path: Path, line: str) -> None:
+    (tmp_path / "held").mkdir()
+    path = written(state, [tmp_path / "held"])
+    path.write_text(path.read_text() + f'th", "/x"]\n{line}\n')
+    journal.clear_dead()
+    assert (tmp_path / "held").is_dir() and path.exists()
+
+
+@pytest.mark.parametrize("pid", ["1e999", "NaN", "-1", "1" * 30, "true", '"1"'])
+def test_a_number_no_process_can_have(state: Path, tmp_path: Path, pid: str) -> None:
+    (tmp_path / "held").mkdir()
+    path = written(state, [tmp_path / "held"], start="")
+    path.write_text(path.read_text().replace(f'"pid": {2**22 + 5}', f'"pid": {pid}'))
+    journal.clear_dead()
+    assert (tmp_path / "held").is_dir() and path.exists()
+
+
+def test_a_pipe_among_the_journals_is_not_waited_for_and_a_huge_file_not_read(state: Path) -> None:
+    state.mkdir(parents=True)
+    os.mkfifo(state / "fifo")
+    with open(state / "huge", "wb") as f:
+        f.truncate(2**40)
+    journal.clear_dead()
+    assert sorted(os.listdir(state)) == ["fifo", "huge"]
+
+
+def test_a_journal_that_does_not_fit_the_disk_goes(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = journal.Journal()
+    monkeypatch.setattr(os, "write", lambda fd, line: len(line) - 1)
+    short.write(b'["+", "path", "/x"]\n')
+    assert not short.path and not os.listdir(state)
 
 
 @pytest.mark.parametrize("host", [{"boot": "another"}, {"machine": "another"}, {"namespace": "another"}, {"pid": 2**22 + 6}])
