@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
-from akrunner import api
+from akrunner import api, leftovers
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
 from akrunner.alink.tables import DUCKDBS, FLINKS, arrow_schema, arrow_table, from_arrow, is_flinks, queried, source_of
 from akrunner.errors import ConfigError
+from akrunner.foreign import ours
 from akrunner.model import MODEL_SCHEMA
 from akrunner.schema import Field, Schema
 
@@ -65,7 +64,8 @@ class ScriptJob:
 
     def __init__(self, operator: Any, schema: pa.Schema, sides: Sequence[pa.Table] = ()) -> None:
         self._operator = operator
-        self._folder = tempfile.mkdtemp(prefix="akrunner-alink-")
+        with ours(ConfigError, "files for the script cannot be written into the temp directory (TMPDIR)"):
+            self._folder = leftovers.temp_folder("akrunner-alink-")
         try:
             self._params = text_params(operator._get("userParams"))
             self._files: List[str] = list(operator._get("userFiles") or [])
@@ -96,7 +96,7 @@ class ScriptJob:
         self._params[name] = value
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        leftovers.drop(self._folder)
 
     def _tensors(self, schema: pa.Schema) -> None:
         """`tensor_shapes.txt` and `tensor_types.txt`, for columns of tensors."""

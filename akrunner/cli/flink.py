@@ -9,21 +9,19 @@ from typing import Optional
 import typer
 
 import akrunner
+from akrunner import leftovers
 from akrunner.cli.guarded import EXIT_USAGE
 from akrunner.engines.flink import cluster
-from akrunner.foreign import ours
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
-
-
-def _folder() -> str:
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "akrunner", "flink")
+#: in the state directory: nobody else may look into it
+_FOLDER = "flink"
 
 
 def running_cluster() -> Optional[cluster.Cluster]:
     """The one `start` has brought up."""
-    return cluster.running(_folder())
+    folder = leftovers.state_dir(_FOLDER)
+    return cluster.running(folder) if folder is not None else None
 
 
 @app.command("start")
@@ -35,9 +33,12 @@ def start(
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""
     try:
-        with ours(akrunner.ConfigError, "no directory can be made for the cluster (XDG_STATE_HOME)"):
-            os.makedirs(_folder(), mode=0o700, exist_ok=True)
-        started = cluster.start(_folder(), os.path.abspath(python) if python else sys.executable, taskmanagers, slots, port)
+        folder = leftovers.state_dir(_FOLDER)
+        if folder is None:
+            raise akrunner.ConfigError(
+                "no directory can be made for the cluster: XDG_STATE_HOME must name one that can be written"
+            )
+        started = cluster.start(folder, os.path.abspath(python) if python else sys.executable, taskmanagers, slots, port)
     except akrunner.ConfigError as e:
         typer.echo(f"akrunner: {e}", err=True)
         raise typer.Exit(EXIT_USAGE) from None

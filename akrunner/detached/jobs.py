@@ -11,17 +11,17 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from akrunner import api, codec
+from akrunner import api, codec, leftovers
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
 from akrunner.engines.flink.rest import ENDED, Rest
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
+from akrunner.foreign import ours
 from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
@@ -101,7 +101,8 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
             raise ConfigError(f"there is no option {name!r} for mode {mode}{nearest(name, list(known))}")
     options = {name: value for name, value in options.items() if name != "observer"}
     tag = secrets.token_hex(4)
-    folder = tempfile.mkdtemp(prefix="akrunner-")
+    with ours(ConfigError, "the order cannot be written into the temp directory (TMPDIR)"):
+        folder = leftovers.temp_folder("akrunner-")
     try:
         inside = os.path.join(folder, "order")
         os.mkdir(inside)
@@ -118,7 +119,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
         name = f"{_NAME}{shown} [{tag}]"
         return Job(engine.detach(job, archive, name, tag), engine.master, name)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        leftovers.drop(folder)
 
 
 def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options: Dict[str, Any], folder: str) -> JobSpec:

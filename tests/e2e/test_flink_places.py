@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Mapping
 
+import psutil
 import pytest
 
 import akrunner
@@ -104,6 +106,51 @@ def when_running(notes: Path, act: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=wait)
     thread.start()
     return thread
+
+
+def guard_of(agent: "subprocess.Popen[bytes]", but: int = 0) -> int:
+    """Its guard process, not the one that it had before."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for child in psutil.Process(agent.pid).children():
+            if child.pid != but and "-I" in child.cmdline() and child.status() != psutil.STATUS_ZOMBIE:
+                return int(child.pid)
+        time.sleep(0.02)
+    raise AssertionError("it has none")
+
+
+def soon_empty(directory: Path) -> None:
+    deadline = time.monotonic() + 20
+    while os.listdir(directory) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("before", ["nothing", "its guard"])
+def test_an_agent_and_its_guard_that_are_killed_leave_nothing(
+    before: str, machines: Machines, leaves_nothing: Path, script: Script, tmp_path: Path
+) -> None:
+    def kill() -> None:
+        for agent in machines.agents:
+            guard = guard_of(agent)
+            if before == "its guard":
+                # another one takes its place, and does all of it
+                os.kill(guard, signal.SIGKILL)
+                guard_of(agent, guard)
+            else:
+                os.kill(guard, signal.SIGSTOP)
+            agent.kill()
+            if before == "nothing":
+                os.kill(guard, signal.SIGKILL)
+
+    (tmp_path / "notes").mkdir()
+    acting = when_running(tmp_path / "notes", kill)
+    with answering(machines.answer) as master:
+        with pytest.raises(akrunner.JobError):
+            akrunner.run(
+                script(WAITS), {"a": [1, 2]}, num_workers=2, user_params={"notes": str(tmp_path / "notes")}, engine=engine_of(master)
+            )  # fmt: skip
+    acting.join()
+    soon_empty(leaves_nothing)
 
 
 def test_rows_go_there_and_back(machines: Machines, script: Script) -> None:

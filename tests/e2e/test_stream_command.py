@@ -97,6 +97,26 @@ def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str
     assert not os.path.exists("out.parquet")
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["-i", "in.jsonl", "-o", "in.jsonl"],
+        ["-i", "in.jsonl", "-o", "./here/in.jsonl", "--output-live"],
+        ["-i", "in.jsonl", "-o", "in.jsonl", "--output-live", "--follow"],
+        ["-i", "-", "-o", "in.jsonl", "--output-live"],
+        ["-i", "*.jsonl", "-o", "more.jsonl"],
+    ],
+)
+def test_an_output_is_no_input(more: List[str], leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(line(1))
+    (tmp_path / "here").symlink_to(tmp_path)
+    with open(tmp_path / "in.jsonl") as read:
+        made = command(script(FOREVER), *more, "--overwrite")
+        done = subprocess.run(made, stdin=read, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and "output:" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert (tmp_path / "in.jsonl").read_text() == line(1)
+
+
 LIKE_A_TAIL = """
 def main(task_config):
     for row in task_config.batches(1):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import shutil
@@ -143,7 +144,7 @@ class _Agent:
                 )  # fmt: skip
                 order = self._hear()
                 if "end" not in order and self._start({**order, "python": python}, folder, mark, guard):
-                    self._attend(folder)
+                    self._attend(folder, guard)
             finally:
                 for feed in (self._feed, self._reads):
                     if feed is not None:
@@ -285,7 +286,7 @@ class _Agent:
 
         return pass_to_part
 
-    def _attend(self, folder: str) -> None:
+    def _attend(self, folder: str, guard: Guard) -> None:
         """Do as the submitter says, and tell how the process is, until the submitter says that it is over."""
         process = self._process
         assert process is not None
@@ -306,10 +307,14 @@ class _Agent:
                 if "give" in word:
                     self._give(folder, word["give"])
             now = time.monotonic()
-            if now - sampled > _SAMPLE_SECONDS and not told:
+            if now - sampled > _SAMPLE_SECONDS:
                 sampled = now
-                process.sample()
-                self._say(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
+                replaced = guard.check()
+                if replaced is not None:
+                    logging.warning("akrunner: %s", replaced)
+                if not told:
+                    process.sample()
+                    self._say(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
             ended = process.exit
             if ended is not None and not told:
                 # its last words come first; but a daemon it has left may hold the log for ever

@@ -14,13 +14,13 @@ import contextlib
 import fcntl
 import glob
 import os
-import shutil
 import stat
 import tempfile
 import time
 from types import TracebackType
 from typing import Callable, Optional, Type
 
+from akrunner import leftovers
 from akrunner.launch.process import sweep
 
 _PREFIX = "akrunner-task-"
@@ -51,7 +51,7 @@ class TaskFolder:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        shutil.rmtree(self._path, ignore_errors=True)
+        leftovers.remove(self._path)
         os.close(self._lock)
 
 
@@ -70,7 +70,7 @@ def remove_left() -> None:
             lock = _locked(path)
             try:
                 sweep(os.path.basename(folder)[len(_PREFIX) :], 0.0)
-                shutil.rmtree(folder, ignore_errors=True)
+                leftovers.remove(folder)
             finally:
                 os.close(lock)
 
