@@ -15,6 +15,7 @@ from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io.follow import open_text
+from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
@@ -353,6 +354,24 @@ def check_stream_output(output: str, overwrite: bool, schema: Optional[SchemaLik
     """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
     known = schema_of(schema, "output_schema")
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
+
+
+def check_stream_apart(source: str, form: Optional[str], follow: bool, output: str) -> None:
+    """Args: source, form, follow: as `source`, `input_format`, `follow` of `stream`.
+
+    Raises: SinkError: the output is what is read, or lies among it; SourceError: there is nothing to read.
+    """
+    if source == "-" or follow:
+        with ours(SourceError, f"source: {source}"):
+            read = os.fstat(0) if source == "-" else os.stat(os.path.expanduser(source))
+        if os.path.isfile(output) and os.path.samestat(read, os.stat(output)):
+            raise SinkError(
+                f"output: {output} is the input, which would be read and written at the same time; write to another place (--output)"
+            )
+        return
+    with ours(SourceError, "source: it cannot be read"):
+        files = expand(source, form)
+    check_apart(files, output)
 
 
 def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> FileSink:

@@ -17,7 +17,7 @@ from typing import IO, Any, Dict, Iterable, List, Optional
 import pyarrow as pa
 
 import akrunner
-from akrunner.api import LineWriter, check_stream_output, stream_sink
+from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
 from akrunner.cli import show
 
 #: help of --output-live
@@ -59,6 +59,7 @@ def _check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:
         return
     if output.live:
         _check_live(output.path, output.overwrite)
+        check_stream_apart(inputs[0], options.get("input_format"), bool(options.get("follow")), output.path)
         return
     if options.get("follow"):
         raise akrunner.ConfigError(
@@ -66,6 +67,7 @@ def _check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:
             "line by line"
         )
     check_stream_output(output.path, output.overwrite, options.get("output_schema"))
+    check_stream_apart(inputs[0], options.get("input_format"), False, output.path)
 
 
 def _check_live(path: str, overwrite: bool) -> None:
