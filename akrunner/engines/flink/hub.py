@@ -37,6 +37,8 @@ _TICK = 0.1
 #: a packed environment is gigabytes, maybe from far away
 _UNPACK_SECONDS = 900.0
 _LENGTH = struct.Struct("<Q")
+#: what a word raises that lacks a field, or has something else in it: JSON of Python's knows Infinity
+_UNFIT = (KeyError, TypeError, ValueError, OverflowError)
 
 
 class Place:
@@ -99,14 +101,14 @@ class Place:
             self.gone.set()
             self.idle.set()
             raise StartError(self.broken or "a subtask has gone before its task was there")
+        if "failed" in told:
+            words = str(told["failed"])
+            raise PythonEnvError(words) if told.get("kind") == "PythonEnvError" else ConfigError(words)
         try:
-            if "failed" in told:
-                words = str(told["failed"])
-                raise PythonEnvError(words) if told["kind"] == "PythonEnvError" else ConfigError(words)
             self.address, self.folder = str(told["address"]), str(told["folder"])
             self.machine, self.cores = str(told["machine"]), int(told["cores"])
             self.sees, self.writes = bool(told["sees"]), bool(told["writes"])
-        except (KeyError, TypeError) as e:
+        except _UNFIT as e:
             raise StartError(f"a subtask broke the protocol: {e!r}") from None
 
     def end(self) -> None:
@@ -286,13 +288,13 @@ class Hub:
                 self._let_in(connection, word_of(bytes(said)))
         except BlockingIOError:
             return
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, *_UNFIT):
             if connection in self._strangers:
                 self._part(connection)
             connection.close()
 
     def _let_in(self, connection: socket.socket, hello: Dict[str, Any]) -> None:
-        """Whose it is, and which of its connections. Raises: ValueError, KeyError, TypeError: nobody's; without the token it is nobody."""
+        """Whose it is, and which of its connections. Raises: `_UNFIT`: nobody's; without the token it is nobody."""
         if not hmac.compare_digest(str(hello["token"]).encode(), self.token.encode()):
             raise ValueError("a wrong token")
         tune(connection)
@@ -371,7 +373,10 @@ class RemoteProcess:
             if "failed" in word:
                 raise OSError(str(word["failed"]))
             if "started" in word:
-                self.pid = int(word["started"])
+                try:
+                    self.pid = int(word["started"])
+                except _UNFIT as e:
+                    raise OSError(f"the agent of subtask {place.subtask} broke the protocol: {e!r}") from None
                 return
 
     def _listen(self) -> None:
@@ -393,7 +398,7 @@ class RemoteProcess:
     def _heed(self, word: Dict[str, Any]) -> None:
         try:
             self._take(word)
-        except (KeyError, TypeError, ValueError, OverflowError) as e:
+        except _UNFIT as e:
             raise BadLine(f"{e!r} in {str(word)[:200]}") from None
 
     def _take(self, word: Dict[str, Any]) -> None:

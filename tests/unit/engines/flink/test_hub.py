@@ -392,9 +392,11 @@ def test_a_place_that_never_says_where_it_is() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         place = Place(ours)
-        theirs.sendall(b'{"address": 1}\n')
-        with pytest.raises(StartError, match="a subtask broke the protocol"):
-            place.settle()
+        where = '"address": "a:1", "folder": "/f", "machine": "m", "sees": true, "writes": true'
+        for said in ('{"address": 1}', f'{{{where}, "cores": "many"}}', f'{{{where}, "cores": Infinity}}'):
+            theirs.sendall(said.encode() + b"\n")
+            with pytest.raises(StartError, match="a subtask broke the protocol"):
+                place.settle()
         theirs.sendall(b"rubbish\n")
         with pytest.raises(StartError, match="the agent of subtask 0 broke the protocol: no JSON"):
             place.settle()
