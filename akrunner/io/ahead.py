@@ -17,7 +17,7 @@ _TICK = 0.2
 
 
 def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same batches, in order. The thread starts with the first that is drawn and ends with the iterator.
+    """The same batches, in order. The thread starts when the first is drawn, and ends when the iterator does.
 
     Raises: what `batches` raises, behind all that came before it.
     """
@@ -42,16 +42,18 @@ class _Reader:
     def _run(self) -> None:
         last: Optional[BaseException] = None
         try:
-            for batch in self._batches:
-                if not self._put(batch):
-                    break
+            try:
+                for batch in self._batches:
+                    if not self._put(batch):
+                        break
+            finally:
+                close = getattr(self._batches, "close", None)
+                if close is not None:
+                    close()
         except BaseException as e:
             last = e
-        finally:
-            close = getattr(self._batches, "close", None)
-            if close is not None:
-                close()
-            self._put(last)
+        # whatever happened: somebody waits for it
+        self._put(last)
 
     def _put(self, item: Union[pa.RecordBatch, BaseException, None]) -> bool:
         """Whether it is still wanted."""
