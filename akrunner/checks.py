@@ -162,7 +162,8 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
 
     Raises: ConfigError: no process could be given them, or they are akrunner's own.
     """
-    for key, value in _items(name, env):
+    items = _items(name, env)
+    for key, value in items:
         if not isinstance(key, str) or not isinstance(value, str):
             what = (
                 f"a {type(key).__name__} as a name" if not isinstance(key, str) else f"{shown(key)} is a {type(value).__name__}"
@@ -184,15 +185,16 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
                 )
         if key in OURS:
             raise ConfigError(f"{name}: {key} is set by akrunner itself, for each task; leave it out")
-    return dict(env)
+    return dict(items)
 
 
 def check_settings(name: str, given: Any) -> Dict[str, str]:
     """A program's own settings, as a dict of texts. Raises: ConfigError: they are none."""
-    for key, value in _items(name, given):
+    items = _items(name, given)
+    for key, value in items:
         if not (isinstance(key, str) and isinstance(value, str)) or "\0" in key + value:
             raise ConfigError(f"{name}: {shown(key)}: names and values must be text")
-    return dict(given)
+    return dict(items)
 
 
 def _items(name: str, value: Any) -> List[Tuple[Any, Any]]:

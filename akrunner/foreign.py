@@ -135,7 +135,7 @@ def underway(kind: Type[JobError], what: str, at: Optional[str] = None) -> Itera
     except ConfigError as e:
         raise kind(redacted(str(e))) from e
     except SystemExit as e:
-        raise kind(f"{what}: {type(e).__name__}: {e}") from e
+        raise kind(redacted(f"{what}: {type(e).__name__}: {_text(e)}")) from e
 
 
 def in_words(error: BaseException, at: Optional[str] = None) -> str:

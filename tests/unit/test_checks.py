@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Dict
 
 import numpy as np
 import pytest
@@ -73,3 +73,16 @@ def test_names() -> None:
 
 def test_shown_is_short_and_without_secrets() -> None:
     assert len(shown("x" * 1000)) < 100 and "pw" not in shown("s3://me:pw@host/x")
+
+
+def test_what_was_checked_is_what_is_given_back() -> None:
+    class Changing(Dict[str, str]):
+        """Its items are fine, and its keys are others each time somebody looks."""
+
+        def keys(self) -> Any:
+            raise RuntimeError("nobody is to look twice")
+
+        def __iter__(self) -> Any:
+            raise RuntimeError("nobody is to look twice")
+
+    assert check_environment("env", Changing(a="1")) == {"a": "1"} == check_settings("options", Changing(a="1"))
