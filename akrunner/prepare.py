@@ -97,14 +97,14 @@ class Prepared:
 _NO_SCRIPT = ScriptSpec("", "")
 
 
-def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Prepared:
+def prepare(mode: str, given: Arguments) -> Prepared:
     """Check every argument, the cheap before the dear: values; where rows go; files and tables that are paths; what is downloaded;
     interpreters, which are run; rows of an iterable, which come once. Last, what is made: an overlay, the directory for checkpoints.
 
-    Args: model_dir: of a train job, where its model goes.
+    Returns: the job and its table; where a train job's model goes is for the caller to say (`model_dir`).
     Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
     """
-    job = _settings(mode, given, model_dir or ("" if mode == "train" else None))
+    job = _settings(mode, given)
     script_path = check_path("script", given.script, ScriptError)
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
@@ -147,7 +147,7 @@ def prepare(mode: str, given: Arguments, model_dir: Optional[str] = None) -> Pre
     return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(job.checkpoint_dir)), table)
 
 
-def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
+def _settings(mode: str, given: Arguments) -> JobSpec:
     """The job as far as its values say it, without its script, table and interpreter. Raises: ConfigError."""
     parallelism = given.parallelism
     if parallelism is None and given.num_workers is None and given.num_ps is None:
@@ -183,7 +183,7 @@ def _settings(mode: str, given: Arguments, model_dir: Optional[str]) -> JobSpec:
         work_dir=_directory("work_dir", given.work_dir),
         keep=given.debug or given.work_dir is not None,
         checkpoint_dir=_directory("checkpoint_dir", given.checkpoint_dir),
-        model_dir=model_dir,
+        model_dir="" if mode == "train" else None,
         save_latest_checkpoint=given.save_latest_checkpoint,
         flush_seconds=given.flush_seconds if given.flush_seconds is not None else 0.02,
     )
@@ -233,18 +233,17 @@ def _check_directories(job: JobSpec) -> None:
         given = getattr(job, name)
         if given is None:
             continue
-        path = given
-        if os.path.exists(path) and not os.path.isdir(path):
+        if os.path.exists(given) and not os.path.isdir(given):
             raise ConfigError(f"{name}: {given} is a file; name a directory")
-        there = path
+        there = given
         while not os.path.exists(there) and there != os.path.dirname(there):
             there = os.path.dirname(there)
         if not os.path.isdir(there):
-            raise ConfigError(f"{name}: cannot make {path}: {there} is a file")
+            raise ConfigError(f"{name}: cannot make {given}: {there} is a file")
         if not os.access(there, os.W_OK | os.X_OK):
             raise ConfigError(f"{name}: nothing may be written in {there}")
-        if name == "work_dir" and there == path and os.listdir(path):
-            raise ConfigError(f"work_dir: {path} is not empty; name a new directory")
+        if name == "work_dir" and there == given and os.listdir(given):
+            raise ConfigError(f"work_dir: {given} is not empty; name a new directory")
 
 
 def _check_requirements(requirements: str, python: str) -> None:

@@ -135,7 +135,7 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
         raise ConfigError(_NO_OUTPUT)
     known = {one.name for one in dataclasses.fields(Arguments)}
     given = {name: value for name, value in options.items() if name in known}
-    job = prepare(mode, Arguments(script=script, source=source, engine=engine, **given), "").job
+    job = prepare(mode, Arguments(script=script, source=source, engine=engine, **given)).job
     output, form = options.get("output"), options.get("output_format")
     if output is not None and job.output_schema is not None:
         # it only looks; the host writes

@@ -13,9 +13,6 @@ from akrunner.errors import SourceError
 #: what stands for a null
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
-#: column -> {path: value}
-Named = Dict[str, pa.Array]
-
 
 def values_of(path: str, base: str) -> Dict[str, str]:
     """{column: value} of the directories between the base and the file."""

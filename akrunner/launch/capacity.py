@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import numbers
 import os
+import resource
 from typing import Any, Iterator, List, Tuple
 
 import psutil
 
 from akrunner.checks import shown
 from akrunner.errors import ConfigError
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 #: a bare Python with numpy; one with TensorFlow has ten times as much
 _TASK_BYTES = 24 << 20
@@ -54,13 +50,12 @@ def _bounds() -> Iterator[Tuple[int, str]]:
     memory = min([psutil.virtual_memory().total, *_group("memory.max")])
     yield memory // _TASK_BYTES, f"{memory / 2**30:.1f} GiB of memory, {_TASK_BYTES >> 20} MiB for each at the very least"
     threads = _group("pids.max")
-    if resource is not None:
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if files != resource.RLIM_INFINITY:
-            yield (files - _OTHER_FILES) // _TASK_FILES, f"{files} open files, {_TASK_FILES} for each: ulimit -n"
-        own = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-        if own != resource.RLIM_INFINITY and os.geteuid() != 0:
-            threads.append(own)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files != resource.RLIM_INFINITY:
+        yield (files - _OTHER_FILES) // _TASK_FILES, f"{files} open files, {_TASK_FILES} for each: ulimit -n"
+    own = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if own != resource.RLIM_INFINITY and os.geteuid() != 0:
+        threads.append(own)
     threads += _number("/proc/sys/kernel/pid_max") + _number("/proc/sys/kernel/threads-max")
     if threads:
         yield (

@@ -13,7 +13,6 @@ import contextlib
 import os
 import posixpath
 import re
-import shutil
 import stat
 from dataclasses import dataclass
 from typing import BinaryIO, Callable, Iterable, Iterator, List, Optional, Set, Tuple, Type
@@ -253,13 +252,3 @@ class Tree:
 
 def _within(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
-
-
-@contextlib.contextmanager
-def removed_on_failure(directory: str) -> Iterator[None]:
-    """Remove a directory if the block does not end well."""
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import select
@@ -27,8 +28,7 @@ class _Guard:
 
     def __init__(self) -> None:
         """Start it. Raises: OSError: there are no processes or descriptors left."""
-        loader = ending.__spec__.loader
-        source = loader.get_source(ending.__name__)  # type: ignore[union-attr]
+        source = inspect.getsource(ending)
         # it inherits that nobody can ask it politely to end, from its first instruction on
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
         try:
@@ -185,8 +185,7 @@ def _forked() -> None:
     _keepers.pop(0).drop()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_forked)
 
 
 def register(path: str) -> None:
