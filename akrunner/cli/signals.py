@@ -1,5 +1,7 @@
 """Ctrl-C and SIGTERM, from the first import to the last line. Standard library only: it comes before everything else.
 
+A terminal that is closed sends SIGHUP, and Ctrl-\\ SIGQUIT: both count as SIGTERM.
+
 A signal raises an exception in the main thread and is remembered: libraries in between may turn the exception into one of theirs, or
 into nothing, and the command still ends as one that was stopped.
 """
@@ -18,17 +20,23 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C came. Not Python's own, with which the interpreter ends itself by a signal, whatever the exit code is."""
 
 
+#: each of them is told, and counts, as SIGTERM
+_TERMINATE = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
 class Terminated(BaseException):
-    """SIGTERM came."""
+    """SIGTERM came, or its like."""
 
 
 def watch() -> None:
-    """From now on both are remembered. What ignores Ctrl-C (a shell's background) goes on ignoring it."""
+    """From now on they are remembered. What is ignored (Ctrl-C in a shell's background, SIGHUP under nohup) goes on being ignored."""
     global _seen, _decided
     _seen, _decided = None, False
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _came)
-    signal.signal(signal.SIGTERM, _came)
+    for number in _TERMINATE:
+        if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _came)
 
 
 def seen() -> Optional[int]:
@@ -53,6 +61,8 @@ def _came(number: int, frame: Any) -> None:
     again = _seen is not None
     if _decided:
         return
+    if number in _TERMINATE:
+        number = signal.SIGTERM
     _seen = _seen or number
     if number == signal.SIGTERM:
         if not again:

@@ -1,4 +1,4 @@
-"""Ctrl-C, and a SIGTERM somebody listens for, at moments that can bear it.
+"""Ctrl-C, and a SIGTERM, SIGHUP or SIGQUIT somebody listens for, at moments that can bear it.
 
 ::
 
@@ -18,7 +18,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Dict, Iterator, List, Optional, Type
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 #: the one that comes while things are made or ended, and is the third in all, is enough
 _ENOUGH = 3
 

@@ -130,7 +130,10 @@ def lines_of(path: Path) -> List[int]:
     return [json.loads(line)["id"] for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("how", ["fails", "interrupted", "terminated", "ends"])
+_SENT = {"interrupted": signal.SIGINT, "terminated": signal.SIGTERM, "hung up": signal.SIGHUP, "quit": signal.SIGQUIT}
+
+
+@pytest.mark.parametrize("how", ["fails", *_SENT, "ends"])
 @pytest.mark.parametrize("live", [False, True], ids=["at the end", "live"])
 def test_an_output_of_a_stream(how: str, live: bool, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
     """It is there when the stream has ended well; or, written in place, as far as it came."""
@@ -149,12 +152,12 @@ def test_an_output_of_a_stream(how: str, live: bool, leaves_nothing: Path, scrip
         assert lines_of(out) == ([1, 2] if live else [99])
         if how == "fails":
             job.stdin.write(line(3))
-        elif how in ("interrupted", "terminated"):
+        elif how in _SENT:
             while not live and not list(out.parent.glob(".*.partial")) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            job.send_signal(signal.SIGINT if how == "interrupted" else signal.SIGTERM)
+            job.send_signal(_SENT[how])
         _, err = job.communicate(timeout=30)
-    assert job.returncode == {"fails": 1, "interrupted": 130, "terminated": 143, "ends": 0}[how], err
+    assert job.returncode == {"fails": 1, "interrupted": 130, "ends": 0}.get(how, 143), err
     assert os.listdir(out.parent) == ["out.jsonl"]
     assert lines_of(out) == ([1, 2] if live or how == "ends" else [99])
     if how != "ends":
