@@ -75,13 +75,20 @@ _SECRET_NAME = (
     r"(?:x-amz-[a-z-]+|x-goog-[a-z-]+|awsaccesskeyid|aws_?secret\w*|aws_session_token|account_?key|sharedaccess\w*|\w*passw(?:or)?d|passphrase|pwd|"
     r"\w*secret\w*|\w*token|sig|signature|\w*api_?-?key)"
 )
+#: more of them, that mean something else where they stand by themselves
+_SECRET_IN_URL = r"(?:key|code|pass|\w*auth\w*|jwt|hmac|\w*credentials?|\w*access_?key(?:_?id)?|\w*hash)"
 #: what to hide, and what is shown instead
 _HIDDEN: Tuple[Tuple["re.Pattern[str]", str], ...] = (
-    # a port is no password
-    (re.compile(r"(?<=://)([^/@\s:\[\"'<>]*):(?!\d{1,5}(?:[/?#\s,;]|$))[^\s\"'<>]+@"), r"\1:***@"),
+    # a port is no password; a password may have quotes and spaces in it
+    (
+        re.compile(r"(?<=://)([^/@\s:\[\"'<>]*):(?!\d{1,5}(?:[/?#\s]|[,;](?![^/\s]*@)|$))(?:[^\s\"'<>]+|(?:(?!://)[^\n@])+)@"),
+        r"\1:***@",
+    ),
+    # what was meant as a URL, or a part of one
+    (re.compile(r"(?<![\w.+-])([\w.+-]+):(?![*]{3}@)[^\s/@:\"'<>]+@(?=\S)"), r"\1:***@"),
     (re.compile(r"(?<=://)[\w.~%-]{20,}@"), "***@"),
-    (re.compile(rf"(?i)(\b{_SECRET_NAME}=)[^&\s;,\"'<>)\]}}]+"), r"\1***"),
-    (re.compile(r"([?&]key=)[^&\s;,\"'<>)]+"), r"\1***"),
+    (re.compile(rf"(?i)(\b{_SECRET_NAME}=)(?:(?!:\s)[^&\s;,\"'<>)\]}}])+"), r"\1***"),
+    (re.compile(rf"(?i)([?&]{_SECRET_IN_URL}=)(?:(?!:\s)[^&\s;,\"'<>)])+"), r"\1***"),
     (re.compile(rf"(?i)(([\"']){_SECRET_NAME}\2\s*[:=]\s*)([\"'])(?:(?!\3).)+\3"), r"\1\3***\3"),
     (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=-]{8,}"), r"\1 ***"),
 )

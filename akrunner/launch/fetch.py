@@ -59,6 +59,9 @@ def fetch(
     if not is_url(text) and os.path.exists(local):
         return Fetched(_looked_at(local, blame), "", text)
     place, name, digest, most = _split(text, blame)
+    if is_url(place):
+        with blame.ours(f"{place} is not a URL that can be read"):
+            urllib.parse.urlsplit(place)
     if place.startswith("file://"):
         path = urllib.request.url2pathname(urllib.parse.urlparse(place).path)
     elif is_url(place):

@@ -52,13 +52,23 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
             packed.append((path, fetched.name, fetched.most, fetched.given))
         else:
             _add(files, fetched.name or os.path.basename(path), path)
-    members = _laid_on_trial(packed, files) if user_files else {}
-    return _with_script(os.fspath(script), files, packed, members)
+    real = _local(os.fspath(script))
+    beside = [os.path.basename(real)] if os.path.isfile(real) and real not in files.values() else []
+    members = _laid_on_trial(packed, [*files, *beside]) if user_files else {}
+    return _with_script(os.fspath(script), real, files, packed, members)
 
 
-def _laid_on_trial(packed: Sequence[_Archive], files: Dict[str, str]) -> Dict[str, Tuple[_Archive, str]]:
+def _local(script: str) -> str:
+    """Where it is, or would be, on this machine."""
+    if is_url(script):
+        return fetch(script, "script", usual=_LONGEST_SCRIPT).path
+    return os.path.abspath(os.path.expanduser(script))
+
+
+def _laid_on_trial(packed: Sequence[_Archive], places: Sequence[str]) -> Dict[str, Tuple[_Archive, str]]:
     """Lay everything out without a byte of it, so that what cannot be laid out is known now.
 
+    Args: places: of what comes from no archive.
     Returns: where members of archives will lie -> the archive, and their names in it.
     """
     members: Dict[str, Tuple[_Archive, str]] = {}
@@ -71,7 +81,7 @@ def _laid_on_trial(packed: Sequence[_Archive], files: Dict[str, str]) -> Dict[st
             tree.blame = Blame("user_files", UserFilesError, _PLACE, given)
             for at, name in archives.extract(path, tree, place, most).items():
                 members[at] = (one, name)
-        for place in files:
+        for place in places:
             tree.file(place, ())
         tree.check_links()
     finally:
@@ -80,11 +90,8 @@ def _laid_on_trial(packed: Sequence[_Archive], files: Dict[str, str]) -> Dict[st
 
 
 def _with_script(
-    script: str, files: Dict[str, str], packed: Sequence[_Archive], members: Dict[str, Tuple[_Archive, str]]
+    script: str, real: str, files: Dict[str, str], packed: Sequence[_Archive], members: Dict[str, Tuple[_Archive, str]]
 ) -> ScriptSpec:
-    real = os.path.abspath(os.path.expanduser(script))
-    if is_url(script):
-        real = fetch(script, "script", usual=_LONGEST_SCRIPT).path
     inside = posixpath.normpath(script.replace(os.sep, "/"))
     if os.path.isdir(real):
         raise ScriptError(f"script: {script} is a directory; name the file that has main(task_config)")

@@ -286,6 +286,13 @@ def test_passwords(hostile: str) -> None:
             assert "geheim" not in str(e.value) and "***" in str(e.value)
 
 
+@pytest.mark.parametrize("url", ["http://u:secret@[::1/x.py", "http://u:secret@\u2100.com/x.py"])
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(UserFilesError, match="user_files: .* is not a URL that can be read") as caught:
+        fetch(url, "user_files")
+    assert "secret" not in str(caught.value)
+
+
 def test_the_cache_is_the_users_alone(hostile: str, tmp_path: Path) -> None:
     wide = tmp_path / "cache" / "akrunner" / "downloads"
     wide.mkdir(parents=True)

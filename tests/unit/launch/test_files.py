@@ -259,6 +259,13 @@ def test_a_directory_and_a_file_of_one_name(tmp_path: Path) -> None:
         collect(script, [archive, tmp_path / "a"])
 
 
+def test_a_directory_where_the_script_will_lie(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(MAIN)
+    for members in ({"main.py/x": "x"}, {"main.py/": ""}):
+        with pytest.raises(UserFilesError, match="user_files: 'main.py' is a file here and a directory elsewhere"):
+            collect(tmp_path / "main.py", [zipped(tmp_path / "a.zip", members)])
+
+
 def test_what_changed_after_the_check_is_no_wrong_argument(tmp_path: Path) -> None:
     """Processes may have been started by then."""
     script = tmp_path / "train.py"
