@@ -271,6 +271,11 @@ def _too_large(name: str) -> NoReturn:
     raise ConfigError(f"{name} would be more than {_MOST_PARAMS_BYTES >> 20} MiB as JSON; give so much in a file (user_files=)")
 
 
+def is_within(path: str, directory: str) -> bool:
+    """Whether a path is a directory, or lies in it. Both are absolute, and what is a link in them was followed."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
 def _check_characters(name: str, text: str, kind: Type[AkrunnerError]) -> None:
     if "\0" in text:
         raise kind(f"{name} has a NUL character: {shown(text)}")

@@ -292,6 +292,11 @@ def is_text(data_type: pa.DataType) -> bool:
     return _is_text(data_type)
 
 
+def repeated(names: List[str]) -> Optional[str]:
+    """The first name that is there twice."""
+    return next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+
+
 def nearest(name: str, known: List[str]) -> str:
     """`"; did you mean 'x'?"` for the closest known name, else an empty string."""
     close = difflib.get_close_matches(name, known, n=1)

@@ -10,24 +10,16 @@ import re
 from typing import Any, Callable, Iterator, List, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.errors import SourceError
-
-Positions = npt.NDArray[np.int64]
 
 #: beyond it a float cannot hold every integer
 _EXACT = 2.0**53
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _LONG = re.compile(rb"[0-9]{16}")
 _BLANKS = " \t\r\n"
-
-
-def line_ends(data: bytes) -> Positions:
-    """[lines] Positions behind the ends of lines."""
-    return np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
 
 
 def suspicious(table: pa.Table) -> List[str]:

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
+from akrunner.schema import repeated
 
 _FETCHED = 8192
-_INFER_ROWS = 1000
+#: rows looked at to guess the types of columns
+INFER_ROWS = 1000
 
 
 def from_pandas(frame: Any) -> pa.Table:
@@ -38,7 +40,7 @@ def from_pandas(frame: Any) -> pa.Table:
         )
     indexes = [str(name) for name in levels if name is not None]
     names = indexes + [str(name) for name in frame.columns]
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    twice = repeated(names)
     if twice is not None:
         both = "the frame's index and a column are both" if twice in indexes else "two columns of the frame are"
         raise SourceError(f"source: {both} called {twice!r}; rename one (frame.rename, frame.rename_axis)")
@@ -72,7 +74,9 @@ def from_frames(first: Any, frames: Iterator[Any]) -> Tuple[pa.Schema, Iterator[
         for number, frame in enumerate(frames, 1):
             more = from_pandas(frame)
             if more.schema != schema:
-                with ours(SourceError, f"source: frame {number} of the iterable is not as the first ({_named(schema)})"):
+                with ours(
+                    SourceError, f"source: frame {number} of the iterable is not as the first ({columns_in_words(schema)})"
+                ):
                     more = more.cast(schema)
             yield from more.to_batches()
 
@@ -135,7 +139,7 @@ def from_cursor(cursor: Any) -> Tuple[List[str], Iterator[Sequence[Any]], List[S
             f"source: two columns of the query have one name ({', '.join(names)}); name them apart (SELECT ... AS ...)"
         )
     rows = itertools.chain.from_iterable(iter(lambda: cursor.fetchmany(_FETCHED), []))
-    head = list(itertools.islice(rows, _INFER_ROWS))
+    head = list(itertools.islice(rows, INFER_ROWS))
     return names, itertools.chain(head, rows), head
 
 
@@ -149,5 +153,7 @@ def schema_of_rows(names: List[str], head: List[Sequence[Any]]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _named(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+def columns_in_words(schema: pa.Schema) -> str:
+    """The columns and their types, for an error: "id int64, p double"; of very many the first."""
+    shown = ", ".join(f"{field.name} {field.type}" for field in schema)
+    return shown if len(shown) < 400 else shown[:400] + "..."

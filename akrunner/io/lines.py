@@ -27,6 +27,11 @@ class LooseQuote(Exception):
         self.position = position
 
 
+def line_ends(text: bytes) -> Positions:
+    """[lines] Positions behind the ends of lines."""
+    return np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
+
+
 def row_ends(text: bytes, quoted: bool) -> Optional[Positions]:
     """[rows] Positions behind the ends of rows.
 

@@ -11,9 +11,10 @@ import uuid
 from typing import IO, List, Optional
 
 from akrunner import leftovers
+from akrunner.checks import is_within
 from akrunner.errors import SinkError, WriteError
 from akrunner.io.rename import move_new, swap
-from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, partial_of
+from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, partial_of
 
 #: what names of a descriptor are called
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
@@ -75,7 +76,7 @@ class LocalFile:
         self._target = os.path.realpath(path)
         folder = os.path.dirname(self._target)
         if os.path.isdir(self._target):
-            raise SinkError(f"output: {shown} is a directory; name a file in it, or end it in / for a file of each task")
+            raise is_directory(shown)
         if os.path.lexists(self._target) and not overwrite:
             raise exists_already(shown)
         if not os.path.isdir(folder):
@@ -124,7 +125,7 @@ class LocalFolder:
         self._shown, self._overwrite = shown, overwrite
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.path.isdir(self._target):
-            raise SinkError(f"output: {shown} is a file; leave out the / at its end, or name a directory")
+            raise is_file(shown)
         self._there = os.path.isdir(self._target)
         held = os.listdir(self._target) if self._there else []
         if held and not overwrite:
@@ -221,5 +222,4 @@ def _is_mounted(path: str) -> bool:
 
 def _is_around(path: str) -> bool:
     """Whether this process works in it: its directory would be another one than its shell's."""
-    here = os.path.realpath(os.getcwd())
-    return here == path or here.startswith(path.rstrip("/") + "/")
+    return is_within(os.path.realpath(os.getcwd()), path)

@@ -13,9 +13,9 @@ import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
 from akrunner.io import exact
-from akrunner.io.lines import LooseQuote, count, csv_row_ends, depth, long_lines
+from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines
 from akrunner.io.text import Piece, Pieces
-from akrunner.schema import nearest
+from akrunner.schema import nearest, repeated
 
 #: values nested deeper end Arrow's parser with SIGSEGV, some hundred thousand levels deep
 _DEEPEST = 5000
@@ -139,7 +139,7 @@ class CsvParser:
         return Piece(data[end:], piece.line_of(end), piece.last, piece.newline)
 
     def _check_names(self, names: List[str]) -> None:
-        twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+        twice = repeated(names)
         if twice is not None:
             raise SourceError(f"source: two columns of {self.name} are called {twice!r}; rename one in its first line")
         only = names[0] if len(names) == 1 else ""
@@ -182,7 +182,7 @@ class CsvParser:
 
         return at
 
-    def _ends(self, piece: Piece) -> exact.Positions:
+    def _ends(self, piece: Piece) -> Positions:
         try:
             return csv_row_ends(_newlined(piece))[0]
         except LooseQuote as e:
@@ -232,7 +232,7 @@ class JsonParser:
         try:
             table = self.whole(piece)
         except UNREADABLE as e:
-            raise _located(self, piece, exact.line_ends(piece.data), e) from None
+            raise _located(self, piece, line_ends(piece.data), e) from None
         if table.num_rows and not table.num_columns:
             raise SourceError(f"source: cannot read {self.name} as jsonl: line {piece.line}: an object without a column: {{}}")
         self.unseen.look(piece.data)
@@ -293,7 +293,7 @@ def _too_deep(what: str) -> SourceError:
     return SourceError(f"source: {what} is nested too deep to be read")
 
 
-def _located(parser: Parser, piece: Piece, ends: exact.Positions, error: BaseException) -> SourceError:
+def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException) -> SourceError:
     """The error of a piece with its line: the last of the fewest rows that cannot be read."""
     positions = [*ends.tolist(), len(piece.data)] if not ends.size or ends[-1] < len(piece.data) else ends.tolist()
     low, high = 0, len(positions) - 1

@@ -12,8 +12,9 @@ from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
+from akrunner.checks import is_within
 from akrunner.errors import ConfigError, SinkError, SourceError
-from akrunner.foreign import in_words, ours, redacted
+from akrunner.foreign import ours, redacted
 from akrunner.io import lakehouse
 from akrunner.schema import nearest
 
@@ -44,7 +45,7 @@ class Files:
 
     @property
     def is_local(self) -> bool:
-        return _is_local(self.filesystem)
+        return is_local(self.filesystem)
 
 
 def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
@@ -133,9 +134,9 @@ def _check_tables(names: List[str], matches: "List[_Match]", form: Optional[str]
             {match.directory} if match.directory is not None else set()
         )
         # a page of the web has no directories above it that could be asked
-        if directories and (match.directory is not None or "http" not in _protocols(match.filesystem)):
+        if directories and (match.directory is not None or "http" not in protocols(match.filesystem)):
             with ours(SourceError, f"source: cannot look at {name}"):
-                lakehouse.refuse(match.filesystem, redacted(name), sorted(directories), _is_local(match.filesystem))
+                lakehouse.refuse(match.filesystem, redacted(name), sorted(directories), is_local(match.filesystem))
 
 
 def _text_of(name: "str | bytes") -> str:
@@ -157,7 +158,7 @@ class _Match:
 
 def _matched(name: str) -> _Match:
     fs, path = _open_url(name)
-    local = _is_local(fs)
+    local = is_local(fs)
     with ours(SourceError, f"source: cannot look at {name}"):
         if fs.isdir(path):
             every = _beneath(path) if local else sorted(p for p in fs.find(path) if not _is_hidden(p, path))
@@ -167,15 +168,16 @@ def _matched(name: str) -> _Match:
                 raise SourceError(f"source: the directory {redacted(name)} has no files in it")
             return _Match(fs, every, path, directory=path)
         if fs.exists(path):
-            _check_regular(path if local else None)
+            if local:
+                _check_regular(path)
             return _Match(fs, [path])
         if any(mark in path for mark in "*?["):
             base = posixpath.dirname(re.split(r"[*?\[]", path)[0])
             every = sorted(p for p in fs.glob(path) if not fs.isdir(p) and not _is_hidden_name(p, path))
             if not every:
                 raise SourceError(f"source: no file matches {redacted(name)}")
-            for one in every:
-                _check_regular(one if local else None)
+            for one in every if local else ():
+                _check_regular(one)
             return _Match(fs, every, base, pattern=path)
         raise _not_there(fs, path, name)
 
@@ -187,7 +189,7 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
     except FileNotFoundError:
         pass
     folder = posixpath.dirname(path)
-    web = "http" in _protocols(fs)
+    web = "http" in protocols(fs)
     beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
     return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside)}")
 
@@ -220,10 +222,8 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _check_regular(path: Optional[str]) -> None:
+def _check_regular(path: str) -> None:
     """Raises: SourceError: what is there is a pipe, a device, a socket, a link to nothing."""
-    if path is None:
-        return
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a socket"
@@ -249,13 +249,13 @@ def check_apart(files: Files, output: PathLike) -> None:
     for one in files.paths:
         source = real(one)
         same = files.is_local and os.path.exists(path) and os.path.samefile(one, path)
-        if same or source == target or _is_in(source, target):
+        if same or is_within(source, target):
             raise SinkError(
                 f"output: {shown} is, or holds, the input {redacted(one)}, which would be read and replaced at the same time; write to "
                 "another place (--output)"
             )
     for directory in files.directories:
-        if _is_in(target, real(directory)):
+        if is_within(target, real(directory)):
             raise SinkError(
                 f"output: {shown} lies in the input directory {redacted(directory)}: the next run would read it, too"
             )
@@ -264,17 +264,9 @@ def check_apart(files: Files, output: PathLike) -> None:
             raise SinkError(f"output: {shown} matches the input {redacted(pattern)}: the next run would read it, too")
 
 
-def _is_in(path: str, directory: str) -> bool:
-    return path.startswith(directory.rstrip("/") + "/")
-
-
 def _open_url(name: str) -> "tuple[fsspec.AbstractFileSystem, str]":
-    try:
+    with ours(SourceError, f"source: cannot open {name}"):
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
-    except Exception as e:
-        # fsspec says so itself for all others
-        hint = "; install them: pip install 'fsspec[http]'" if "HTTPFileSystem" in str(e) else ""
-        raise SourceError(redacted(f"source: cannot open {name}: {in_words(e)}{hint}")) from e
     return fs, path
 
 
@@ -289,9 +281,11 @@ def _is_hidden_name(path: str, pattern: str) -> bool:
     return posixpath.basename(path).startswith(_HIDDEN) and not posixpath.basename(pattern).startswith(_HIDDEN)
 
 
-def _is_local(fs: fsspec.AbstractFileSystem) -> bool:
-    return "file" in _protocols(fs)
+def is_local(fs: fsspec.AbstractFileSystem) -> bool:
+    """Whether its paths are this machine's."""
+    return "file" in protocols(fs)
 
 
-def _protocols(fs: fsspec.AbstractFileSystem) -> Sequence[str]:
+def protocols(fs: fsspec.AbstractFileSystem) -> Sequence[str]:
+    """What its URLs begin with: one file system may have several names."""
     return (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol

@@ -15,14 +15,14 @@ Until `commit` the old output is untouched; `abort` leaves nothing new. A host t
 from __future__ import annotations
 
 import os
-from typing import IO, Optional, Protocol
+from typing import IO, Any, Optional, Protocol, Tuple
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 
 from akrunner.errors import SinkError
 from akrunner.foreign import ours
 from akrunner.io.local_places import LocalFile, LocalFolder, Straight, is_special
+from akrunner.io.paths import is_local
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 
 
@@ -58,11 +58,8 @@ class FolderPlace(Protocol):
 def file_place(path: str, overwrite: bool) -> FilePlace:
     """Raises: SinkError: nothing may be written there."""
     with ours(SinkError, f"output: cannot open {path}"):
-        expanded = os.path.expanduser(path)
-        if "\0" in expanded:
-            raise SinkError("output: the path has a NUL byte in it")
-        fs, target = fsspec.core.url_to_fs(expanded)
-        if isinstance(fs, LocalFileSystem):
+        fs, target = _file_system(path)
+        if is_local(fs):
             if is_special(target):
                 return Straight(target, path)
             return LocalFile(target, path, overwrite)
@@ -72,10 +69,16 @@ def file_place(path: str, overwrite: bool) -> FilePlace:
 def folder_place(path: str, overwrite: bool) -> FolderPlace:
     """Raises: SinkError: nothing may be written there."""
     with ours(SinkError, f"output: cannot open {path}"):
-        expanded = os.path.expanduser(path)
-        if "\0" in expanded:
-            raise SinkError("output: the path has a NUL byte in it")
-        fs, target = fsspec.core.url_to_fs(expanded)
-        if isinstance(fs, LocalFileSystem):
+        fs, target = _file_system(path)
+        if is_local(fs):
             return LocalFolder(target, path, overwrite)
         return UploadFolder(fs, target, path, overwrite) if uploads(fs) else MovedFolder(fs, target, path, overwrite)
+
+
+def _file_system(path: str) -> Tuple[Any, str]:
+    """(the file system of a path or URL, the path there)."""
+    expanded = os.path.expanduser(path)
+    if "\0" in expanded:
+        raise SinkError("output: the path has a NUL byte in it")
+    fs, target = fsspec.core.url_to_fs(expanded)
+    return fs, target

@@ -13,10 +13,10 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.io import frames
 from akrunner.io.arrivals import by_size_or_age
+from akrunner.io.frames import INFER_ROWS, columns_in_words
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
-_INFER_ROWS = 1000
 _CHUNK = 8192
 _NAME = "the iterable"
 #: what pyarrow raises at values that do not fit
@@ -44,7 +44,7 @@ def from_rows(rows: Iterable[Any], schema: Optional[Schema], flush_seconds: Opti
         raise SourceError(f"source: rows of {type(head[0]).__name__} do not name their columns; give input_schema=, or dicts")
     else:
         if flush_seconds is None:
-            head += itertools.islice(iterator, _INFER_ROWS - 1)
+            head += itertools.islice(iterator, INFER_ROWS - 1)
             every = itertools.chain(head, iterator)
         arrow = _guessed(head)
     asked = schema is not None
@@ -98,13 +98,13 @@ def _alike(parts: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if part.schema != schema:
             if not set(schema.names) <= set(part.schema.names) or len(set(part.schema.names)) < len(part.schema.names):
                 raise SourceError(
-                    f"source: batch {number} of the iterable has other columns ({_named(part.schema)}) than {_named(schema)}"
+                    f"source: batch {number} of the iterable has other columns ({columns_in_words(part.schema)}) than {columns_in_words(schema)}"
                 )
             try:
                 part = part.select(schema.names).cast(schema)
             except pa.ArrowException as e:
                 raise SourceError(
-                    f"source: batch {number} of the iterable cannot have the columns {_named(schema)}: {e}"
+                    f"source: batch {number} of the iterable cannot have the columns {columns_in_words(schema)}: {e}"
                 ) from None
         yield from part.to_batches() if isinstance(part, pa.Table) else [part]
 
@@ -167,7 +167,7 @@ class _RowBatcher:
         what = str(error)
         if isinstance(error, ValueError) and "zip()" in what:
             what = f"it has {len(rows[0]) if len(rows) == 1 else 'another number of'} values"
-        return SourceError(f"source: {where} not fit the columns ({_named(self._schema)}): {what}")
+        return SourceError(f"source: {where} not fit the columns ({columns_in_words(self._schema)}): {what}")
 
 
 def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
@@ -180,8 +180,3 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
 
 def _is_frame(value: Any) -> bool:
     return type(value).__module__.split(".")[0] == "pandas" and type(value).__name__ == "DataFrame"
-
-
-def _named(schema: pa.Schema) -> str:
-    shown = ", ".join(f"{field.name} {field.type}" for field in schema)
-    return shown if len(shown) < 400 else shown[:400] + "..."

@@ -9,7 +9,8 @@ from typing import IO, Any, Dict, List, Optional, cast
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
-from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, partial_of
+from akrunner.io.paths import protocols
+from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, partial_of
 
 #: of the first parts of an upload; each is held in memory until it is sent
 _PART_BYTES = 8 << 20
@@ -19,8 +20,7 @@ _PARTS_OF_A_SIZE = 1000
 
 def uploads(fs: Any) -> bool:
     """Whether its files are uploads that count only when they are completed, and can be taken back."""
-    named = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
-    return bool({"s3", "gs"} & set(named))
+    return bool({"s3", "gs"} & set(protocols(fs)))
 
 
 class Upload:
@@ -34,9 +34,7 @@ class Upload:
         if "/" not in target.strip("/"):
             raise SinkError(f"output: {redacted(shown)} is a bucket; name a file in it")
         if fs.isdir(target):
-            raise SinkError(
-                f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task"
-            )
+            raise is_directory(shown)
         if not overwrite and fs.exists(target):
             raise exists_already(shown)
         _probe(fs, target)
@@ -73,7 +71,7 @@ class UploadFolder:
         if "/" not in self._target:
             raise SinkError(f"output: {redacted(shown)} is a bucket; name a directory in it")
         if fs.isfile(self._target):
-            raise SinkError(f"output: {redacted(shown)} is a file; leave out the / at its end, or name a directory")
+            raise is_file(shown)
         held = self._held()
         if held and not overwrite:
             raise exists_already(shown)
@@ -208,9 +206,7 @@ class Moved:
         self._fs, self._target, self._shown, self._overwrite = fs, target, shown, overwrite
         fs.invalidate_cache()
         if fs.isdir(target):
-            raise SinkError(
-                f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task"
-            )
+            raise is_directory(shown)
         if not overwrite and fs.exists(target):
             raise exists_already(shown)
         self._partial = partial_of(target)
@@ -249,7 +245,7 @@ class MovedFolder:
         self._target = target.rstrip("/")
         fs.invalidate_cache()
         if fs.isfile(self._target):
-            raise SinkError(f"output: {redacted(shown)} is a file; leave out the / at its end, or name a directory")
+            raise is_file(shown)
         held = self._held()
         if held and not overwrite:
             raise exists_already(shown)

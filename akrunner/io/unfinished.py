@@ -22,6 +22,14 @@ def exists_already(shown: str) -> SinkError:
     return SinkError(f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it")
 
 
+def is_directory(shown: str) -> SinkError:
+    return SinkError(f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task")
+
+
+def is_file(shown: str) -> SinkError:
+    return SinkError(f"output: {redacted(shown)} is a file; leave out the / at its end, or name a directory")
+
+
 def came_meanwhile(shown: str) -> WriteError:
     return WriteError(
         f"output: {redacted(shown)} was created by somebody else while the job ran, and was left as it is (overwrite=, --overwrite)"

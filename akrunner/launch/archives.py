@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Callable, Iterator, Optional, Set, Tuple, Union
 
 from akrunner.launch import limits
-from akrunner.launch.trees import CHUNK, Blame, Tree, checked, in_words, opened
+from akrunner.launch.trees import CHUNK, Blame, Tree, checked, kind_in_words, opened
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _COMPRESSED: Tuple[Tuple[bytes, Callable[..., Any]], ...] = (
@@ -183,7 +183,9 @@ def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> 
                 with archive.open(info) as link:
                     yield Member(name, "link", target=link.read(_LONGEST_LINK).decode()), _nothing
             elif stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-                raise blame.error(f"{shown} holds {name!r}, which is {in_words(mode)}: a device or a pipe does not come out")
+                raise blame.error(
+                    f"{shown} holds {name!r}, which is {kind_in_words(mode)}: a device or a pipe does not come out"
+                )
             else:
                 yield Member(name, "file", bool(mode & 0o111)), functools.partial(archive.open, info)
 

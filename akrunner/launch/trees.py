@@ -17,6 +17,7 @@ import stat
 from dataclasses import dataclass
 from typing import BinaryIO, Callable, Iterable, Iterator, List, Optional, Set, Tuple, Type
 
+from akrunner.checks import is_within
 from akrunner.errors import AkrunnerError, UserFilesError
 from akrunner.foreign import ours, redacted
 
@@ -97,12 +98,12 @@ def opened(path: str, blame: Blame) -> BinaryIO:
 def check_kind(path: str, mode: int, blame: Blame) -> None:
     """Raises: `blame.kind`: it is no file that lies on a disk."""
     if not stat.S_ISREG(mode):
-        raise blame.error(f"{path} is {in_words(mode)}, not a file")
+        raise blame.error(f"{path} is {kind_in_words(mode)}, not a file")
     if os.path.realpath(path).startswith(_NO_DISK):
         raise blame.error(f"{path} is made up by the system whenever it is read; copy it to a file first")
 
 
-def in_words(mode: int) -> str:
+def kind_in_words(mode: int) -> str:
     """What a file that is none is: "a pipe"."""
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
     return kinds.get(stat.S_IFMT(mode), "a device")
@@ -138,7 +139,7 @@ def walk(directory: str, blame: Blame, skip: str = "") -> Iterator[Tuple[str, st
         for name in names:
             path, place = os.path.join(folder, name), posixpath.join(inside, name)
             real = os.path.realpath(path)
-            if os.path.islink(path) and not _within(real, root):
+            if os.path.islink(path) and not is_within(real, root):
                 raise blame.error(
                     f"{path} is a link to {real}, outside {directory}; name what it leads to as well, or remove it"
                 )
@@ -183,7 +184,7 @@ class Tree:
                 except FileExistsError:
                     mode = os.lstat(path).st_mode
                     if not stat.S_ISDIR(mode):
-                        what = "a file" if stat.S_ISREG(mode) else in_words(mode)
+                        what = "a file" if stat.S_ISREG(mode) else kind_in_words(mode)
                         raise self.blame.error(f"files should lie in {at!r}, but it is {what} and not a directory") from None
             self._real.add(at)
         return path
@@ -231,7 +232,7 @@ class Tree:
             path = os.path.join(self._root, place)
             with self.blame.ours(f"{said} cannot be followed"):
                 target = os.readlink(path) if os.path.islink(path) else ""
-                inside = not target.startswith("/") and _within(os.path.realpath(path), root)
+                inside = not target.startswith("/") and is_within(os.path.realpath(path), root)
             if not inside and not may_lead_out(place):
                 raise self.blame.error(f"{said} leads to {target!r}, which would lie outside {self.blame.place}")
 
@@ -248,7 +249,3 @@ class Tree:
 
     def _writing(self, place: str) -> "contextlib.AbstractContextManager[None]":
         return self.blame.ours(f"cannot write {place!r} in {self._root}", self._root)
-
-
-def _within(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")

@@ -10,17 +10,18 @@ import os
 import posixpath
 import shutil
 import tempfile
-import uuid
 import zipfile
 from typing import IO, Any, Iterator, Optional, Tuple
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 
 from akrunner import leftovers
+from akrunner.checks import is_within
 from akrunner.errors import ModelError, WriteError
 from akrunner.foreign import ours, redacted
+from akrunner.io.paths import is_local
 from akrunner.io.rename import swap
+from akrunner.io.unfinished import partial_of
 from akrunner.launch.trees import CHUNK, Blame, walk
 
 SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
@@ -32,7 +33,7 @@ def check_target(uri: str, overwrite: bool) -> None:
     """Raises: ModelError: a model cannot be saved there; asked before a job starts."""
     fs, place = _file_system(uri)
     with ours(ModelError, f"model_out: cannot open {uri}"):
-        if isinstance(fs, LocalFileSystem):
+        if is_local(fs):
             place = os.path.realpath(place)
         if not fs.exists(place):
             return
@@ -58,7 +59,7 @@ def save(directory: str, target: str) -> None:
     for _ in walk(directory, _BLAME):
         pass
     fs, place = _file_system(target)
-    here = os.path.realpath(place) if isinstance(fs, LocalFileSystem) else None
+    here = os.path.realpath(place) if is_local(fs) else None
     with ours(WriteError, f"model_out: cannot write {target}", here):
         _save_here(directory, here) if here is not None else _save_there(directory, fs, place)
 
@@ -71,16 +72,11 @@ def _file_system(uri: str) -> Tuple[Any, str]:
         return fs, place.rstrip("/") or place
 
 
-def _partial(place: str) -> str:
-    folder, name = posixpath.split(place)
-    return posixpath.join(folder, f".{name[:50]}.{uuid.uuid4().hex[:8]}.partial")
-
-
 def _save_here(source: str, place: str) -> None:
     """Beside it first, then in one step."""
-    if place == os.path.realpath(source) or place.startswith(os.path.realpath(source) + "/"):
+    if is_within(place, os.path.realpath(source)):
         raise WriteError(f"model_out: {place} lies in the model itself; name another directory")
-    partial = _partial(place)
+    partial = partial_of(place)
     os.makedirs(os.path.dirname(place), exist_ok=True)
     leftovers.register(partial)
     try:
@@ -94,8 +90,7 @@ def _save_here(source: str, place: str) -> None:
         if not (os.path.isdir(place) and swap(partial, place)):
             _replace(partial, place)
     finally:
-        shutil.rmtree(partial, ignore_errors=True) if os.path.isdir(partial) else _unlink(partial)
-        leftovers.forget(partial)
+        leftovers.drop(partial)
 
 
 def _replace(partial: str, place: str) -> None:
@@ -113,14 +108,9 @@ def _replace(partial: str, place: str) -> None:
     shutil.rmtree(old)
 
 
-def _unlink(path: str) -> None:
-    if os.path.lexists(path):
-        os.remove(path)
-
-
 def _save_there(source: str, fs: Any, place: str) -> None:
     """All of it under another name on the store first; then file by file, the one that makes it a SavedModel last."""
-    partial = _partial(place)
+    partial = partial_of(place)
     old = set(fs.find(place)) if fs.isdir(place) else set()
     try:
         if place.endswith(".zip"):
