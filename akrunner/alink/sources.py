@@ -16,6 +16,7 @@ from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, row
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import paths
+from akrunner.io.dialects import Dialect, csv_batches
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
 from akrunner.io.sources import open_source
@@ -170,27 +171,16 @@ class CsvSourceBatchOp(SourceOp):
 
 def csv_source(operator: Any) -> TableSource:
     """What the parameters of a CSV source say."""
-    import pyarrow.csv as pa_csv
-
     wanted = schema_of(operator._get("schemaStr"), "schemaStr")
     assert wanted is not None
     files = paths.expand(operator._get("filePath"), "csv")
-    skip = 1 if operator._get("ignoreFirstLine") else 0
+    dialect = Dialect(operator._get("fieldDelimiter"), operator._get("quoteChar") or None)
+    skip_first = bool(operator._get("ignoreFirstLine"))
 
     def batches() -> Any:
         for path in files.paths:
-            with files.filesystem.open(path, "rb", compression="infer") as stream:
-                reader = pa_csv.open_csv(
-                    stream,
-                    read_options=pa_csv.ReadOptions(column_names=wanted.arrow.names, skip_rows=skip),
-                    parse_options=pa_csv.ParseOptions(
-                        delimiter=operator._get("fieldDelimiter"),
-                        quote_char=operator._get("quoteChar") or False,
-                        newlines_in_values=True,
-                    ),
-                    convert_options=pa_csv.ConvertOptions(column_types=wanted.arrow),
-                )
-                yield from reader
+            with ours(SourceError, f"filePath: cannot read {path}"):
+                yield from csv_batches(files, path, wanted.arrow, dialect, skip_first)
 
     return TableSource(wanted.arrow, batches, os.fspath(operator._get("filePath")), True)
 

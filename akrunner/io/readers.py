@@ -105,7 +105,7 @@ class _Reader:
         return self._unnamed(self.wanted)
 
     def _csv(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        pieces, close = _pieces(self.files, path, True)
+        pieces, close = pieces_of(self.files, path, True)
         asked = self._asked()
         only = asked.names if asked is not None else None
         if asked is not None:
@@ -115,7 +115,7 @@ class _Reader:
         return schema, ahead(_closing(batches, close))
 
     def _jsonl(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        pieces, close = _pieces(self.files, path, False)
+        pieces, close = pieces_of(self.files, path, False)
         asked = self._asked()
         parser = parse.JsonParser(pieces, asked, like if asked is None else None)
         schema, batches = parse.opened(pieces, parser)
@@ -208,13 +208,16 @@ def _closing(batches: Iterator[pa.RecordBatch], close: Callable[[], Any]) -> Ite
         close()
 
 
-def _pieces(files: Files, path: str, quoted: bool) -> Tuple[Pieces, Callable[[], Any]]:
-    """The text of a file, unpacked on the way, and what closes it."""
+def pieces_of(
+    files: Files, path: str, quoted: bool, there: Optional[bytes] = None, back: Optional[bytes] = None
+) -> Tuple[Pieces, Callable[[], Any]]:
+    """The text of a file, unpacked on the way, and what closes it. Args: there: table for `bytes.translate` of it; back: from that."""
     if files.is_local:
         file: Any = pa.input_stream(path, compression="detect", buffer_size=0)
     else:
         file = files.filesystem.open(path, "rb", compression="infer")
-    return Pieces(file.read, quoted, path), file.close
+    read = file.read if there is None else lambda size: file.read(size).translate(there)
+    return Pieces(read, quoted, path, back=back), file.close
 
 
 def _seekable(files: Files, path: str) -> Any:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, NoReturn, Optional
 
 from akrunner.errors import SourceError
@@ -38,20 +38,27 @@ _OTHER = {
 class Piece:
     """Whole rows of a text.
 
-    Attributes: data; line: number of its first line in the file, from 1; last: the text ends with it; newline: what ends its lines.
+    Attributes: data; line: number of its first line in the file, from 1; last: the text ends with it; newline: what ends its lines; back:
+    table for `bytes.translate` to what stands in the file, None: that is it.
     """
 
     data: bytes
     line: int
     last: bool
     newline: bytes = b"\n"
+    back: Optional[bytes] = None
+
+    def cut(self, start: int) -> "Piece":
+        """What is behind `start`."""
+        return replace(self, data=self.data[start:], line=self.line_of(start))
 
     def line_of(self, position: int) -> int:
         return self.line + count(self.data[:position], self.newline)
 
     def shown(self, start: int) -> str:
         """The beginning of the row that starts there, for an error."""
-        row = self.data[start : start + 4 * SHOWN].split(self.newline)[0].rstrip(b"\r").decode("utf-8", "replace")
+        line = self.data[start : start + 4 * SHOWN].split(self.newline)[0].rstrip(b"\r")
+        row = (line.translate(self.back) if self.back is not None else line).decode("utf-8", "replace")
         return repr(row[:SHOWN]) + ("..." if len(row) > SHOWN else "")
 
 
@@ -61,8 +68,12 @@ class Pieces:
     Attributes: name: of the text, for errors; quoted: it is CSV, whose cells may have ends of lines in quotes.
     """
 
-    def __init__(self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False) -> None:
-        """Args: read: as many bytes as there are, at most so many; none: the text has ended; growing: rows are not to wait for others."""
+    def __init__(
+        self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False, back: Optional[bytes] = None
+    ) -> None:
+        """Args: read: as many bytes as there are, at most so many; none: the text has ended; growing: rows are not to wait for others;
+        back: as of `Piece`."""
+        self._back = back
         self.name = name
         self.quoted = quoted
         self._read = read
@@ -93,9 +104,9 @@ class Pieces:
             end = len(data) if self._ended else self._cut(data)
             self._rest = data[end:]
             if len(self._rest) > ROW_BYTES:
-                self._too_long(Piece(self._rest, self._line + count(data[:end], self._newline), False, self._newline))
+                self._too_long(self._piece(self._rest, self._line + count(data[:end], self._newline)))
             if end:
-                piece = Piece(data[:end] if self._rest else data, self._line, self._ended, self._newline)
+                piece = self._piece(data[:end] if self._rest else data, self._line, self._ended)
                 self._line += count(piece.data, self._newline)
                 return piece
         return None
@@ -105,8 +116,11 @@ class Pieces:
         self._rest = piece.data[start:] + self._rest
         self._line = piece.line_of(start)
         if len(self._rest) > ROW_BYTES:
-            self._too_long(Piece(self._rest, self._line, False, self._newline))
-        return Piece(piece.data[:start], piece.line, False, piece.newline)
+            self._too_long(self._piece(self._rest, self._line))
+        return self._piece(piece.data[:start], piece.line)
+
+    def _piece(self, data: bytes, line: int, last: bool = False) -> Piece:
+        return Piece(data, line, last, self._newline, self._back)
 
     def _begin(self, data: bytes) -> bytes:
         self._begun = True
@@ -123,7 +137,7 @@ class Pieces:
             try:
                 ends, _ = csv_row_ends(data)
             except LooseQuote as e:
-                self.not_closed(Piece(data, self._line, False, self._newline), e.position)
+                self.not_closed(self._piece(data, self._line), e.position)
             end = int(ends[-1]) if ends.size else 0
         return end
 

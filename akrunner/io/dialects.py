@@ -1,0 +1,84 @@
+"""CSV of other delimiters and quotes than `,` and `"`, without a line of names: read as all CSV is.
+
+::
+
+    a;'b'  ->  swapped  ->  a,"b"  Pieces, rows that end, quotes that close  ->  swapped back  ->  Arrow, with the right options
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from akrunner.errors import ConfigError
+from akrunner.io import parse
+from akrunner.io.paths import Files
+from akrunner.io.readers import pieces_of
+from akrunner.io.text import Piece, Pieces
+
+#: a byte that no text has
+_NOWHERE = "\xff"
+
+
+class Dialect:
+    """What stands between cells and around them. Attributes: delimiter, quote: None for no quotes; there: a table for `bytes.translate`
+    to `,` and `"`, None where nothing changes; back: from it."""
+
+    def __init__(self, delimiter: str, quote: Optional[str]) -> None:
+        """Raises: ConfigError: they are no such."""
+        for name, mark in (("fieldDelimiter", delimiter), ("quoteChar", quote)):
+            if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
+                raise ConfigError(f"{name}={mark!r}: one ASCII character is needed, and not the end of a line")
+        if delimiter == quote:
+            raise ConfigError(f"quoteChar={quote!r} is the fieldDelimiter, too")
+        self.delimiter = delimiter
+        self.quote = quote
+        marks, plain = (delimiter + (quote or _NOWHERE)).encode("latin-1"), b',"'
+        # who has to make room goes where somebody came from
+        sources = marks + bytes(sorted(set(plain) - set(marks)))
+        targets = plain + bytes(sorted(set(marks) - set(plain)))
+        self.there = bytes.maketrans(sources, targets) if marks != plain else None
+        self.back = bytes.maketrans(targets, sources) if marks != plain else None
+
+
+class _Parser(parse.CsvParser):
+    """Parses it. Args: names: of the columns, in the order of the file; types: of all of them."""
+
+    def __init__(self, pieces: Pieces, types: pa.Schema, dialect: Dialect) -> None:
+        super().__init__(pieces, asked=types, names=types.names)
+        self._dialect = dialect
+
+    def _read(self, piece: Piece, types: pa.Schema, only: Optional[List[str]]) -> pa.Table:
+        data = piece.data if self._dialect.back is None else piece.data.translate(self._dialect.back)
+        names = self.names or []
+        return pa_csv.read_csv(
+            pa.BufferReader(data),
+            pa_csv.ReadOptions(column_names=names, block_size=len(data) + 1),
+            pa_csv.ParseOptions(
+                delimiter=self._dialect.delimiter,
+                quote_char=self._dialect.quote or False,
+                newlines_in_values=b'"' in piece.data,
+                ignore_empty_lines=len(names) > 1,
+            ),
+            pa_csv.ConvertOptions(column_types=types, include_columns=only),
+        )
+
+
+def csv_batches(files: Files, path: str, types: pa.Schema, dialect: Dialect, skip_first: bool) -> Iterator[pa.RecordBatch]:
+    """The rows of a file. Args: types: of its columns; skip_first: its first line is no row. Raises: SourceError."""
+    pieces, close = pieces_of(files, path, True, dialect.there, dialect.back)
+    try:
+        parser = _Parser(pieces, types, dialect)
+        while (piece := pieces.next()) is not None:
+            if skip_first:
+                end = piece.data.find(piece.newline) + 1 or len(piece.data)
+                piece = piece.cut(end)
+                skip_first = False
+            if piece.data:
+                batch = parser.parse(piece)
+                if batch.num_rows:
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=types)
+    finally:
+        close()
