@@ -5,7 +5,7 @@ import sys
 
 from akrunner.wire import STACKS_SIGNAL, ending
 from akrunner.worker import replay
-from akrunner.worker.leaving import last_things
+from akrunner.worker.leaving import end_far, last_things
 from akrunner.worker.link import Link, host_is_gone
 from akrunner.worker.task import Task, leave
 
@@ -38,4 +38,5 @@ def run(read_fd, write_fd):
     task.say(closed)
     # what hangs in an exit handler is ended by the host
     task.say_left(last_things())
+    end_far()
     leave(closed, link)

@@ -21,6 +21,7 @@ from akrunner.io.sinks import MemorySink
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import ChildProcess
 from akrunner.launch.session import TaskSession
+from akrunner.wire.ending import started
 from tests.conftest import Script
 
 pytestmark = pytest.mark.timeout(60)
@@ -236,6 +237,23 @@ def test_an_odd_end(local: Callable[..., Any], script: Script, what: str) -> Non
     body = f"import atexit, os, subprocess, threading, time\ndef main(c):\n    {code}\n"
     warnings = local(script(body)).stats.warnings
     assert len(warnings) == bool(words) and words in "".join(warnings), warnings
+
+
+def test_a_process_of_another_group_and_environment_is_ended_too(
+    local: Callable[..., Any], script: Script, tmp_path: Path
+) -> None:
+    body = f"""
+    import os, subprocess, time
+
+    def main(c):
+        run = "sleep 1000 & echo $! $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pids && exec sleep 1000"
+        subprocess.Popen(["sh", "-c", run], env={{}}, start_new_session=True)
+        while not os.path.exists("{tmp_path}/pids"):
+            time.sleep(0.01)
+    """
+    (warning,) = local(script(body)).stats.warnings
+    assert "a process still ran (sleep, pid" in warning or "a process still ran (sh, pid" in warning
+    assert not [pid for pid in (tmp_path / "pids").read_text().split() if started(int(pid))]
 
 
 @pytest.mark.parametrize("read", [0, 700, 1000])
