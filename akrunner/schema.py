@@ -9,10 +9,11 @@ import difflib
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.errors import SchemaError
 
@@ -230,6 +231,34 @@ def is_list(data_type: pa.DataType) -> bool:
         or pa.types.is_fixed_size_list(data_type)
         or isinstance(data_type, pa.FixedShapeTensorType)
     )
+
+
+def to_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """The values as (lists of) floats, rounded to the target's precision: Arrow's own cast makes an infinity of 1e300 without a word.
+
+    Raises: pa.ArrowInvalid: a finite value would become infinite.
+    """
+    narrow = values.cast(target, safe=False)
+    before, after = _flat(values), _flat(narrow)
+    if pa.types.is_floating(before.type) and before.type.bit_width > after.type.bit_width:
+        lost = pc.and_not(pc.is_inf(after), pc.is_inf(before))
+        if pc.any(lost).as_py():
+            raise pa.ArrowInvalid(f"{before.filter(lost)[0].as_py()!r} would become infinite")
+    return narrow
+
+
+def to_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+    """Python's values as an array. Raises: pa.ArrowException, TypeError, ValueError, OverflowError: one does not fit, or would become infinite."""
+    array = pa.array(values, type=data_type)
+    ends = _flat(array)
+    if pa.types.is_float32(ends.type) and pc.any(pc.is_inf(ends)).as_py():
+        to_floats(pa.array(values), data_type)
+    return array
+
+
+def _flat(values: pa.Array) -> pa.Array:
+    """The values of all rows, end to end, where a row is a list."""
+    return pc.list_flatten(values) if is_list(values.type) else values
 
 
 def feature_kind(name: str, data_type: pa.DataType) -> str:

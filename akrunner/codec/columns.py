@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from akrunner.codec.binary import blobs_of, data_of, offsets_of
 from akrunner.codec.encode import list_layout
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, Field, Schema, is_text
+from akrunner.schema import BYTES, Field, Schema, is_text, to_floats
 from akrunner.wire import columns as layout
 
 _Packed = Tuple[Dict[str, Any], List[Any]]
@@ -258,7 +258,7 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(target) and pa.types.is_integer(values.type):
         return values.cast(pa.int64()).cast(target)
     if pa.types.is_floating(target) and pa.types.is_floating(values.type):
-        return values.cast(target, safe=False)
+        return to_floats(values, target)
     if pa.types.is_temporal(target):
         return values.cast(pa.int32() if pa.types.is_date32(target) else pa.int64()).cast(target)
     return values.cast(target)

@@ -15,7 +15,7 @@ from akrunner.errors import SourceError
 from akrunner.io import exact
 from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines
 from akrunner.io.text import Piece, Pieces
-from akrunner.schema import nearest, repeated
+from akrunner.schema import nearest, repeated, to_floats
 
 #: values nested deeper end Arrow's parser with SIGSEGV, some hundred thousand levels deep
 _DEEPEST = 5000
@@ -258,11 +258,19 @@ class JsonParser:
             # Arrow takes it for a row of nulls
             raise pa.ArrowInvalid("JSON parse error: null is no object")
         unknown = "ignore" if self._asked else "infer" if self.schema is None else "error"
-        return pa_json.read_json(
+        # Arrow reads 1e300 as a float that is infinite
+        wide = None if self.schema is None else pa.schema([field.with_type(_widened(field.type)) for field in self.schema])
+        table = pa_json.read_json(
             pa.BufferReader(piece.data),
             pa_json.ReadOptions(block_size=len(piece.data) + 1, use_threads=len(piece.data) > _LARGE),
-            pa_json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior=unknown),
+            pa_json.ParseOptions(explicit_schema=wide, unexpected_field_behavior=unknown),
         )
+        for field in self.schema or ():
+            if _widened(field.type) != field.type:
+                number = table.schema.get_field_index(field.name)
+                narrow = [to_floats(chunk, field.type) for chunk in table.column(number).chunks]
+                table = table.set_column(number, field, pa.chunked_array(narrow, field.type))
+        return table
 
     def end(self) -> pa.Schema:
         """The schema of a text that has no row. Raises: SourceError: there is none."""
@@ -270,6 +278,15 @@ class JsonParser:
 
     def _at(self, row: int) -> str:
         return f"row {self._rows + row} of {self.name}"
+
+
+def _widened(data_type: pa.DataType) -> pa.DataType:
+    """The type with doubles for floats."""
+    if pa.types.is_float32(data_type):
+        return pa.float64()
+    if pa.types.is_list(data_type) and pa.types.is_float32(data_type.value_type):
+        return pa.list_(pa.float64())
+    return data_type
 
 
 def check_depth(piece: Piece, name: str) -> None:

@@ -15,7 +15,7 @@ from akrunner.io import frames
 from akrunner.io.arrivals import by_size_or_age
 from akrunner.io.frames import INFER_ROWS, columns_in_words
 from akrunner.io.table import TableSource
-from akrunner.schema import Schema
+from akrunner.schema import Schema, to_array
 
 _CHUNK = 8192
 _NAME = "the iterable"
@@ -175,7 +175,7 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     whole = pa.types.is_integer(field.type) or pa.types.is_date(field.type)
     if whole and any(issubclass(kind, (float, np.floating, Decimal, datetime)) for kind in set(map(type, values))):
         return pa.array(values).cast(field.type)
-    return pa.array(values, type=field.type)
+    return to_array(values, field.type)
 
 
 def _is_frame(value: Any) -> bool:

@@ -16,7 +16,7 @@ from akrunner.io import frames, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
-from akrunner.schema import Schema, nearest, without_views
+from akrunner.schema import Schema, nearest, to_floats, without_views
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
@@ -167,13 +167,13 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
 def _cast_column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
     """Args: first: number of its first row, for errors. Raises: SourceError."""
     try:
-        cast = column if column.type == field.type else column.cast(field.type)
+        cast = _as_type(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         low, high = 0, len(column) - 1
         while low < high:
             middle = (low + high) // 2
             try:
-                column[low : middle + 1].cast(field.type)
+                _as_type(column[low : middle + 1], field.type)
                 low = middle + 1
             except pa.ArrowException:
                 high = middle
@@ -184,6 +184,14 @@ def _cast_column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
         row = first + int(np.flatnonzero(cast.is_null().to_numpy(zero_copy_only=False))[0])
         raise SourceError(f"input_schema: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
     return cast
+
+
+def _as_type(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if column.type == target:
+        return column
+    if pa.types.is_floating(column.type) and pa.types.is_floating(target):
+        return to_floats(column, target)
+    return column.cast(target)
 
 
 def _is_path_list(source: Any) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from akrunner.checks import check_names
 from akrunner.errors import ConfigError, DataError, ModelError
-from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest
+from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest, to_floats
 from akrunner.signature import Signature, TensorSpec
 
 #: a dtype of a signature -> the type of a column
@@ -290,8 +290,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, fir
     if pa.types.is_large_binary(flat_type) and not is_list(target) and pa.types.is_string(array.type):
         array = array.cast(pa.large_string())
     try:
-        # a double narrowed to the model's float is what everybody expects; an integer that does not fit is not
-        return array.cast(target, safe=not floating)
+        return _as_input(array, target)
     except pa.ArrowInvalid as e:
         row = first_row + _first_misfit(array, target)
         raise DataError(
@@ -299,12 +298,18 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, fir
         ) from None
 
 
+def _as_input(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """A double rounded to the model's float is what everybody expects; one that becomes infinite, or an integer cut, is not."""
+    floating = pa.types.is_floating(target.value_type if is_list(target) else target)
+    return to_floats(array, target) if floating else array.cast(target)
+
+
 def _first_misfit(array: pa.Array, target: pa.DataType) -> int:
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            array.slice(low, middle - low).cast(target)
+            _as_input(array.slice(low, middle - low), target)
             low = middle
         except pa.ArrowInvalid:
             high = middle

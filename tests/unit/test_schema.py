@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from akrunner.errors import SchemaError
-from akrunner.schema import Schema, without_views
+from akrunner.schema import Schema, to_array, to_floats, without_views
 
 
 def test_parse() -> None:
@@ -118,3 +121,23 @@ def test_views_become_what_they_are_views_of() -> None:
         "fixed_size_list<item: large_binary>[2]", "int64",
     ]  # fmt: skip
     assert not plain.field("s").nullable and without_views(plain) is plain
+
+
+@pytest.mark.parametrize("values", [[1.5, 1e300], [[1.0], None, [-1e39]]])
+def test_a_number_never_becomes_infinite(values: Any) -> None:
+    array = pa.array(values)
+    target = pa.list_(pa.float32()) if isinstance(values[0], list) else pa.float32()
+    with pytest.raises(pa.ArrowInvalid, match="1e.* would become infinite"):
+        to_floats(array, target)
+
+
+def test_what_is_no_number_stays_so() -> None:
+    got = to_floats(pa.array([float("inf"), None, -float("inf"), 0.1]), pa.float32())
+    assert got.to_pylist() == [float("inf"), None, -float("inf"), pytest.approx(0.1)]
+    assert np.isnan(to_floats(pa.array([float("nan")]), pa.float32())[0].as_py())
+
+
+def test_values_of_python() -> None:
+    assert to_array([1, 2.5, None, float("inf")], pa.float32()).to_pylist() == [1, 2.5, None, float("inf")]
+    with pytest.raises(pa.ArrowInvalid, match="1e\\+300 would become infinite"):
+        to_array([np.array([1.0, 1e300]), None], pa.list_(pa.float32(), 2))

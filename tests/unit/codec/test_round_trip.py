@@ -133,6 +133,9 @@ def test_floats_to_the_last_bit() -> None:
     column = pa.array(values)
     assert as_columns(column).view(np.uint32).tolist() == values.view(np.uint32).tolist()
     assert written(values, "float").to_numpy().view(np.uint32).tolist() == values.view(np.uint32).tolist()
+    for given, back in (([1.0, 1e300], "float"), ([[1.0], [2.0, -1e39]], "array<float>")):
+        with pytest.raises(DataError, match="row 1: column 'x' does not fit float: -?1e.* would become infinite"):
+            written(given, back)
     examples = codec.encode_examples(pa.record_batch([column], ["x"])).to_pylist()
     lengths = np.array([len(one) for one in examples], np.int64)
     decoded = codec.decode_examples(Schema.parse("x float"), b"".join(examples), lengths)

@@ -98,3 +98,9 @@ def test_refused(make: Callable[[], Any], options: Any, words: str) -> None:
 def test_an_error_of_the_source_is_not_the_selects() -> None:
     with pytest.raises(SourceError, match="cannot read the iterable: KeyError: 'boom'"):
         read(raising(3000), select="a + 1 AS b")
+
+
+@pytest.mark.parametrize("source", [pa.table({"x": [1.0, 1e300]}), iter([{"x": 1.0}, {"x": 1e300}]), iter([(1.0,), (1e300,)])])
+def test_a_double_that_no_float_holds_is_refused(source: Any) -> None:
+    with pytest.raises(SourceError, match="row 1.*1e\\+300 would become infinite"):
+        read(source, input_schema=Schema.parse("x float"))

@@ -128,6 +128,8 @@ def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: List
         (b"{}\n", None, "an object without a column"),
         (b'{"a":1}\n', "aa bigint", "no object in .* has a 'aa'"),
         (b'{"a":"x"}\n{"a":null}\n', "a string not null", "row 1, column 'a': a null"),
+        (b'{"a":1.5}\n{"a":1e300}\n', "a float", "line 2: .*1e\\+300 would become infinite"),
+        (b'{"a":[1.5]}\n{"a":[1,1e300]}\n', "a array<float>", "line 2: .*1e\\+300 would become infinite"),
     ],
 )
 def test_json_that_is_not(tmp_path: Path, data: bytes, schema: Optional[str], words: str) -> None:

@@ -180,6 +180,8 @@ def test_values_on_their_way() -> None:
     assert batch.column(2).to_pylist() == [5, 6] and batch.column(3).to_pylist() == [[b"a"], [b"b"]]
     with pytest.raises(DataError, match="row 101, column 'i': does not fit int32, which input 'i' takes"):
         fed(i=[1, 2**40])
+    with pytest.raises(DataError, match="row 101, column 'f': does not fit float32, .* 1e\\+300 would become infinite"):
+        fed(f=[0.1, 1e300])
     with pytest.raises(DataError, match="row 101, column 'i': is null, which input 'i' of the model cannot take; fill it"):
         fed(i=[1, None])
     with pytest.raises(DataError, match="row 100, column 's': is null"):
