@@ -228,7 +228,10 @@ def log_in(kept: str, task: TaskSpec) -> str:
 def _move_logs(source: str, target: str) -> None:
     for pattern in (f"tasks/*/{_LOG}", f"attempt-*/tasks/*/{_LOG}", _STALL):
         for name in glob.glob(pattern, root_dir=source):
-            private_dir(os.path.join(target, os.path.dirname(name)))
+            folder = target
+            for part in ("", *os.path.dirname(name).split("/")):
+                folder = os.path.join(folder, part)
+                private_dir(folder)
             shutil.move(os.path.join(source, name), os.path.join(target, name))
 
 
