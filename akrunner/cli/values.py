@@ -67,7 +67,7 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
 
 def _read(path: str, what: str, hint: str = "") -> str:
     try:
-        with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8") as f:
+        with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8-sig") as f:
             text = f.read(_MOST_BYTES + 1)
     except akrunner.ConfigError as e:
         raise akrunner.ConfigError(f"{e}{hint}") from e.__cause__
@@ -82,7 +82,7 @@ def _lines(text: str, path: str) -> Dict[str, str]:
     """KEY=VALUE lines; `#` begins a comment line, `export ` may stand before the key. A value may be in quotes: in single ones as it
     is, in double ones with \\n, \\t, \\" and \\\\."""
     found: Dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         line = line.strip().removeprefix("export ").lstrip()
         if not line or line.startswith("#"):
             continue

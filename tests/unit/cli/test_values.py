@@ -19,6 +19,14 @@ def test_variables_of_a_file(tmp_path: Path) -> None:
     assert environment(["A=2"], [str(path)])["A"] == "2"
 
 
+def test_a_file_of_another_system(tmp_path: Path) -> None:
+    path = tmp_path / "e.env"
+    path.write_bytes("\ufeffA=1\r\nB=x\u2028C=\x0cD=2\r\n".encode())
+    assert environment([], [str(path)]) == {"A": "1", "B": "x\u2028C=\x0cD=2"}
+    path.write_text('{"a": 1}', encoding="utf-8-sig")
+    assert params([f"b=@{path}"], str(path)) == {"a": 1, "b": {"a": 1}}
+
+
 @pytest.mark.parametrize(("line", "words"), [("A", "write KEY=VALUE"), ("A='x", "not closed"), ('A="x" s3cret', "follows")])
 def test_bad_lines_of_a_file(line: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "e.env"
