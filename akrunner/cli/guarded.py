@@ -85,7 +85,7 @@ def _failed(error: BaseException, as_json: bool) -> int:
 
 
 def _of_stdout(error: BaseException) -> Optional[str]:
-    """In words, that stdout does not take what is written to it; None: the error is another one."""
+    """Half a sentence if the error says that stdout cannot be written, None if it says something else. Silences stdout then."""
     chain = [error]
     while (above := chain[-1].__cause__ or chain[-1].__context__) is not None and above not in chain:
         chain.append(above)
@@ -95,9 +95,16 @@ def _of_stdout(error: BaseException) -> Optional[str]:
         return None
     if lost is None and getattr(error, "filename", None) is not None:
         return None  # of a file; writing to a stream that is open names none
-    # what Python flushes at its end must not complain either
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    silence_stdout()
     return "stdout was closed before everything was written to it" if lost else f"stdout: {in_words(error)}"
+
+
+def silence_stdout() -> None:
+    """Nobody takes what goes to stdout: what Python flushes at its end must not complain either."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    if null != 1:
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def _misused(error: Any, as_json: bool) -> int:

@@ -72,7 +72,7 @@ def _came(number: int, frame: Any) -> None:
 
 
 def words(number: int) -> str:
-    """What is said of it."""
+    """What a command that a signal has stopped is called: "interrupted"."""
     return "interrupted" if number == signal.SIGINT else "terminated"
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import akrunner
 from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
 from akrunner.cli import show
+from akrunner.cli.guarded import silence_stdout
 
 #: help of --output-live
 LIVE = "A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended."
@@ -106,15 +107,10 @@ def _to_stdout(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema]) -
         writer.close()
     except BrokenPipeError:
         # `| head`: nobody wants more
-        _silence_stdout()
+        silence_stdout()
     except akrunner.WriteError:
-        _silence_stdout()
+        silence_stdout()
         raise
-
-
-def _silence_stdout() -> None:
-    """What Python flushes at its end must not complain either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_place(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema], path: str, screen: show.Screen) -> None:

@@ -145,7 +145,7 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
 
 
 def _prediction(model: Any, source: Any, engine: FlinkEngine, options: Dict[str, Any], folder: str) -> JobSpec:
-    """The same of a model."""
+    """The job of a prediction, everything checked as by `_scripted`; the model is copied into `folder`. Raises: ConfigError."""
     if options.get("output") is None:
         raise ConfigError(_NO_OUTPUT)
     prediction = checked(model, source, engine=engine, **options)

@@ -176,7 +176,7 @@ class Gang:
         try:
             yield
         except (OSError, MemoryError, RuntimeError) as e:
-            raise StartError(f"[{task.name}] cannot be started: {report.in_words(e)}") from e
+            raise StartError(f"[{task.name}] cannot be started: {report.with_limit(e)}") from e
 
     def echo(self, task: TaskSpec) -> Optional[Callable[[str], None]]:
         observer = self.observer

@@ -196,7 +196,7 @@ def stall_error(told: str, kept: str) -> JobStalledError:
 
 def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobError:
     """Something of ours raised what nobody had foreseen: the job's exception, with the traceback."""
-    words = in_words(error)
+    words = with_limit(error)
     fault = "" if isinstance(error, (OSError, MemoryError)) else "; a fault in akrunner itself"
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     failure = TaskFailure("host", words, traceback=trace, time_ns=time.time_ns())
@@ -205,7 +205,7 @@ def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobE
     return made
 
 
-def in_words(error: BaseException) -> str:
+def with_limit(error: BaseException) -> str:
     """An exception in words; of one that says that the machine has no more of something, which limit that is."""
     limit = _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
     if isinstance(error, MemoryError) or limit == _MEMORY:

@@ -66,7 +66,7 @@ def guess(
 
 
 def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: Callable[[], pa.Array], guessed: bool) -> None:
-    """A suspicious column of CSV whose type is settled.
+    """Look at the numbers of a suspicious column of CSV whose type is settled. Args: as of `guess`.
 
     Raises: SourceError: a float would not be the integer that stands there, or is infinite where a number stands.
     """
@@ -84,7 +84,7 @@ def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: C
 
 
 def json_column(at: Callable[[int], str], data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:
-    """As `guess` and `check`, of JSON lines. Args: data: the text; first: the type is still open.
+    """The type of a suspicious column of JSON lines: guessed while it is open, then checked. Args: data: the text; first: it is open.
 
     Raises: SourceError.
     """
@@ -140,7 +140,7 @@ def _unsigned(kind: pa.DataType) -> pa.DataType:
 
 
 def _refuse(where: str, name: str, value: str, text: bool = True) -> NoReturn:
-    """Args: text: the column can be read as text, too."""
+    """Raises: SourceError: a number does not fit the type of its column. Args: text: the column can be read as text, too."""
     shown = value if len(value) <= 40 else value[:40] + "..."
     as_text = f"'{name} string' to keep it as it stands, or " if text else ""
     raise SourceError(

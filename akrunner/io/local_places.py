@@ -22,6 +22,7 @@ _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def is_special(path: str) -> bool:
+    """Whether a path names a pipe, a device or an open descriptor: what is written there cannot be taken back."""
     if path in _STANDARD or path.startswith(_DESCRIPTORS):
         return True
     try:

@@ -66,7 +66,7 @@ class FileSink:
         self.write_rows(batch)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
-        """The same, of whichever task."""
+        """Append rows, whichever task they come from."""
         with _told(self.path, self._place.at):
             self._open().write(batch)
 

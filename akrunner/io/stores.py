@@ -116,7 +116,7 @@ class UploadFolder:
         self._streams = {}
 
     def _half(self, error: Exception, done: List[str]) -> Exception:
-        """Some of its files are there."""
+        """What to raise when only some of the files were completed; those of a new directory are removed again."""
         if not done:
             return error
         if not self._overwrite:

@@ -37,7 +37,10 @@ def came_meanwhile(shown: str) -> WriteError:
 
 
 def check_ours(shown: str, held: List[str]) -> None:
-    """A home directory is no output of a job. Raises: SinkError: what would be replaced is no directory of tables."""
+    """Look at the files of a directory that an output would replace: somebody may have named a home directory.
+
+    Raises: SinkError: one of them was written by no job.
+    """
     for path in held:
         name = posixpath.basename(path)
         if not (name.startswith(("part-", "_")) or paths.format_of(name) or name.endswith((".crc", ".partial"))):

@@ -23,7 +23,7 @@ class Guard:
         leftovers.watch(group)
 
     def forget(self, group: int) -> None:
-        """It has ended by itself."""
+        """Watch this process group no longer: it has ended by itself."""
         self._groups.pop(group, None)
         leftovers.unwatch(group)
 
@@ -33,7 +33,7 @@ class Guard:
         leftovers.mark(value)
 
     def forget_mark(self, value: str) -> None:
-        """Nothing carries it any more."""
+        """Watch this mark no longer: nothing carries it any more."""
         self._marks.pop(value, None)
         leftovers.unmark(value)
 

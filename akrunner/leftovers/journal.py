@@ -62,7 +62,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Nothing is held any more: it goes."""
+        """Remove the journal: its process holds nothing any more."""
         path, self.path = self.path, ""
         if path:
             try:

@@ -195,7 +195,7 @@ def register(path: str) -> None:
 
 
 def forget(path: str) -> None:
-    """It has been removed, or has become something to keep."""
+    """Hold a path no longer: it was removed, or has become something to keep."""
     _keepers[0].say("-", "path", _place(path))
 
 
@@ -226,7 +226,7 @@ def watch(group: int) -> None:
 
 
 def unwatch(group: int) -> None:
-    """It has ended."""
+    """Hold a process group no longer: it has ended."""
     _keepers[0].say("-", "group", group)
 
 
@@ -236,7 +236,7 @@ def mark(value: str) -> None:
 
 
 def unmark(value: str) -> None:
-    """All of them have ended."""
+    """Hold a mark no longer: every process that carried it has ended."""
     _keepers[0].say("-", "mark", value)
 
 

@@ -28,7 +28,7 @@ class Examples(object):
         check_label(label, [column["name"] for column in self._schema])
         unknown_defaults(defaults, self._schema)
         schema = taken_of(self._schema, with_label(columns, label))
-        known = {name: value for name, value in (defaults or {}).items() if any(c["name"] == name for c in schema)}
+        known = _defaults_of(schema, defaults)
         return self._parsed(feature_spec(schema, known), batch_size, shuffle, repeat, drop_remainder, label, seed, uneven)
 
     def _parsed(self, spec, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, seed=None, uneven="keep"):
@@ -68,7 +68,7 @@ class Examples(object):
 
         unknown_defaults(defaults, self._schema)
         schema = taken_of(self._schema, columns)
-        known = {name: value for name, value in (defaults or {}).items() if any(c["name"] == name for c in schema)}
+        known = _defaults_of(schema, defaults)
         spec, lazy = feature_spec(schema, known), []
         for column in schema:
             name = column["name"]
@@ -186,6 +186,12 @@ def unknown_defaults(defaults, schema):
     unknown = sorted(set(defaults or ()) - {column["name"] for column in schema})
     if unknown:
         raise ValueError("defaults names columns that are not there: %s" % ", ".join(unknown))
+
+
+def _defaults_of(schema, defaults):
+    """Those of the columns of a schema."""
+    names = [column["name"] for column in schema]
+    return {name: value for name, value in (defaults or {}).items() if name in names}
 
 
 def taken_of(schema, names):

@@ -29,8 +29,8 @@ class Task(object):
         self.shares = []
         self.main_ns = 0
         self.main_began = None
-        self.rows = None
-        self.context_rows = 0
+        self.source = None
+        self.rows_given = 0
         self.uneven_rows = {"rows_dropped": 0, "rows_padded": 0}
         self.serving = False
         self.notes = []
@@ -75,7 +75,7 @@ class Task(object):
 
     def exited(self):
         """What should be known of a `main` that called `sys.exit(0)`: it may have meant more, or less, than to return."""
-        given, rows = getattr(self.rows, "given", None), self.context_rows
+        given, rows = getattr(self.source, "given", None), self.rows_given
         read = ", after %d of its %d rows" % (given, rows) if given is not None and given < rows else ""
         return "main() did not return, but called sys.exit(0)%s; that counts as success" % read
 
@@ -182,7 +182,7 @@ class Task(object):
         late = self.context["flush_seconds"] if self.stream is not None else None
         self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
         config = build_config(self.context, rows, self.writer, self, self.stream)
-        self.rows, self.context_rows = config._rows, rows
+        self.source, self.rows_given = config._rows, rows
         return config
 
     def answered(self, number):

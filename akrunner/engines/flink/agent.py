@@ -239,8 +239,8 @@ class _Agent:
         for name in order["directories"]:
             os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
         # a machine's cores are shared by the tasks it has, unless somebody has said otherwise
-        threads = {name: str(order["threads"]) for name in THREADS if name not in os.environ}
-        env = {"TMPDIR": os.path.join(folder, "tmp"), **threads, **order["env"]}
+        thread_limits = {name: str(order["threads"]) for name in THREADS if name not in os.environ}
+        env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order["env"]}
         python = order["python"]
         try:
             process = worker_process(

@@ -41,7 +41,7 @@ class Submitter(Protocol):
         ...
 
     def cancel(self, job: Submission) -> None:
-        """Nothing when it has ended."""
+        """Ask Flink to end the job; does nothing if it has ended."""
         ...
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Client:
         return job
 
     def cancel(self, job: Submission) -> None:
-        """Nothing when it has ended."""
+        """Ask Flink to end the job; does nothing if it has ended."""
         for number, known in self._jobs.items():
             if known is job and not job.ended.is_set():
                 self._write({"cancel": number})

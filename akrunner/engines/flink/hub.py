@@ -152,7 +152,7 @@ class Place:
         self.idle.set()
 
     def say(self, **body: Any) -> None:
-        """Nothing when it has gone."""
+        """Say a line to the agent; does nothing if the agent has gone."""
         try:
             with self._lock:
                 self._control.sendall(json.dumps(body).encode() + b"\n")
