@@ -1,9 +1,5 @@
 """A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported
-when something here is called, not before."""
-
-import numpy as np
-
-from akrunner.worker import chunks
+when something here is called, not before, and so is numpy: a task that reads its file by itself needs neither."""
 
 _BUFFER = 1 << 20
 
@@ -66,6 +62,8 @@ class Examples(object):
         """See `BatchTaskConfig.batches`."""
         import tensorflow as tf
 
+        from akrunner.worker import chunks
+
         unknown_defaults(defaults, self._schema)
         schema = taken_of(self._schema, columns)
         known = _defaults_of(schema, defaults)
@@ -104,6 +102,10 @@ class Examples(object):
 
 def _dense(batch, names):
     """The batch, sparse columns of one value or none a row as arrays, or `Nulled` ones."""
+    import numpy as np
+
+    from akrunner.worker import chunks
+
     for name in names:
         sparse = batch[name]
         values, indices, shape = (_numpy(part) for part in (sparse.values, sparse.indices, sparse.dense_shape))
@@ -230,6 +232,8 @@ def apart(columns, label, weighted=False):
 
 def counted(source, batches):
     """The batches of one pass; `source.given` tells how many rows they were."""
+    from akrunner.worker import chunks
+
     rows = 0
     source.given = source.given or 0
     for batch in batches:
