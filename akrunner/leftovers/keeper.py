@@ -26,14 +26,14 @@ _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class _Guard:
     """The guard process. Attributes: pid."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: str) -> None:
         """Start it. Raises: OSError: there are no processes or descriptors left."""
         source = inspect.getsource(ending)
         # it inherits that nobody can ask it politely to end, from its first instruction on
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", source, str(os.getpid())],
+                [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), journal],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -146,7 +146,7 @@ class _Keeper:
         if time.monotonic() < self._again_at:
             return
         try:
-            guard = _Guard()
+            guard = _Guard(self._journal.path if self._journal is not None else "")
         except OSError:
             self._again_at = time.monotonic() + 1.0
             return
@@ -156,9 +156,8 @@ class _Keeper:
             self._journal.write(json.dumps(["+", "group", guard.pid, ending.started(guard.pid)]).encode() + b"\n")
         for line in self._held.lines():
             guard.say(json.dumps(line).encode() + b"\n")
-        if self._journal is not None and self._journal.path:
-            # only now: a guard that does not know everything yet, when this process dies, leaves the rest to the next start
-            guard.say(json.dumps(["journal", self._journal.path]).encode() + b"\n")
+        # a guard that was not told everything when this process dies leaves the journal, and so the rest, to the next start
+        guard.say(b'["all"]\n')
 
     def _let_go(self) -> None:
         # the guard is the last to go: it removes the journal, should this process die on the next line

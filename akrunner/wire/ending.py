@@ -3,8 +3,8 @@
 ::
 
     host --- pipe --->  guard (`guard` below, run as `python -c`)     a JSON line each: ["+", "path", PATH], ["-", "path", PATH],
-      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["journal", PATH]: it knows
-                                                                   all of it, and removes that last; ["!"]: leave
+      x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["all"]: it was told
+                                                                   everything, and removes the journal last; ["!"]: leave
 
 Imports nothing of akrunner: the guard is this file and nothing else. Python 3.7, standard library only.
 """
@@ -165,11 +165,11 @@ def wake_when_parent_dies() -> None:
         pass
 
 
-def guard(host: int) -> None:
+def guard(host: int, journal: str) -> None:
     """The guard process: knows what the host says on stdin until the host is gone, or says that it may leave.
 
     A pipe may be held open by a child the host has forked, so the host itself is watched, too. Polite signals are blocked by the host.
-    Args: host: its pid.
+    Args: host: its pid; journal: file to remove when all is done, "" for none.
     """
     wake_when_parent_dies()
     os.set_blocking(0, False)
@@ -178,7 +178,7 @@ def guard(host: int) -> None:
         watched.append(os.pidfd_open(host))
     except (AttributeError, OSError):
         pass
-    held, rest, journal = Held(), b"", ""
+    held, rest, told_all = Held(), b"", False
     while True:
         there = os.getppid() == host
         if there:
@@ -194,15 +194,15 @@ def guard(host: int) -> None:
         for line in map(json.loads, lines):
             if line[0] == "!":
                 return
-            if line[0] == "journal":
-                journal = line[1]
+            if line[0] == "all":
+                told_all = True
             else:
                 held.take(line)
         if not data:
             break
-    if held.clear() and journal:
+    if held.clear() and told_all and journal:
         remove(journal)
 
 
 if __name__ == "__main__":
-    guard(int(sys.argv[1]))
+    guard(int(sys.argv[1]), sys.argv[2])
