@@ -196,6 +196,9 @@ def _without_view(data_type: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if words == "binary_view":
         return pa.large_binary()
+    if pa.types.is_dictionary(data_type) and words.startswith("dictionary<values=string_view"):
+        # a Categorical or an Enum of polars
+        return pa.dictionary(data_type.index_type, pa.large_string(), data_type.ordered)
     if not is_list(data_type) or isinstance(data_type, pa.FixedShapeTensorType) or "_view" not in words:
         return data_type
     inner = _without_view(data_type.value_type)

@@ -94,8 +94,9 @@ class Nulled(object):
             return self.values
         dtype = "string" if self.values.dtype.kind == "O" else self.values.dtype.name
         raise ValueError(
-            "column %r has nulls, and a %s has no value for them; give defaults={%r: ...}, or leave them out with select=; if the "
-            "script does not need the column, name those it needs: columns=[...]" % (self.name, dtype, self.name)
+            "column %r has nulls, and %s has no value for them; give batches() or dataset() defaults={%r: ...}, or leave them out with "
+            "select= (--select); if the script does not need the column, give batches() or dataset() those it needs: columns=[...]"
+            % (self.name, dtype, self.name)
         )
 
 

@@ -113,12 +113,13 @@ def test_views_become_what_they_are_views_of() -> None:
             pa.field("x", pa.large_list(pa.string_view())),
             pa.field("y", pa.list_(pa.binary_view(), 2)),
             pa.field("i", pa.int64()),
+            pa.field("c", pa.dictionary(pa.uint8(), pa.string_view(), ordered=True)),
         ]
     )
     plain = without_views(views)
     assert list(map(str, plain.types)) == [
         "large_string", "large_binary", "list<item: large_string>", "large_list<item: large_string>",
-        "fixed_size_list<item: large_binary>[2]", "int64",
+        "fixed_size_list<item: large_binary>[2]", "int64", "dictionary<values=large_string, indices=uint8, ordered=1>",
     ]  # fmt: skip
     assert not plain.field("s").nullable and without_views(plain) is plain
 

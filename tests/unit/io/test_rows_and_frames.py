@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from akrunner import codec
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
 from akrunner.io.sources import open_source
@@ -104,3 +105,10 @@ def test_an_error_of_the_source_is_not_the_selects() -> None:
 def test_a_double_that_no_float_holds_is_refused(source: Any) -> None:
     with pytest.raises(SourceError, match="row 1.*1e\\+300 would become infinite"):
         read(source, input_schema=Schema.parse("x float"))
+
+
+def test_categories_of_polars() -> None:
+    values = ["b", "a", None, "b"]
+    got = read(pl.DataFrame({"c": pl.Series(values, dtype=pl.Categorical), "e": pl.Series(values, dtype=pl.Enum(["a", "b"]))}))
+    assert got["c"].to_pylist() == got["e"].to_pylist() == values
+    codec.encode_examples(got.combine_chunks().to_batches()[0])
