@@ -12,6 +12,15 @@ def main() -> int:
     from akrunner.cli import signals
 
     signals.watch()
+    try:
+        return _run()
+    finally:
+        signals.ignore()
+
+
+def _run() -> int:
+    from akrunner.cli import signals
+
     _stand_in()
     try:
         from akrunner.cli.main import main as command

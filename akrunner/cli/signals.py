@@ -56,6 +56,13 @@ def decided() -> None:
     _decided = True
 
 
+def ignore() -> None:
+    """The command has ended, and Python's own end takes a moment yet: a signal must not become its exit code."""
+    decided()
+    for number in (signal.SIGINT, *_TERMINATE):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _came(number: int, frame: Any) -> None:
     global _seen
     again = _seen is not None

@@ -167,3 +167,20 @@ def test_every_format_in_a_fresh_process(leaves_nothing: Path, script: Script, t
         pq.write_table(table, path)
     done = akrunner("run", script(ECHO), "-i", str(tmp_path / "in"), *SCHEMA, "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["rows_out"] == 3, done.stdout + done.stderr
+
+
+def test_a_signal_that_comes_while_python_ends_changes_nothing() -> None:
+    late = """
+import atexit, os, signal, sys
+
+def late():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        os.kill(os.getpid(), number)
+
+atexit.register(late)
+from akrunner.__main__ import main
+sys.argv = ["akrunner", "--version"]
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done
