@@ -285,7 +285,9 @@ def _connection(error: BaseException) -> str:
         "ConnectionClosedError",
         "IncompleteRead",
     }:
-        return "the connection broke"
+        # one without a number was raised by a program, in its own words
+        own = _plain(error) if getattr(error, "errno", None) is None and _text(error) else ""
+        return "the connection broke" + (f": {own}" if own else "")
     return ""
 
 

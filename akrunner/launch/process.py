@@ -5,9 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import threading
 import time
@@ -23,6 +25,8 @@ from akrunner.launch import procfs
 from akrunner.wire.ending import HOST, MARK, started
 
 _KILL_WAIT = 5.0
+#: bytes of the kernel's unit of `ru_maxrss`
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 #: TensorFlow 2 sets it when it is imported in this process, and would make a TensorFlow 1 of the tasks behave as 2
 _NOT_INHERITED = ("TF2_BEHAVIOR",)
 
@@ -176,8 +180,9 @@ class ChildProcess:
         for fd in (child_read, child_write, child_log):
             os.close(fd)
         self.pid = self._process.pid
-        # a child's peak starts at what its parent had when it was forked, so a peak below that says nothing
-        self._parent_rss = psutil.Process().memory_info().rss if psutil is not None else 0
+        # a child's peak starts at the highest its parent had when it was forked, so a peak below that says nothing
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self._parent_rss = usage.ru_maxrss * _RSS_UNIT
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self.exit: Optional[Exit] = None
@@ -207,8 +212,7 @@ class ChildProcess:
 
     def _ended_as(self, status: int, usage: Any) -> Exit:
         code = self._process.returncode = os.waitstatus_to_exitcode(status)
-        scale = 1 if os.uname().sysname == "Darwin" else 1024
-        peak = usage.ru_maxrss * scale
+        peak = usage.ru_maxrss * _RSS_UNIT
         return Exit(
             code=code if code >= 0 else None,
             signal=-code if code < 0 else None,

@@ -24,6 +24,8 @@ from akrunner.wire.ending import Held, started
 _FOLDER = "leftovers"
 #: seconds a start may take for what others left; what is not done then is the next one's
 _BUDGET = 3.0
+#: seconds after which an empty journal has lost the process that was about to write its first line
+_UNBEGUN = 600.0
 #: journals of before the machine was started anew are of no use for ever
 _OLD = 30 * 86400.0
 #: what is longer was written by somebody else
@@ -90,6 +92,7 @@ def clear_dead() -> None:
         path = os.path.join(folder, name)
         found = _read(path)
         if found is None:
+            _drop_unbegun(path)
             continue
         host, held = found
         if _is_dead(host, path):
@@ -100,6 +103,16 @@ def clear_dead() -> None:
         if time.monotonic() > deadline:
             return
         _clear(path, owned)
+
+
+def _drop_unbegun(path: str) -> None:
+    """Remove a journal whose process was killed before it wrote its first line: an empty file that is no longer new."""
+    try:
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and found.st_size == 0 and time.time() - found.st_mtime > _UNBEGUN:
+            os.unlink(path)
+    except OSError:
+        pass
 
 
 def _clear(path: str, owned: Set[str]) -> None:

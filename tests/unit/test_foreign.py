@@ -173,3 +173,8 @@ def test_no_secret_in_the_traceback_either() -> None:
     hidden, plain = caught.values()
     assert hidden.__cause__ is None and hidden.__suppress_context__
     assert isinstance(plain.__cause__, ValueError)
+
+
+def test_what_a_program_says_of_a_broken_connection_is_kept() -> None:
+    assert in_words(BrokenPipeError("the queue is gone")) == "the connection broke: the queue is gone"
+    assert in_words(BrokenPipeError(32, "Broken pipe")) == "the connection broke"

@@ -345,3 +345,14 @@ def test_a_temp_folder_is_registered_before_it_is_made(
     (Path(folder) / "file").touch()
     leftovers.drop(folder)
     assert not os.path.exists(folder) and os.listdir(state) == []
+
+
+def test_a_journal_that_was_never_begun_goes(state: Path, tmp_path: Path) -> None:
+    folder = Path(str(leftovers.state_dir("leftovers")))
+    old, new = folder / "1-old", folder / "1-new"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    leftovers.register(str(tmp_path / "held"))
+    leftovers.forget(str(tmp_path / "held"))
+    assert new.exists() and not old.exists()
