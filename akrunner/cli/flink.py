@@ -20,7 +20,7 @@ _FOLDER = "flink"
 
 def running_cluster() -> Optional[cluster.Cluster]:
     """The one `start` has brought up."""
-    folder = leftovers.state_dir(_FOLDER)
+    folder = leftovers.state_dir(_FOLDER, make=False)
     return cluster.running(folder) if folder is not None else None
 
 

@@ -30,13 +30,18 @@ def _opener(path: str, flags: int) -> int:
     return fd
 
 
-def state_dir(name: str) -> Optional[str]:
-    """`$XDG_STATE_HOME/akrunner/NAME`, made if need be; None where there is no home, or none that can be written."""
+def state_dir(name: str, make: bool = True) -> Optional[str]:
+    """`$XDG_STATE_HOME/akrunner/NAME`; None where there is no home, or none that can be written.
+
+    Args: make: make it if it is not there; else it is None then.
+    """
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(base):
         return None
     ours = os.path.join(base, "akrunner")
     path = os.path.join(ours, name)
+    if not make and not os.path.isdir(path):
+        return None
     try:
         private_dir(ours)
         private_dir(path)
