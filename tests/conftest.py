@@ -22,6 +22,9 @@ settings.register_profile("akrunner", deadline=None, derandomize=True)
 settings.load_profile("akrunner")
 # a shell that runs tests in the background has it ignored, and so would every command that a test interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for _ignored in (signal.SIGHUP, signal.SIGQUIT):
+    # as nohup has them
+    signal.signal(_ignored, signal.SIG_DFL)
 
 pytest_plugins = ["tests.servers.s3"]
 
