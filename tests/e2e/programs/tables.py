@@ -108,7 +108,7 @@ tell("predicted", sorted([str(value) for value in row.values()] for row in predi
 
 t_env.execute_sql(
     "CREATE TABLE clock (i BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '1000', 'fields.i.kind' = 'sequence',"
-    " 'fields.i.start' = '0', 'fields.i.end' = '999')"
+    " 'fields.i.start' = '0', 'fields.i.end' = '999', 'fields.x.min' = '-1000', 'fields.x.max' = '1000')"
 )
 ticking = t_env.sql_query("SELECT i AS a, x FROM clock")
 job = flink.stream(script("doubles"), ticking, data_format="columns", output_schema="a bigint, x double", python_env=PYTHON)
