@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.codec.binary import blobs_of, data_of, offsets_of
+from akrunner.codec.binary import array_of, blobs_of, data_of, numbers_of, offsets_of, truths_of
 from akrunner.codec.encode import list_layout
 from akrunner.errors import DataError
 from akrunner.schema import BYTES, Field, Schema, is_text, to_floats
@@ -47,7 +47,7 @@ def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Pack
         return _encoded_lists(field, column, first_row, step)
     valid = None
     if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        valid = truths_of(column.is_valid())
     if field.kind == BYTES:
         blobs = blobs_of(column)
         header = {"form": "blob", "dtype": "bytes", "shape": [len(column)]}
@@ -62,8 +62,8 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
     rows, valid = len(column), None
     dense = column
     if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        dense = column.filter(pa.array(valid))
+        valid = truths_of(column.is_valid())
+        dense = column.filter(column.is_valid())
     where = np.arange(rows) if valid is None else np.flatnonzero(valid)
     offsets, flat = list_layout(dense)
     cuts = offsets
@@ -72,7 +72,7 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
         return first_row + step * int(where[int(np.searchsorted(cuts, value, side="right")) - 1])
 
     if flat.null_count:
-        row = row_of(int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]))
+        row = row_of(int(np.flatnonzero(truths_of(flat.is_null()))[0]))
         what = f"row {row}, column {field.name!r}: a list has a null in it; fill or drop it"
         raise DataError(what, row=row, column=field.name)
     if valid is not None:
@@ -108,10 +108,10 @@ def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDA
                 f"row {row}, column {field.name!r}: {values[fits.index(False)].as_py()!r} does not fit a signed 64-bit integer"
             )
             raise DataError(what, row=row, column=field.name) from None
+    array = numbers_of(values)
     if values.null_count:
         # what stands under a null is anything at all
-        values = values.fill_null(pa.scalar(0, pa.int64()).cast(values.type))
-    array = values.to_numpy(zero_copy_only=False) if len(values) else np.empty(0, np.int8)
+        array = np.where(truths_of(values.is_valid()), array, array.dtype.type(0))
     return cast(NDArray[np.generic], np.ascontiguousarray(array.astype(field.dtype, copy=False)))
 
 
@@ -201,8 +201,8 @@ class _Column:
         offsets = self.ends if self.ends is not None else np.arange(self.rows + 1, dtype=np.int64) * (width or 0)
         if len(values) >= 1 << 31:
             raise self.error(0, f"has {len(values)} values in one batch; write fewer rows at a time")
-        mask = None if self.valid is None else pa.array(~self.valid)
-        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=field.type, mask=mask)
+        mask = None if self.valid is None else array_of(~self.valid)
+        return pa.ListArray.from_arrays(array_of(offsets.astype(np.int32)), values, type=field.type, mask=mask)
 
     @property
     def width(self) -> Optional[int]:
@@ -214,7 +214,7 @@ class _Column:
     def flat(self, valid: Optional[NDArray[np.bool_]]) -> pa.Array:
         """All values, end to end; text is still bytes, which nobody has looked at."""
         if self.offsets is None:
-            return pa.array(self.values, mask=None if valid is None else ~valid)
+            return array_of(self.values, valid)
         present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
         buffers = [present, pa.py_buffer(self.offsets), pa.py_buffer(self.values)]
         return pa.Array.from_buffers(pa.large_binary(), len(self.offsets) - 1, buffers)
@@ -224,7 +224,7 @@ class _Column:
             return values
         if not len(values):
             # empty lists: nobody could tell of what
-            return pa.array([], target)
+            return pa.nulls(0, target)
         if not _compatible(values.type, target):
             raise self.error(0, f"is {self.header['dtype']}, which cannot become {target}")
         try:

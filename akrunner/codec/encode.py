@@ -24,7 +24,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from akrunner.codec import crc32c
-from akrunner.codec.binary import binary, blobs_of, data_of, join, matrix_rows, offsets_of, regroup, spread
+from akrunner.codec.binary import (
+    binary,
+    blobs_of,
+    data_of,
+    join,
+    matrix_rows,
+    numbers_of,
+    offsets_of,
+    regroup,
+    spread,
+    truths_of,
+)
 from akrunner.codec.protobuf import varint
 from akrunner.errors import DataError
 from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
@@ -188,7 +199,7 @@ def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> Lis
         column = column.cast(pa.large_string() if str(column.type) == "string_view" else pa.large_binary())
     if column.null_count:
         valid = column.is_valid()
-        where = np.flatnonzero(valid.to_numpy(zero_copy_only=False))
+        where = np.flatnonzero(truths_of(valid))
         parts = _present_parts(name, kind, column.filter(valid), _RowNames(name, first_row, step, where))
         dense = join([_as_array(part, len(where)) for part in parts])
         return [spread(dense, where, len(column))]
@@ -222,7 +233,7 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
     offsets, flat = list_layout(column)
     names_flat = (names, offsets)
     if flat.null_count:
-        bad = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
+        bad = int(np.flatnonzero(truths_of(flat.is_null()))[0])
         position = int(np.searchsorted(offsets, bad, side="right")) - 1
         raise names.error(position, "a list has a null in it, which a feature cannot hold; fill or drop it")
     lengths = np.diff(offsets)
@@ -314,9 +325,9 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
 
     data_type = values.type
     if kind == FLOAT:
-        raw = values.to_numpy(zero_copy_only=False) if len(values) else np.empty(0, np.float32)
+        raw = numbers_of(values) if len(values) else np.empty(0, np.float32)
         if pa.types.is_float32(data_type):
-            return cast(NDArray[np.generic], raw)
+            return raw
         with np.errstate(over="ignore"):
             narrow = raw.astype(np.float32)
         lost = np.isinf(narrow) & ~np.isinf(raw)
@@ -331,7 +342,7 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
         except pa.ArrowInvalid:
             bad = np.array([not -(2**63) <= int(v) < 2**63 for v in values.to_pylist()])
             raise refuse(bad, "does not fit a signed 64-bit integer") from None
-    return cast(NDArray[np.generic], values.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    return numbers_of(values.cast(pa.int64()))
 
 
 def _bytes_parts(key: bytes, blobs: pa.LargeBinaryArray) -> List[_Part]:
@@ -358,7 +369,7 @@ def list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
     flat = column.flatten()
     if pa.types.is_fixed_size_list(column.type):
         return np.arange(len(column) + 1, dtype=np.int64) * column.type.list_size, flat
-    offsets = column.offsets.to_numpy().astype(np.int64)
+    offsets = numbers_of(column.offsets).astype(np.int64)
     return offsets - offsets[0], flat
 
 
