@@ -139,7 +139,7 @@ class Batch(dict):
 def given(columns):
     """{column: array} for a script. Args: columns: {column: array, Ragged or Nulled}."""
     out = {}
-    nulled = False
+    rows = None
     for name, values in columns.items():
         if isinstance(values, Ragged):
             values = values.rows()
@@ -147,12 +147,13 @@ def given(columns):
             if values.valid.all():
                 values = values.values
             else:
-                nulled = True
+                # not every other column has a length: a `SparseTensor` of Examples has none
+                rows = len(values.valid)
         out[name] = values
-    if not nulled:
+    if rows is None:
         return out
     batch = Batch(out)
-    batch.rows = len(next(iter(out.values())))
+    batch.rows = rows
     return batch
 
 

@@ -237,9 +237,16 @@ def counted(source, batches):
     rows = 0
     source.given = source.given or 0
     for batch in batches:
-        rows += batch.rows if isinstance(batch, chunks.Batch) else len(next(iter(batch.values()))) if batch else 0
+        rows += batch.rows if isinstance(batch, chunks.Batch) else _rows_of(batch)
         source.given = max(source.given, rows)
         yield batch
+
+
+def _rows_of(batch):
+    for values in batch.values():
+        # a list of any length comes as a `SparseTensor` where rows are Examples
+        return int(values.dense_shape[0]) if hasattr(values, "dense_shape") else len(values)
+    return 0
 
 
 def buffer_rows(shuffle, batch_size):
