@@ -3,17 +3,33 @@
 A terminal that is closed sends SIGHUP, and Ctrl-\\ SIGQUIT: both count as SIGTERM.
 
 A signal raises an exception in the main thread and is remembered: libraries in between may turn the exception into one of theirs, or
-into nothing, and the command still ends as one that was stopped.
+into nothing, and the command still ends as one that was stopped. While a module is being imported the exception waits: an extension
+module that meets one in the middle of its making may end the whole process (DuckDB's does, by SIGABRT).
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-from typing import Any, Optional
+import time
+from typing import Any, NamedTuple, Optional
+
+
+class _Waiting(NamedTuple):
+    """A signal that came in the middle of an import. Attributes: again: it was not the first; until: when it waits no longer."""
+
+    number: int
+    again: bool
+    until: float
+
 
 _seen: Optional[int] = None
 _decided = False
+_waiting: Optional[_Waiting] = None
+#: seconds between looks whether an import is over
+_AGAIN = 0.02
+#: no import takes longer, so that whatever hangs in one can be stopped
+_AT_MOST = 10.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -30,8 +46,8 @@ class Terminated(BaseException):
 
 def watch() -> None:
     """From now on they are remembered. What is ignored (Ctrl-C in a shell's background, SIGHUP under nohup) goes on being ignored."""
-    global _seen, _decided
-    _seen, _decided = None, False
+    global _seen, _decided, _waiting
+    _seen, _decided, _waiting = None, False, None
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _came)
     for number in _TERMINATE:
@@ -59,23 +75,53 @@ def decided() -> None:
 def ignore() -> None:
     """The command has ended, and Python's own end takes a moment yet: a signal must not become its exit code."""
     decided()
-    for number in (signal.SIGINT, *_TERMINATE):
+    for number in (signal.SIGINT, signal.SIGALRM, *_TERMINATE):
         signal.signal(number, signal.SIG_IGN)
 
 
 def _came(number: int, frame: Any) -> None:
-    global _seen
-    again = _seen is not None
+    global _seen, _waiting
     if _decided:
         return
-    if number in _TERMINATE:
-        number = signal.SIGTERM
+    number = signal.SIGTERM if number in _TERMINATE else number
+    again = _seen is not None
     _seen = _seen or number
-    if number == signal.SIGTERM:
-        if not again:
-            raise Terminated
+    if _waiting is not None:
+        return  # one that has come already is raised soon
+    if _imports(frame):
+        _waiting = _Waiting(number, again, time.monotonic() + _AT_MOST)
+        signal.signal(signal.SIGALRM, _look_again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         return
-    raise Interrupted
+    _raise(number, again)
+
+
+def _look_again(_: int, frame: Any) -> None:
+    global _waiting
+    waiting = _waiting
+    if waiting is None or _decided:
+        return
+    if _imports(frame) and time.monotonic() < waiting.until:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        return
+    _waiting = None
+    _raise(waiting.number, waiting.again)
+
+
+def _imports(frame: Any) -> bool:
+    """Whether a module was being imported."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _raise(number: int, again: bool) -> None:
+    if number != signal.SIGTERM:
+        raise Interrupted
+    if not again:
+        raise Terminated
 
 
 def words(number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 import psutil
 import pytest
@@ -42,6 +43,21 @@ def state(leaves_nothing: Path) -> Path:
     return Path(os.environ["XDG_STATE_HOME"]) / "akrunner" / "leftovers"
 
 
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process holds nothing yet, whatever another test's engine holds for as long as tests run."""
+    monkeypatch.setattr(keeper, "_keepers", [keeper._Keeper()])
+    yield
+    assert keeper._keepers[0]._guard is None and keeper._keepers[0]._journal is None
+
+
+def guard_of_this() -> int:
+    """The pid of the guard of what this process holds."""
+    guard = keeper._keepers[0]._guard
+    assert guard is not None and runs(guard.pid)
+    return guard.pid
+
+
 def held(more: str = "", last: str = "", *paths: Any) -> "tuple[subprocess.Popen[str], int]":
     """(a process that holds the paths, its guard's pid)"""
     code = HOLD.format(more=more, last=last).replace("leftovers.keeper", "sys.modules['akrunner.leftovers.keeper']")
@@ -59,6 +75,14 @@ def soon(what: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 def runs(pid: int) -> bool:
     return bool(ending.started(pid))
+
+
+def watches(guard: int) -> bool:
+    """Whether it has its host's pidfd."""
+    fds = Path(f"/proc/{guard}/fd")
+    with contextlib.suppress(OSError):
+        return any("pidfd" in os.readlink(fd) for fd in fds.iterdir())
+    return False
 
 
 def stop(process: "subprocess.Popen[str]") -> None:
@@ -111,7 +135,8 @@ print(child, flush=True)
     try:
         stop(process)
         assert soon(lambda: not runs(guard)) and runs(child)
-        assert not (tmp_path / "held").exists()
+        # by the guard, or by the child, which starts to hold something about now, and looks for what the dead have left
+        assert soon(lambda: not (tmp_path / "held").exists())
     finally:
         os.kill(child, signal.SIGKILL)
     assert soon(lambda: not os.path.exists(tmp_path / "held-child"))
@@ -119,7 +144,8 @@ print(child, flush=True)
 
 def test_a_stopped_guard_is_woken(state: Path, tmp_path: Path) -> None:
     process, guard = held("", "", tmp_path / "held")
-    time.sleep(0.3)  # before it has asked for it, nobody can wake it but the next start
+    # before it has asked for it, nobody can wake it but the next start; it watches its host after that
+    assert soon(lambda: watches(guard))
     os.kill(guard, signal.SIGSTOP)
     stop(process)
     assert soon(lambda: not runs(guard)) and not os.listdir(tmp_path)
@@ -268,18 +294,18 @@ def test_a_process_of_the_same_number_is_not_ended(state: Path) -> None:
             other.kill()
 
 
-def test_a_killed_guard_is_replaced(state: Path, tmp_path: Path) -> None:
+def test_a_killed_guard_is_replaced(state: Path, fresh: None, tmp_path: Path) -> None:
     path = str(tmp_path / "held")
-    before = leftovers.guards()
     leftovers.register(path)
     try:
-        (guard,) = [p for p in psutil.Process().children() if str(os.getpid()) in p.cmdline()]
-        guard.kill()
-        assert soon(lambda: leftovers.guards() == before + 1)
-        assert [p.pid for p in psutil.Process().children() if str(os.getpid()) in p.cmdline()] != [guard.pid]
+        guard = guard_of_this()
+        os.kill(guard, signal.SIGKILL)
+        assert soon(lambda: leftovers.guards() == 1)
+        other = guard_of_this()
+        assert other != guard
     finally:
         leftovers.forget(path)
-    assert not [p for p in psutil.Process().children() if str(os.getpid()) in p.cmdline()]
+    assert not runs(guard) and not runs(other)
     assert not os.listdir(state)
 
 
@@ -316,18 +342,17 @@ def test_private_whatever_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("base", ["/proc/nowhere", "relative", "/dev/null"])
-def test_no_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, base: str) -> None:
+def test_no_state_directory(monkeypatch: pytest.MonkeyPatch, fresh: None, tmp_path: Path, base: str) -> None:
     """It works without: the guard is there all the same."""
     monkeypatch.setenv("XDG_STATE_HOME", base)
     assert state_dir("leftovers") is None
     leftovers.register(str(tmp_path / "held"))
+    guard = guard_of_this()
     leftovers.forget(str(tmp_path / "held"))
-    assert not psutil.Process().children() and not os.path.exists("relative")
+    assert not runs(guard) and not os.path.exists("relative")
 
 
-def test_a_temp_folder_is_registered_before_it_is_made(
-    leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch, state: Path
-) -> None:
+def test_a_temp_folder_is_registered_before_it_is_made(state: Path, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     mkdir, held_then = os.mkdir, []
 
     def refuse(path: str, mode: int = 0o777) -> None:
@@ -347,7 +372,7 @@ def test_a_temp_folder_is_registered_before_it_is_made(
     assert not os.path.exists(folder) and os.listdir(state) == []
 
 
-def test_a_journal_that_was_never_begun_goes(state: Path, tmp_path: Path) -> None:
+def test_a_journal_that_was_never_begun_goes(state: Path, fresh: None, tmp_path: Path) -> None:
     folder = Path(str(leftovers.state_dir("leftovers")))
     old, new = folder / "1-old", folder / "1-new"
     for path in (old, new):

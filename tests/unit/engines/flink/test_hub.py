@@ -55,7 +55,7 @@ def listening() -> Iterator[Hub]:
         yield made
     finally:
         made.close()
-        assert not [thread.name for thread in threading.enumerate() if thread.name == "akrunner-hub"]
+        assert not made._greeting.is_alive()
 
 
 def connected(made: Hub) -> socket.socket:
