@@ -17,6 +17,7 @@ import shutil
 from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
 
 from akrunner.errors import AkrunnerError, ConfigError, JobError
+from akrunner.redact import redacted
 
 _LONGEST = 600
 #: of an exception that is shown with ours
@@ -71,38 +72,6 @@ _MEANINGS: Tuple[Tuple[str, str], ...] = (
     (r"CERTIFICATE_VERIFY_FAILED", "the server's certificate is signed by nobody this machine trusts; SSL_CERT_FILE names a file of those to trust"),
     (r"FileSystem\.__init__\(\) missing .*argument", "this file system needs options that a URL cannot hold; open it yourself, and give what comes of it"),
 )  # fmt: skip
-_SECRET_NAME = (
-    r"(?:x-amz-[a-z-]+|x-goog-[a-z-]+|awsaccesskeyid|aws_?secret\w*|aws_session_token|account_?key|sharedaccess\w*|\w*passw(?:or)?d|passphrase|pwd|"
-    r"\w*secret\w*|\w*token|sig|signature|\w*api_?-?key)"
-)
-#: more of them, that mean something else where they stand by themselves
-_SECRET_IN_URL = r"(?:key|code|pass|\w*auth\w*|jwt|hmac|\w*credentials?|\w*access_?key(?:_?id)?|\w*hash)"
-#: what to hide, and what is shown instead
-_HIDDEN: Tuple[Tuple["re.Pattern[str]", str], ...] = (
-    # a port is no password; a password may have quotes and spaces in it
-    (
-        re.compile(r"(?<=://)([^/@\s:\[\"'<>]*):(?!\d{1,5}(?:[/?#\s]|[,;](?![^/\s]*@)|$))(?:[^\s\"'<>]+|(?:(?!://)[^\n@])+)@"),
-        r"\1:***@",
-    ),
-    # what was meant as a URL, or a part of one
-    (re.compile(r"(?<![\w.+-])([\w.+-]+):(?![*]{3}@)[^\s/@:\"'<>]+@(?=\S)"), r"\1:***@"),
-    (re.compile(r"(?<=://)[\w.~%-]{20,}@"), "***@"),
-    (re.compile(rf"(?i)(\b{_SECRET_NAME}=)(?:(?!:\s)[^&\s;,\"'<>)\]}}])+"), r"\1***"),
-    (re.compile(rf"(?i)([?&]{_SECRET_IN_URL}=)(?:(?!:\s)[^&\s;,\"'<>)])+"), r"\1***"),
-    (re.compile(rf"(?i)(([\"']){_SECRET_NAME}\2\s*[:=]\s*)([\"'])(?:(?!\3).)+\3"), r"\1\3***\3"),
-    (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=-]{8,}"), r"\1 ***"),
-)
-#: environment variables whose values are never shown
-_SECRET_VARIABLES = (
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AZURE_STORAGE_ACCOUNT_KEY",
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "AZURE_CLIENT_SECRET",
-    "HF_TOKEN",
-    "GITHUB_TOKEN",
-    "PGPASSWORD",
-)
 
 
 @contextlib.contextmanager
@@ -174,17 +143,6 @@ def disk_full(path: Optional[str], number: Optional[int] = errno.ENOSPC) -> str:
     except (OSError, ValueError):
         free = None
     return f"{what}: {free:,} bytes free on {where}" if free is not None else what
-
-
-def redacted(text: str) -> str:
-    """The text with passwords of URLs, signatures and tokens, and secrets of the environment in it replaced by ***."""
-    for pattern, shown in _HIDDEN:
-        text = pattern.sub(shown, text)
-    for name in _SECRET_VARIABLES:
-        value = os.environ.get(name, "")
-        if len(value) >= 8:
-            text = text.replace(value, "***")
-    return text
 
 
 def _chain(error: BaseException) -> List[BaseException]:
@@ -326,3 +284,5 @@ _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     _status,
     _resources,
 )
+
+__all__ = ["disk_full", "in_words", "ours", "redacted", "underway"]

@@ -1,0 +1,212 @@
+"""Text -> the same text without passwords, tokens and signatures: `***` stands for each.
+
+::
+
+    https://u:secret@h/x       what stands between a URL's user and its last @          u:secret@h is what was meant as a URL
+    ?sig=secret, 'token': 'x'  what a name of a secret is equal to
+    Authorization: Bearer x    what follows the kind of a header
+
+Which of `a:80/x@y` is a port, a path or a password nobody can tell: everything up to the last @ goes, as hiding too much only makes an
+error harder to read. Every search starts where the one before has ended, or is bounded: the time grows with the text's length and not
+faster, whatever the text is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Iterator, List, Tuple
+
+_HIDDEN = "***"
+_WORD = re.compile(r"\S+")
+#: of what has no scheme
+_BARE_WORD = re.compile(r"[^\s\"'<>]+")
+#: the same inside of a path
+_BARE = re.compile(r"(?<![\w.+-])[\w.+-]+:([^\s/@:\"'<>]+)@(?=\S)")
+_DELIMITER = re.compile(r"[:/?#]")
+_SCHEME = re.compile(r"[\w+.-]*\Z")
+#: a port, if it is behind a host: the text goes on with a path, or not as a password would
+_PORT = re.compile(r":\d{1,5}(?![^/?#,;:)\]}'\"])")
+#: nobody's name: what follows is a port
+_ADDRESS = re.compile(r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:.]{2,45}(?:%\w{1,20})?\])(?=:\d{1,5}(?:[/?#]|$))")
+#: schemes of URLs in which a name alone, before the @, is a user's or a container's, and no token
+_NAMING = frozenset(
+    "abfs abfss wasb wasbs adl hdfs webhdfs viewfs ftp ftps sftp ssh git git+ssh smb mysql postgres postgresql grpc".split()
+)
+#: no name of a user's is as long; one of a container may be
+_LONG_NAME = 20
+_CONTAINERS = ("abfs", "wasb")
+
+_NAMED = re.compile(r"(?<![\w-])([\w-]+)=")
+_VALUE = re.compile(r"\"[^\"\n]+|'[^'\n]+|(?:(?!:\s)[^&\s;,\"'<>)\]}])+")
+_KEY = re.compile(
+    r"(\\{0,8}[\"'])([\w-]+)\1\s{0,20}[:=]\s{0,20}(?:(\\{0,8}[\"'])|(?!None\b|null\b|true\b|false\b)(?=\w))", re.IGNORECASE
+)
+_AUTHORIZATION = re.compile(
+    r"(\bauthorization\\{0,8}[\"']?\s{0,20}[:=]\s{0,20}\\{0,8}[\"']?(?:(?:bearer|basic|digest|token|apikey) {1,5})?)[^\s\"',;\\]+|"
+    r"(\b(?:bearer|basic) {1,5})[\w.~+/=-]{8,}",
+    re.IGNORECASE,
+)
+_NAMES = frozenset("awsaccesskeyid accountkey account_key passphrase pwd sig signature".split())
+_ENDINGS = ("password", "passwd", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
+#: more of them, that mean something else where they stand by themselves
+_NAMES_IN_URLS = frozenset("key code pass jwt hmac".split())
+_ENDINGS_IN_URLS = (
+    "credential",
+    "credentials",
+    "hash",
+    "accesskey",
+    "access_key",
+    "accesskeyid",
+    "access_key_id",
+    "accesskey_id",
+)
+#: environment variables whose values are never shown
+_VARIABLES = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_CLIENT_SECRET",
+    "HF_TOKEN",
+    "GITHUB_TOKEN",
+    "PGPASSWORD",
+)
+
+#: where something to hide begins and ends
+_Span = Tuple[int, int]
+
+
+def redacted(text: str) -> str:
+    """The text with passwords of URLs, signatures and tokens, and secrets of the environment in it replaced by ***."""
+    if "@" in text:
+        text = "\n".join(_without(line, _in_urls(line)) for line in text.split("\n"))
+    if "=" in text:
+        text = _without(text, _of_names(text))
+    text = _without(text, _of_keys(text))
+    text = _AUTHORIZATION.sub(lambda found: (found[1] or found[2]) + _HIDDEN, text)
+    for name in _VARIABLES:
+        value = os.environ.get(name, "")
+        if len(value) >= 8:
+            text = text.replace(value, _HIDDEN)
+    return text
+
+
+def _without(text: str, spans: Iterator[_Span]) -> str:
+    parts: List[str] = []
+    at = 0
+    for start, end in spans:
+        parts += [text[at:start], _HIDDEN]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+# -- passwords of URLs
+
+
+def _in_urls(line: str) -> Iterator[_Span]:
+    words = [(found.start(), found.end()) for found in _WORD.finditer(line)]
+    lasts = [line.rfind("@", start, end) for start, end in words] + [-1]
+    last_of_all = max(lasts)
+    done = 0
+    for number, (start, end) in enumerate(words):
+        start = max(start, done)
+        if start >= end:
+            continue
+        at = line.find("://", start, end)
+        if at < 0:
+            yield from _bare(line, start, end)
+        while at >= 0:
+            span = _in_url(line, at, end, lasts[number], (lasts[number + 1], last_of_all))
+            if span is not None:
+                yield span
+                done = span[1]
+            at = line.find("://", max(at + 3, done), end)
+
+
+def _in_url(line: str, at: int, end: int, last: int, later: Tuple[int, int]) -> "_Span | None":
+    """What to hide of the URL whose `://` is there.
+
+    Args: end: of its word; last: where the word's last @ is; later: the next word's, and the line's. -1: there is none.
+    """
+    start = at + 3
+    if _ADDRESS.match(line, start, end):
+        return None
+    found = _DELIMITER.search(line, start, end)
+    stop = found.start() if found else end
+    user = line[start:stop]
+    colon = stop if found and found[0] == ":" else None
+    if colon is not None and last > colon:
+        return (start if "@" in user else colon + 1), last
+    if "@" in user:
+        name = user.rpartition("@")[0]
+        scheme = _SCHEME.findall(line[max(0, at - 20) : at])[0].lower()
+        plain = scheme in _NAMING and (len(name) < _LONG_NAME or scheme.startswith(_CONTAINERS))
+        return None if plain or not name else (start, start + len(name))
+    if colon is None:
+        return None
+    # a password with spaces in it. After what may be a port another word may follow
+    last = later[0] if _PORT.match(line, colon, end) else later[1]
+    return (colon + 1, last) if last > colon else None
+
+
+def _bare(line: str, start: int, end: int) -> Iterator[_Span]:
+    """What was meant as a URL, or is a part of one."""
+    for word in _BARE_WORD.finditer(line, start, end):
+        text, offset = word[0], word.start()
+        at = text.rfind("@")
+        colon = text.find(":")
+        if text.startswith("/", colon + 1):
+            # http:/u:secret@h
+            more = text.find(":", colon + 1)
+            colon = more if 0 < more < at else colon
+        user = text[:colon]
+        if 0 < colon < at < len(text) - 1 and (user[-1].isalnum() or user[-1] in "_.+-") and "/" not in user.partition(":/")[0]:
+            yield offset + colon + 1, offset + at
+            continue
+        for found in _BARE.finditer(text):
+            yield offset + found.start(1), offset + found.end(1)
+
+
+# -- what names say
+
+
+def _of_names(text: str) -> Iterator[_Span]:
+    done = 0
+    for found in _NAMED.finditer(text):
+        if found.start() < done or not _is_secret(found[1], text[found.start() - 1 : found.start()] in ("?", "&")):
+            continue
+        value = _VALUE.match(text, found.end())
+        if value is not None:
+            yield value.start() + (value[0][0] in "\"'"), value.end()
+            done = value.end()
+
+
+def _of_keys(text: str) -> Iterator[_Span]:
+    """Of dicts, JSON and such."""
+    done = stop = 0
+    for found in _KEY.finditer(text):
+        if found.start() < done or not _is_secret(found[2], False):
+            continue
+        start, quote = found.end(), found[3]
+        if stop <= start:
+            line = text.find("\n", start)
+            stop = line if line >= 0 else len(text)
+        if quote:
+            closed = text.find(quote, start, stop)
+            done = closed if closed >= 0 else stop
+        else:
+            value = _VALUE.match(text, start, stop)
+            done = value.end() if value else start
+        if done > start:
+            yield start, done
+
+
+def _is_secret(name: str, in_url: bool) -> bool:
+    name = name.lower()
+    last = name.rpartition("-")[2]
+    if name.startswith(("x-amz-", "x-goog-")) or name.endswith(_ENDINGS):
+        return True
+    if last in _NAMES or "secret" in last or last.startswith("sharedaccess"):
+        return True
+    return in_url and (last in _NAMES_IN_URLS or "auth" in last or last.endswith(_ENDINGS_IN_URLS))
