@@ -3,68 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import collections
 import shutil
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import List
 
-from tests.chaos.harness import Place, Report, run
+from tests.chaos.figures import figures, many
+from tests.chaos.harness import Place, Report
 from tests.chaos.plan import Plan
-
-#: what can be wrong -> how its words begin
-KINDS = {
-    "hangs": "hang", "orphans": "orphans", "wrong successes": "wrong success", "leftovers": ("left over", "nothing but the next start"),
-    "partial outputs": ("partial output", "the file that was there before"), "foreign words": ("a traceback", "exit code", "failed without"),
-}  # fmt: skip
-
-
-def many(seeds: Sequence[int], folder: Path, jobs: int, told: Any = None) -> List[Report]:
-    """Run them. Args: jobs: at a time; told: called with each report as it comes."""
-    place = Place(folder)
-
-    def one(seed: int) -> Report:
-        report = run(Plan.of(seed), place)
-        if told is not None:
-            told(report)
-        return report
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, seeds))
-
-
-def figures(reports: Sequence[Report]) -> Dict[str, Any]:
-    """What docs/reliability.md says."""
-    wrong = [words for report in reports for words in report.wrong]
-    counted = {name: sum(words.startswith(starts) for words in wrong) for name, starts in KINDS.items()}
-    assert sum(counted.values()) == len(wrong), wrong
-    pairs = collections.Counter("+".join(sorted(_kind(kill.target) for kill in r.plan.kills)) for r in reports)
-    return {
-        "seeds": len(reports),
-        "kills tried": sum(len(report.plan.kills) for report in reports),
-        "kills that reached somebody": sum(report.hit for report in reports),
-        "jobs that succeeded nevertheless": sum(report.code == 0 for report in reports),
-        "cleaned up by the next start": sum(report.next_start for report in reports),
-        **counted,
-        "seconds to the host's end": _shares([r.seconds for r in reports if r.seconds is not None]),
-        "seconds to the last process's end": _shares([r.all_seconds for r in reports if r.all_seconds is not None]),
-        "who": dict(pairs.most_common()),
-        "modes": dict(collections.Counter(report.plan.mode for report in reports).most_common()),
-    }
-
-
-def _kind(target: str) -> str:
-    return target.partition("-")[0]
-
-
-def _shares(seconds: List[float]) -> str:
-    if not seconds:
-        return "-"
-    ordered = sorted(seconds)
-    return ", ".join(f"p{share} {ordered[min(len(ordered) - 1, len(ordered) * share // 100)]:.2f}" for share in (50, 90, 99))
 
 
 def main() -> int:
@@ -85,13 +33,13 @@ def main() -> int:
             )
 
     reports: List[Report] = []
-    size = max(given.jobs * 10, 1)
+    size = given.jobs * 40
+    place = Place(folder)
     for at in range(given.first, given.first + given.seeds, size):
         if given.minutes is not None and time.monotonic() - began > given.minutes * 60:
             break
-        part = folder / str(at)
-        part.mkdir()
-        reports += many(range(at, min(at + size, given.first + given.seeds)), part, given.jobs, told)
+        seeds = range(at, min(at + size, given.first + given.seeds))
+        reports += many([Plan.of(seed) for seed in seeds], place, given.jobs, told)
         print(
             f"{len(reports)} seeds, {time.monotonic() - began:.0f} s, {sum(bool(r.wrong) for r in reports)} wrong", flush=True
         )

@@ -12,24 +12,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-import psutil
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from tests import models
-from tests.chaos import programs
+from tests.chaos import processes, programs
 from tests.chaos.plan import Plan
 
 ROWS = 4000
 SCHEMA = "id bigint, x double"
-#: seconds: of a host; of its processes after it; that a stopped host stays so
-LONGEST, AFTER, STOPPED = 60.0, 8.0, 0.7
+#: seconds that a stopped host stays so; that a trial keeps its turn when nobody is left to be killed
+STOPPED, TURN = 0.7, 1.0
 _STUCK = {"stall_timeout": 2.0, "evaluator_timeout": 1.0}
 
 
@@ -66,59 +65,78 @@ class Place:
             (parent / "__init__.py").write_text("")
         (stub.parent.parent / "__init__.py").write_text(programs.TENSORFLOW)
         (stub / "loader_impl.py").write_text(programs.LOADER)
-        models.make(sys.executable, models.DOUBLE, folder / "model")
+        (folder / "model").mkdir()
+        (folder / "model" / "saved_model.pb").write_bytes(programs.model())
 
 
-def run(plan: Plan, place: Place) -> Report:
-    """Run one seed. Everything it does is in a directory of its own, which is removed when nothing was wrong."""
-    return _Trial(plan, place).run()
+class Trial:
+    """One seed. Everything it does is in a directory of its own, which is removed when nothing was wrong.
 
+    Args: turns: who has one has its processor's time: a trial that starts, and whose victims are still to be killed.
+    """
 
-class _Trial:
-    def __init__(self, plan: Plan, place: Place) -> None:
+    #: seconds: of a host; of its processes after it; for a victim that may still come
+    longest, after, patience = 60.0, 8.0, 2.0
+
+    def __init__(self, plan: Plan, place: Place, turns: threading.Semaphore) -> None:
         self.plan = plan
         self.place = place
+        self.turns = turns
         self.report = Report(plan)
-        self.folder = place.folder / f"seed-{plan.seed}"
+        # no name of a trial begins with another's
+        self.folder = place.folder / f"seed-{plan.seed}-"
         for name in ("tmp", "state", "told", "out"):
             (self.folder / name).mkdir(parents=True)
         self.output = self.folder / "out" / ("model" if plan.mode == "train" else plan.form.rstrip("/"))
         self.stopped_host = False
 
     def run(self) -> Report:
-        report, plan = self.report, self.plan
-        if plan.before and plan.mode != "train":
+        report = self.report
+        if self.plan.before and self.plan.mode != "train":
             self.output.write_text("before")
-        with open(self.folder / "log.txt", "wb") as log:
-            self.host = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ(), cwd=self.folder
-            )
-            began = time.monotonic()
-            try:
-                last = self.kills(began)
-                report.code = self.end_of_host(began + LONGEST)
-            finally:
-                self.host.kill()
-                self.host.wait()
+        last = self.one_host()
         ended = time.monotonic()
-        orphans = self.orphans(ended + AFTER)
+        orphans = self.orphans(ended + self.after)
         if last is not None and not self.stopped_host:
             report.seconds, report.all_seconds = ended - last, time.monotonic() - last
         if orphans or (self.killed("host") and self.killed("guard") and self.leftovers()):
             report.next_start = True
             self.start_again()
-            orphans = self.orphans(time.monotonic() + AFTER)
+            orphans = self.orphans(time.monotonic() + self.after)
             if not (self.killed("host") and self.killed("guard")):
                 report.wrong.append("nothing but the next start has cleaned up")
         if orphans:
-            report.wrong.append(f"orphans: {orphans}")
-            for pid in map(int, orphans):
+            report.wrong.append(f"orphans: {[(pid, ' '.join(processes.words_of(pid))[:200]) for pid in orphans]}")
+            for pid in orphans:
                 os.kill(pid, signal.SIGKILL)
         report.wrong += [f"left over: {name}" for name in self.leftovers()]
         report.wrong += self.wrong_output() + self.wrong_words()
         if not report.wrong:
             subprocess.run(["rm", "-rf", str(self.folder)], check=True)
         return report
+
+    def one_host(self) -> Optional[float]:
+        """From its start to its end. Returns: as `kills`."""
+        with open(self.folder / "log.txt", "wb") as log, self.turns:
+            self.host = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ(), cwd=self.folder
+            )
+            began = time.monotonic()
+            try:
+                last = self.kills(began)
+                # most end at once; the others wait for nothing but a time that is to pass
+                self.ended_by(time.monotonic() + TURN)
+            except BaseException:
+                self.host.kill()
+                raise
+        if self.ended_by(began + self.longest) or self.ended_by(began + self.longest * busy()):
+            self.report.code = self.host.returncode
+        else:
+            states = [processes.state_of(pid) for pid in self.running()]
+            self.report.wrong.append(f"hang: the host has not ended within {self.longest:g} s; its processes: {states}")
+            self.host.kill()
+            self.host.wait()
+        return last
 
     # -- what is run
 
@@ -201,12 +219,12 @@ class _Trial:
                 break
             if self.plan.mode == "predict" and self.plan.moment == "done" and os.listdir(self.folder / "told"):
                 break
-            time.sleep(0.005)
+            time.sleep(0.01)
         return time.monotonic()
 
     def found(self, target: str) -> Optional[int]:
         """Its pid; waits a moment for one that may still come."""
-        deadline = time.monotonic() + 2.0
+        deadline = time.monotonic() + self.patience
         while self.host.poll() is None and time.monotonic() < deadline:
             pid = self.there(target)
             if pid is not None:
@@ -217,45 +235,36 @@ class _Trial:
     def there(self, target: str) -> Optional[int]:
         if target == "host":
             return self.host.pid if self.host.poll() is None else None
-        for pid in self.children():
-            words = _command(pid)
-            if target == "guard" and "-I" in words and "-S" in words:
-                return pid
-            if target != "guard" and f"/{target}/" in _environ(pid).get("TMPDIR", "") + "/":
+        for pid in processes.children_of(self.host.pid):
+            if target == "guard":
+                if is_guard(pid):
+                    return pid
+            elif f"/{target}/" in processes.environ_of(pid).get("TMPDIR", "") + "/":
                 return pid
         return None
-
-    def children(self) -> List[int]:
-        try:
-            return [child.pid for child in psutil.Process(self.host.pid).children()]
-        except psutil.Error:
-            return []
 
     def killed(self, target: str) -> bool:
         return any(kill.target == target for kill in self.plan.kills)
 
     # -- what is there afterwards
 
-    def end_of_host(self, deadline: float) -> Optional[int]:
+    def ended_by(self, deadline: float) -> bool:
+        """Whether the host has ended by then."""
         try:
-            return self.host.wait(max(0.0, deadline - time.monotonic()))
+            self.host.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self.report.wrong.append(f"hang: the host has not ended within {LONGEST:g} s")
-            return None
+            return False
+        return True
 
     def orphans(self, deadline: float) -> List[int]:
         """Processes of this trial that do not end by themselves."""
-        while (left := self.running()) and time.monotonic() < deadline:
+        began = time.monotonic()
+        while (left := self.running()) and time.monotonic() < began + (deadline - began) * busy():
             time.sleep(0.02)
         return left
 
     def running(self) -> List[int]:
-        mine = str(self.folder)
-        found = []
-        for pid in psutil.pids():
-            if pid != os.getpid() and (mine in _environ(pid).get("TMPDIR", "") or any(mine in word for word in _command(pid))):
-                found.append(pid)
-        return found
+        return processes.that_name(str(self.folder))
 
     def leftovers(self) -> List[str]:
         left = [str(path) for path in (self.folder / "tmp").iterdir()]
@@ -320,17 +329,12 @@ class _Trial:
         return wrong
 
 
-def _environ(pid: int) -> Dict[str, str]:
-    try:
-        with open(f"/proc/{pid}/environ", errors="replace") as f:
-            return dict(entry.partition("=")[::2] for entry in f.read().split("\0") if "=" in entry)
-    except OSError:
-        return {}
+def busy() -> float:
+    """How much longer than on a quiet machine things may take, now."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def _command(pid: int) -> List[str]:
-    try:
-        with open(f"/proc/{pid}/cmdline", errors="replace") as f:
-            return f.read().split("\0")[:-1]
-    except OSError:
-        return []
+def is_guard(pid: int) -> bool:
+    """Whether it is somebody's guard."""
+    words = processes.words_of(pid)
+    return "-I" in words and "-S" in words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.unit.test_signature import message, tensor
+
 #: each task tells by a file where it is; every row goes back as it came
 SCRIPT = """
 import os, struct, time
@@ -121,3 +123,10 @@ except BaseException as e:
     print("NOT OURS", type(e).__name__, e, file=sys.stderr)
     sys.exit(3)
 """
+
+
+def model() -> bytes:
+    """A saved_model.pb of nothing but a signature: a float x in, a float y out."""
+    serving = message((1, tensor("x", 1, -1)), (2, tensor("y", 1, -1)), (3, "predict"))
+    graph = message((1, message((4, "serve"))), (2, b""), (5, message((1, "serving_default"), (2, serving))))
+    return message((1, 1), (2, graph))

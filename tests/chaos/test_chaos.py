@@ -7,8 +7,8 @@ from typing import List
 
 import pytest
 
-from tests.chaos.__main__ import figures, many
-from tests.chaos.harness import Report
+from tests.chaos.figures import figures, many
+from tests.chaos.harness import Place, Report
 from tests.chaos.plan import MODES, Plan
 
 SEEDS = range(100)
@@ -22,7 +22,7 @@ PART = 20
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", SEEDS[::PART])
 def test_a_hundred_seeds(tmp_path: Path, first: int) -> None:
-    reports: List[Report] = many(SEEDS[first : first + PART], tmp_path, jobs=3)
+    reports: List[Report] = many([Plan.of(seed) for seed in SEEDS[first : first + PART]], Place(tmp_path), jobs=3)
     wrong = [f"seed {report.plan.seed}: {report.wrong} {report.plan}" for report in reports if report.wrong]
     assert not wrong, "\n".join(wrong)
     told = figures(reports)
