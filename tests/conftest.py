@@ -26,7 +26,7 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
     # as nohup has them
     signal.signal(_ignored, signal.SIG_DFL)
 
-pytest_plugins = ["tests.servers.s3"]
+pytest_plugins = ["tests.parts", "tests.servers.s3"]
 
 Script = Callable[..., str]
 #: what scripts/flink prepares
@@ -121,7 +121,7 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 def start_cluster(folder: Path, **options: Any) -> cluster.Cluster:
     """As `cluster.start`."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
+        patched.setenv("JAVA_TOOL_OPTIONS", f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {QUICK_JAVA}".strip())
         return cluster.start(str(folder), str(FLINK), port=0, **options)
 
 

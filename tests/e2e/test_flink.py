@@ -25,6 +25,8 @@ from akrunner.engines.flink.hub import RemoteProcess
 from tests.conftest import FLINK, Script, nothing_is_left, start_cluster
 from tests.worker.conftest import not_run
 
+pytestmark = pytest.mark.flink
+
 WAITS = """
     import os, time
 

@@ -24,6 +24,8 @@ from akrunner.engines.flink.rest import Rest
 from tests.conftest import FLINK, QUICK_JAVA, nothing_is_left, start_cluster
 from tests.worker.conftest import not_run
 
+pytestmark = pytest.mark.flink
+
 PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
 ROWS = 6000
 #: holds rows back for a batch of 64, and fails once, after so many seconds

@@ -20,6 +20,8 @@ from akrunner.engines.flink.java import java_home
 from tests.conftest import FLINK, Script, start_cluster
 from tests.worker.conftest import not_run
 
+pytestmark = pytest.mark.flink
+
 HERE, THERE, AWAY = "10.199.77.1", "10.199.77.2", "akrunner-away"
 
 

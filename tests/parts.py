@@ -1,0 +1,147 @@
+"""A plugin: which part of the suite a test belongs to, what runs in one process with what, what runs first, and where the time goes.
+
+::
+
+    markers         flink, tensorflow, matrix, slow: `scripts/test --fast` runs what has none of them
+    groups          tests that share something costly (a Flink cluster, a module's fixture) are run by one of pytest-xdist's processes
+    order           with several processes, the groups that take longest are begun first; with one, pytest's own order
+    --times         a table of the seconds each file took
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import Any, Dict, Iterator, List, Optional
+
+import psutil
+import pytest
+
+#: marker -> what ends its start in a test that has none of the markers, with these words. (Not in tests on Flink: they share what one of them has
+#: started, with that one's environment.)
+UNMARKED = {
+    ("tensorflow", "matrix", "flink"): (
+        "TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
+        "/a-test-that-starts-TensorFlow-has-the-marker-tensorflow",
+    ),
+    ("flink",): ("JAVA_TOOL_OPTIONS", "-a-test-that-starts-Java-has-the-marker-flink"),
+}
+#: groups that take minutes, longest first; every other group is begun after them
+LONGEST = ("flink",)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means: most tests wait for processes most of the time."""
+    return 2 * len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2 * (os.cpu_count() or 1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times", action="store_true", help="print how long each file of tests took")
+
+
+# -- markers and groups
+
+
+def on_flink(item: pytest.Item) -> bool:
+    """Whether the test takes the cluster that all tests share."""
+    params = getattr(item, "callspec", None)
+    return "flink_cluster" in getattr(item, "fixturenames", ()) or (
+        params is not None and params.params.get("engine") == "flink"
+    )
+
+
+def group_of(item: pytest.Item) -> Optional[str]:
+    """The name of the group that is run by one process; None: any process may run the test, whoever runs its neighbours."""
+    if on_flink(item):
+        return "flink"
+    file = item.nodeid.partition("::")[0]
+    return file if file.startswith(QUICK) or _shares(item) else None
+
+
+#: whose tests take milliseconds: a file is a group
+QUICK = ("tests/unit/", "tests/fuzz/")
+
+
+def _shares(item: Any) -> bool:
+    """Whether the test has a fixture of wider scope of our own, which another process would have to make again."""
+    made = [
+        item._fixtureinfo.name2fixturedefs[name][-1] for name in item.fixturenames if name in item._fixtureinfo.name2fixturedefs
+    ]
+    return any(fixture.scope != "function" and fixture.baseid for fixture in made)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> Iterator[None]:
+    # before pytest looks at `-m`, and pytest-xdist at groups
+    groups = {item: group_of(item) for item in items}
+    for item, group in groups.items():
+        if on_flink(item):
+            item.add_marker("flink")
+        if group and config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group(group))
+    yield
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _rank(groups[item]))
+
+
+def _rank(group: Optional[str]) -> int:
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+
+
+# -- where the time goes
+
+
+class Times:
+    """Sums up what the reports say. Seconds of processor are those of a test's own process and of the children it has waited for."""
+
+    def __init__(self) -> None:
+        self.seconds: Dict[str, float] = defaultdict(float)
+        self.processor: Dict[str, float] = defaultdict(float)
+        self.tests: Dict[str, set] = defaultdict(set)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        file = report.nodeid.partition("::")[0]
+        self.seconds[file] += report.duration
+        self.processor[file] += sum(value for name, value in report.user_properties if name == "processor") * (
+            report.when == "teardown"
+        )
+        self.tests[file].add(report.nodeid)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.write_line("seconds  of processor  tests  file")
+        for file in sorted(self.seconds, key=lambda name: -self.seconds[name]):
+            terminalreporter.write_line(
+                f"{self.seconds[file]:7.1f}  {self.processor[file]:12.1f}  {len(self.tests[file]):5}  {file}"
+            )
+        totals = sum(self.seconds.values()), sum(self.processor.values()), sum(map(len, self.tests.values()))
+        terminalreporter.write_line("{:7.1f}  {:12.1f}  {:5}  all".format(*totals))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--times") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Times(), "akrunner-times")
+
+
+def _processor() -> float:
+    return sum(psutil.Process().cpu_times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    result = yield
+    item.user_properties.append(("processor", _processor() - item.stash.get(_BEGAN, _processor())))
+    return result
+
+
+_BEGAN = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_BEGAN] = _processor()
+    for markers, (name, value) in UNMARKED.items():
+        if not any(item.get_closest_marker(marker) for marker in markers):
+            os.environ[name] = value
+        elif os.environ.get(name) == value:
+            del os.environ[name]
