@@ -406,7 +406,8 @@ class Gang:
         if self.streaming is not None:
             result.rows_in = body["rows_read"]
         if not body["ok"]:
-            self.fail(event.task, report.with_full_disks(report.Failed.from_record(body["failure"]), self.disks()))
+            failed = report.Failed.from_record(body["failure"], self.job.schema.names)
+            self.fail(event.task, report.with_full_disks(failed, self.disks()))
         elif event.task not in self.failures:
             if self.job.output_schema is not None and body["rows"] != result.rows_out:
                 what = f"wrote {body['rows']} rows, {result.rows_out} arrived"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import root_cause
+from akrunner.engines import causes
 from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (
@@ -53,18 +54,6 @@ _LIMITS = {
     errno.ENOSPC: "the disk is full; TMPDIR, or work_dir=, names another",
     errno.EDQUOT: "this user's share of the disk is full; TMPDIR, or work_dir=, names another disk",
 }
-#: what an exception of the script says -> what to do about it
-_ADVICE = (
-    (
-        re.compile(r"Feature: (\S+) \(data type: \w+\) is required but could not be found"),
-        "a row has no {!r}: it is null there, or no column is called so; defaults= of dataset() and batches(), or COALESCE in select=, "
-        "gives nulls a value",
-    ),
-    (
-        re.compile(r"\ANo module named '([^'.]+)"),
-        "user_files= brings a module of yours, requirements= installs the package {!r} is of, python_env= names an interpreter that has it",
-    ),
-)
 
 
 @dataclass
@@ -102,15 +91,9 @@ class Failed:
     traceback: str = ""
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Failed":
-        """From what the worker said (`akrunner.wire.failure`)."""
-        kind, phase = record["type"], record["phase"]
-        if kind == "SystemExit":
-            what = f"called sys.exit({record['message']}) {phase}"
-        else:
-            said, to_do = gist(record["message"]), advice(record["message"])
-            what = f"raised {kind} {phase}" + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
-        return cls("script", what, record["time_ns"], record["traceback"])
+    def from_record(cls, record: Mapping[str, Any], columns: Sequence[str]) -> "Failed":
+        """From what the worker said (`akrunner.wire.failure`). Args: columns: the table's."""
+        return cls("script", causes.told(record, columns), record["time_ns"], record["traceback"])
 
 
 def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
@@ -129,22 +112,6 @@ def _free(path: str) -> int:
         return shutil.disk_usage(path).free
     except OSError:
         return _LITTLE
-
-
-def gist(message: str) -> str:
-    """The line of an exception's message that says most: TensorFlow's begin with "Graph execution error:" and the like."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.endswith(":") and not line.startswith("<stack traces")]
-    return (telling or lines or [""])[0]
-
-
-def advice(message: str) -> str:
-    """What to do about an exception of the script; "" when only its author knows."""
-    for pattern, words in _ADVICE:
-        found = pattern.search(message)
-        if found:
-            return words.format(found.group(1))
-    return ""
 
 
 def job_error(
@@ -334,4 +301,4 @@ def doing(state: str) -> str:
     }.get(state, state)
 
 
-__all__ = ["Failed", "TaskRecord", "doing", "first_failure", "gist", "job_error", "outcome", "stall_error", "timeout_error"]
+__all__ = ["Failed", "TaskRecord", "doing", "first_failure", "job_error", "outcome", "stall_error", "timeout_error"]

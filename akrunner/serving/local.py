@@ -20,7 +20,7 @@ import pyarrow as pa
 from akrunner.api import engine_of
 from akrunner.checks import check_count, check_environment, check_names
 from akrunner.engines.base import Engine
-from akrunner.engines.report import gist
+from akrunner.engines.causes import gist
 from akrunner.errors import ConfigError, DataError, ModelError, PythonEnvError, ScriptFailedError, TaskDiedError, TaskFailure
 from akrunner.foreign import ours
 from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of

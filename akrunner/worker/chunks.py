@@ -88,15 +88,17 @@ class Nulled(object):
         """The rows of these numbers, in that order."""
         return self[rows]
 
-    def array(self):
-        """The values. Raises: ValueError: one of them is null."""
+    def array(self, first=None):
+        """The values. Args: first: number of the first one's row in the task, None: they are a batch. Raises: ValueError: one is null."""
         if self.valid.all():
             return self.values
+        row = int(np.flatnonzero(~self.valid)[0])
+        where = "row %d of the batch" % row if first is None else "row %d of this task's" % (first + row)
         dtype = "string" if self.values.dtype.kind == "O" else self.values.dtype.name
         raise ValueError(
-            "column %r has nulls, and %s has no value for them; give batches() or dataset() defaults={%r: ...}, or leave them out with "
-            "select= (--select); if the script does not need the column, give batches() or dataset() those it needs: columns=[...]"
-            % (self.name, dtype, self.name)
+            "column %r has a null in %s, and %s has no value for it: give batches() or dataset() defaults={%r: ...}, or columns=[...] "
+            "without it where the script does not need it; or COALESCE in select= (--select) gives nulls a value"
+            % (self.name, where, dtype, self.name)
         )
 
 
@@ -174,12 +176,13 @@ def read_file(path):
         at += length
 
 
-def unpack(payload, schema, defaults=None, taken=None, lazy=False):
+def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
     """A chunk's payload -> (rows, {column: array, Ragged or, if `lazy`, Nulled}).
 
     Args:
         schema: list of dicts, as `TaskConfig.schema`; defaults: column -> what stands for a null. Without one a null float is NaN.
-        taken: names of the columns to look at, None: all; lazy: nulls in another column are a `Nulled`.
+        taken: names of the columns to look at, None: all; lazy: nulls in another column are a `Nulled`; first: number of its first row, for
+            errors.
     Raises: ValueError: a null in another column, not `lazy`; WireError: the payload is not what the protocol says.
     """
     described = {column["name"]: column for column in schema}
@@ -196,7 +199,7 @@ def unpack(payload, schema, defaults=None, taken=None, lazy=False):
         default = (defaults or {}).get(name)
         values = _values(header, buffers, described[name])
         if valid is not None and not isinstance(values, Ragged):
-            values = _filled(name, values, valid, default, lazy)
+            values = _filled(Nulled(name, values, valid), default, lazy, first)
         columns[name] = values
     return rows, columns
 
@@ -245,16 +248,15 @@ def _blobs(offsets, data):
     return out
 
 
-def _filled(name, values, valid, default, lazy):
+def _filled(nulled, default, lazy, first):
     if default is None:
-        if values.dtype.kind != "f":
-            nulled = Nulled(name, values, valid)
-            return nulled if lazy else nulled.array()
+        if nulled.values.dtype.kind != "f":
+            return nulled if lazy else nulled.array(first)
         default = np.nan
     if isinstance(default, str):
         default = default.encode("utf-8")
-    values = values.copy()
-    values[~valid] = default
+    values = nulled.values.copy()
+    values[~nulled.valid] = default
     return values
 
 

@@ -39,8 +39,14 @@ class Columns(object):
             payloads = (payload for _, payload in self._stream.chunks())
         else:
             payloads = chunks.read_file(self._path)
+        first = 0
         for payload in payloads:
-            yield chunks.unpack(payload, self._schema, defaults, taken, lazy) if payload is not None else chunks.NOW
+            if payload is None:
+                yield chunks.NOW
+                continue
+            rows, columns = chunks.unpack(payload, self._schema, defaults, taken, lazy, first)
+            first += rows
+            yield rows, columns
 
     def _weighted(self, defaults, pad, taken, lazy):
         for rows, columns in self._chunks(defaults, taken, lazy):

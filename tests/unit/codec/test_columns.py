@@ -74,7 +74,7 @@ def test_nulls() -> None:
     assert got["f"][0] == 1 and np.isnan(got["f"][1]) and got["i"].tolist() == [1, -1, 3]
     assert got["s"].tolist() == [b"a", b"none", b"c"] and got["v"].tolist() == [[1, 2], [0, 0], [5, 6]]
     assert [row.tolist() for row in got["r"].rows()] == [[1], [], [2, 3]]
-    with pytest.raises(ValueError, match="column 'i' has nulls.*defaults="):
+    with pytest.raises(ValueError, match="column 'i' has a null in row . of this task's.*defaults="):
         crossed(table, defaults={"s": "", "v": 0})
     with pytest.raises(akrunner.DataError, match="row 1, column 'r': a list has a null in it"):
         crossed(pa.table({"r": [[1], [None], [2]]}))
@@ -216,7 +216,7 @@ def test_a_null_nobody_looks_at_is_no_error() -> None:
         first.items,
         first.values,
     ):
-        with pytest.raises(ValueError, match=r"column 'i' has nulls.*defaults=.*columns=\["):
+        with pytest.raises(ValueError, match=r"column 'i' has a null in row . of the batch.*defaults=.*columns=\["):
             use()
     assert last["i"].tolist() == [3] and first.copy()["x"].tolist() == [1, 2]
     mixed = chunks.shuffled(iter(parts), 10, 0)

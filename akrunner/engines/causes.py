@@ -1,0 +1,73 @@
+"""What a script's exception says, and what to do about it where that is known."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping, Optional, Sequence
+
+from akrunner.schema import nearest
+
+#: of TensorFlow, about a feature that a row does not have, and of `dataset()` where rows are columns
+_MISSING = re.compile(r"Feature: (.+?) \(data type: (\w+)\) is required but could not be found")
+_NULL = re.compile(r"column (?:'[^'\n]*'|\"[^\"\n]*\") has a null in row [^\n]*")
+_KEY = re.compile(r"\A['\"](.*)['\"]\Z|KeyError: \\?['\"](.*?)\\?['\"]", re.DOTALL)
+_MODULE = re.compile(r"\ANo module named '([^'.]+)")
+_SHOWN_COLUMNS = 20
+
+
+def told(record: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """One sentence, without its subject, about what the worker said (`akrunner.wire.failure`). Args: columns: the table's."""
+    kind, phase, message = record["type"], record["phase"], record["message"]
+    if kind == "SystemExit":
+        return f"called sys.exit({message}) {phase}"
+    raised = f"raised {kind} {phase}"
+    null = _of_null(message, columns)
+    if null is not None:
+        return f"{null} ({raised})"
+    said, to_do = gist(message), advice(kind, message, columns)
+    return raised + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
+
+
+def gist(message: str) -> str:
+    """The line of an exception's message that says most: TensorFlow's begin with "Graph execution error:" and the like."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.endswith(":") and not line.startswith("<stack traces")]
+    return (telling or lines or [""])[0]
+
+
+def advice(kind: str, message: str, columns: Sequence[str]) -> str:
+    """What to do about an exception of the script; "" when only its author knows."""
+    module = _MODULE.search(message)
+    if module is not None:
+        return (
+            f"user_files= brings a module of yours, requirements= installs the package {module[1]!r} is of, python_env= names an "
+            "interpreter that has it"
+        )
+    key = _KEY.search(message) if kind.rpartition(".")[2] == "KeyError" else None
+    name = (key[1] or key[2] or "") if key is not None else ""
+    if key is None or name in columns:
+        return ""
+    return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"
+
+
+def _of_null(message: str, columns: Sequence[str]) -> Optional[str]:
+    """Of a row without a value that `tf.data` must have; None: the exception is about something else."""
+    own = _NULL.search(message)
+    if own is not None:
+        return own[0]
+    missing = _MISSING.search(message)
+    if missing is None:
+        return None
+    name, dtype = missing[1], missing[2]
+    if name not in columns:
+        return f"looked for a feature {name!r}, and the table has no such column: it has {_listed(columns)}{nearest(name, list(columns))}"
+    return (
+        f"column {name!r} has a null, and {dtype} has no value for it: give dataset() defaults={{{name!r}: ...}}, or columns=[...] without it "
+        "where the script does not need it; or COALESCE in select= (--select) gives nulls a value"
+    )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns[:_SHOWN_COLUMNS]) + (
+        f" and {len(columns) - _SHOWN_COLUMNS} more" if len(columns) > _SHOWN_COLUMNS else ""
+    )

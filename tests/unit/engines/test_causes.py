@@ -1,0 +1,45 @@
+"""What is said of a script's exception."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+
+from akrunner.engines.causes import told
+
+TENSORFLOW = "{{function_node __wrapped}} Name: <unknown>, Feature: %s (data type: string) is required but could not be found.\n\t [[{{node P}}]]"
+KINDS = "tensorflow.python.framework.errors_impl.InvalidArgumentError"
+
+
+def record(kind: str, message: str) -> Dict[str, Any]:
+    return {"type": kind, "message": message, "phase": "in main()", "time_ns": 1, "traceback": "t"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "words"),
+    [
+        (KINDS, TENSORFLOW % "age", "column 'age' has a null, and string has no value for it: give dataset() defaults={'age': ...}, or columns=[...]"),
+        (KINDS, TENSORFLOW % "a b", "column 'a b' has a null, "),
+        (KINDS, TENSORFLOW % "agee", "looked for a feature 'agee', and the table has no such column: it has age, a b; did you mean 'age'?"),
+        (KINDS, "{{function_node x}} ValueError: column 'age' has a null in row 6 of this task's: y\nTraceback", "column 'age' has a null in row 6 of this task's: y (raised "),
+        ("KeyError", "'agee'", "raised KeyError in main(): 'agee' (if a column was meant: the table has age, a b; did you mean 'age'?)"),
+        ("KeyError", repr("in user code:\n    KeyError: 'agee'\n"), "raised KeyError in main()"),
+        ("KeyError", "'age'", "raised KeyError in main(): 'age'"),
+        ("ModuleNotFoundError", "No module named 'sklearn.linear_model'", "raised ModuleNotFoundError in main(): No module named 'sklearn.linear_model' (user_files= brings"),
+        ("ValueError", "I had hoped that No module named 'x'", "raised ValueError in main(): I had hoped that No module named 'x'"),
+        ("ValueError", "", "raised ValueError in main()"),
+        ("SystemExit", "3", "called sys.exit(3) in main()"),
+    ],
+)  # fmt: skip
+def test_the_first_line(kind: str, message: str, words: str) -> None:
+    assert told(record(kind, message), ["age", "a b"]).startswith(words)
+
+
+def test_a_table_of_many_columns_is_not_told_whole() -> None:
+    said = told(record("KeyError", "'x'"), [f"column{number}" for number in range(1000)])
+    assert "column19 and 980 more" in said and len(said) < 600
+
+
+def test_a_key_that_is_a_column_was_looked_for_elsewhere() -> None:
+    assert "if a column" not in told(record("KeyError", "'age'"), ["age"])
