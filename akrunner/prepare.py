@@ -142,7 +142,9 @@ def prepare(mode: str, given: Arguments) -> Prepared:
             f"max_restarts: {table.name} can be read only once, so the job could not be started again; give a file, or a table "
             "in memory"
         )
-    job = dataclasses.replace(job, script=script, schema=Schema.from_arrow(table.schema), python=python)
+    schema = Schema.from_arrow(table.schema)
+    codec.check_units(schema, job.output_schema)
+    job = dataclasses.replace(job, script=script, schema=schema, python=python)
     overlay = environments.overlay(python, requirements) if requirements is not None else ""
     return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(job.checkpoint_dir)), table)
 

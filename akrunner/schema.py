@@ -5,6 +5,7 @@ The type table is the design's. A `Schema` is also what the worker is told about
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from dataclasses import dataclass
@@ -72,11 +73,13 @@ class Field:
         name: as in the table.
         type: the Arrow type of a value.
         nullable: False when the schema says NOT NULL.
+        unsized: the schema says `timestamp`, and of which unit it does not say.
     """
 
     name: str
     type: pa.DataType
     nullable: bool = True
+    unsized: bool = dataclasses.field(default=False, compare=False)
 
     @cached_property
     def is_list(self) -> bool:
@@ -379,13 +382,16 @@ class _Parser:
         if kind not in ("quoted", "word"):
             raise self.error(f"expected a column name, found {shortened(value)}", position)
         name = value[1:-1] if kind == "quoted" else value
+        first = self.at
         data_type = self.type(name)
+        words = [token[1].lower() for token in self.tokens[first : self.at]]
+        unsized = "timestamp" in words and "(" not in words
         nullable = True
         if self.peek().lower() == "not":
             self.at += 1
             self.expect("null", "NULL after NOT")
             nullable = False
-        return Field(name, data_type, nullable)
+        return Field(name, data_type, nullable, unsized)
 
     def type(self, column: str) -> pa.DataType:
         kind, value, position = self.take(f"a type for column {shortened(column)}")

@@ -5,8 +5,10 @@ from akrunner.codec.columns import decode_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
 from akrunner.codec.tfrecord import read_examples, write_examples
+from akrunner.codec.times import check_units
 
 __all__ = [
+    "check_units",
     "decode_columns",
     "decode_examples",
     "decode_frame",

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from akrunner.codec import times
 from akrunner.codec.binary import array_of, blobs_of, data_of, numbers_of, offsets_of, truths_of
 from akrunner.codec.encode import list_layout
 from akrunner.errors import DataError
@@ -260,7 +261,7 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_floating(target) and pa.types.is_floating(values.type):
         return to_floats(values, target)
     if pa.types.is_temporal(target):
-        return values.cast(pa.int32() if pa.types.is_date32(target) else pa.int64()).cast(target)
+        return times.counted(values, target)
     return values.cast(target)
 
 

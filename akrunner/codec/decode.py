@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from akrunner.codec import times
 from akrunner.codec.parse import Parsed, parse
 from akrunner.errors import DataError
 from akrunner.schema import BYTES, FLOAT, INT64, Field, Schema, is_text, nearest, shortened
@@ -183,14 +184,13 @@ class _Column:
             return array.cast(target)
         if pa.types.is_floating(target):
             return array.cast(target)
-        if pa.types.is_date32(target) or pa.types.is_integer(target):
-            width = pa.int32() if pa.types.is_date32(target) else target
-            low, high = _limits(width)
+        narrow = pa.types.is_temporal(target) and target.bit_width == 32
+        if narrow or pa.types.is_integer(target):
+            low, high = _limits(pa.int32() if narrow else target)
             bad = (values < low) | (values > high)
             if bad.any():
                 raise self.misfit(values, bad, owner, target)
-            return array.cast(width).cast(target)
-        return array.cast(target)
+        return times.counted(array, target) if pa.types.is_temporal(target) else array.cast(target)
 
     def misfit(self, values: NDArray[Any], bad: Mask, owner: "I64 | None", target: pa.DataType) -> DataError:
         at = int(np.flatnonzero(bad)[0])

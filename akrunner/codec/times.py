@@ -1,0 +1,46 @@
+"""Units of timestamps and dates. A script gets and gives them as integers: what unit those are in, only the two schemas say."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import pyarrow as pa
+
+from akrunner.errors import SchemaError
+from akrunner.schema import Schema
+
+_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds", "days": "days"}
+_DECLARED = {"s": "timestamp(0)", "ms": "timestamp(3)", "us": "timestamp(6)", "ns": "timestamp(9)", "days": "date"}
+
+
+def unit_of(data_type: pa.DataType) -> Optional[str]:
+    """What the integers of a timestamp or date count; None: it is another type."""
+    if pa.types.is_date32(data_type):
+        return "days"
+    if pa.types.is_date64(data_type):
+        return "ms"
+    return str(data_type.unit) if pa.types.is_timestamp(data_type) else None
+
+
+def counted(integers: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Integers as the timestamps, dates or times they count. Raises: pa.ArrowInvalid: one does not fit."""
+    return integers.cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
+
+
+def check_units(table: Schema, output: Optional[Schema]) -> None:
+    """A script that hands a timestamp on under its name hands on an integer: it must count the same on both sides.
+
+    Raises: SchemaError: it does not, and the output schema does not say the unit, so that nobody can have meant it.
+    """
+    columns = {field.name: field for field in table}
+    for field in output or ():
+        source = columns.get(field.name)
+        have = unit_of(source.value_type) if source is not None else None
+        want = unit_of(field.value_type)
+        if source is None or not field.unsized or have is None or want is None or have == want:
+            continue
+        raise SchemaError(
+            f"output_schema (--output-schema): column {field.name!r} is a timestamp in {_WORDS[want]}, and the table's {field.name!r} is a "
+            f"{source.value_type}, in {_WORDS[have]}: say '{field.name} {_DECLARED[have]}' if the script hands on what it was given, "
+            f"'{field.name} {_DECLARED[want]}' if it makes {_WORDS[want]} of it"
+        )
