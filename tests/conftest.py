@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -33,6 +34,18 @@ Script = Callable[..., str]
 FLINK = Path(__file__).parents[1] / ".envs" / "flink" / "bin" / "python"
 #: places kept on Flink from test to test; no test wants more
 KEPT = 5
+
+
+#: seconds: what has to end has ended by then, however busy the machine is. Scripts that wait do so for 1,000 s
+ENDS = 60.0
+
+
+@contextlib.contextmanager
+def ends() -> Iterator[None]:
+    """What is done within ends because of what has happened, not because somebody's patience is over."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < ENDS
 
 
 @pytest.fixture

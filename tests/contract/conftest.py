@@ -40,12 +40,6 @@ def pytest_collection_modifyitems(items: List[Any]) -> None:
 
 
 @pytest.fixture
-def seconds(engine: Any) -> float:
-    """How much longer than on the local engine a job may take."""
-    return 0.0 if engine == "local" else 15.0
-
-
-@pytest.fixture
 def workers(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Workers:
     """Gives the worker processes the engine's jobs have now."""
     base = str(tmp_path_factory.getbasetemp())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from tests.conftest import Script
+from tests.conftest import ENDS, Script, ends
 from tests.contract.conftest import Run, Workers
 
 #: what each task was, told by itself
@@ -126,9 +126,9 @@ def test_an_evaluator_that_goes_on_is_ended(run: Run, script: Script) -> None:
             while task_config.task_type == "evaluator":
                 time.sleep(0.1)
         """
-    result = run(script(body), evaluator=True, evaluator_timeout=0.5, output_schema=None)
+    with ends():
+        result = run(script(body), evaluator=True, evaluator_timeout=0.5, output_schema=None)
     assert "evaluator_timeout=" in result.stats.warnings[0]
-    assert result.stats.seconds < 10
 
 
 def test_an_evaluator_that_fails_fails_the_job(run: Run, script: Script) -> None:
@@ -158,10 +158,9 @@ def test_a_parameter_server_that_does_not_go_is_killed(run: Run, script: Script)
                 time.sleep(0.05)
             time.sleep(0.3)
         """
-    began = time.monotonic()
-    result = run(script(body), num_ps=1, output_schema=None)
+    with ends():
+        result = run(script(body), num_ps=1, output_schema=None)
     assert "ps:0 did not end within" in result.stats.warnings[0]
-    assert time.monotonic() - began < 20
 
 
 def test_a_parameter_server_that_fails_fails_the_job(run: Run, script: Script) -> None:
@@ -171,12 +170,10 @@ def test_a_parameter_server_that_fails_fails_the_job(run: Run, script: Script) -
         def main(task_config):
             if task_config.task_type == "ps":
                 raise ValueError("no memory for that")
-            time.sleep(60)
+            time.sleep(1000)
         """
-    began = time.monotonic()
-    with pytest.raises(akrunner.ScriptFailedError, match=r"\[ps:0\] raised ValueError"):
+    with ends(), pytest.raises(akrunner.ScriptFailedError, match=r"\[ps:0\] raised ValueError"):
         run(script(body), num_ps=1, output_schema=None)
-    assert time.monotonic() - began < 20
 
 
 def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, script: Script) -> None:
@@ -190,10 +187,8 @@ def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, scr
         def main(task_config):
             pass
         """
-    began = time.monotonic()
-    with pytest.raises(akrunner.ScriptFailedError, match=r"\[chief:0\] raised ImportError") as caught:
+    with ends(), pytest.raises(akrunner.ScriptFailedError, match=r"\[chief:0\] raised ImportError") as caught:
         run(script(body), num_workers=2, num_ps=1, evaluator=True, output_schema=None)
-    assert time.monotonic() - began < 8
     assert {other.what.split(" and was stopped")[0] for other in caught.value.others} == {
         "was importing the script or taking its rows"
     }
@@ -346,21 +341,19 @@ STUCK = """
             wait_for_the_others()
 
     def wait_for_the_others():
-        threading.Event().wait(60)
+        threading.Event().wait(1000)
     """
 
 
 def test_a_job_in_which_nothing_moves_is_ended_and_explained(run: Run, script: Script, tmp_path: Path) -> None:
-    began = time.monotonic()
     path = script(STUCK)
-    with pytest.raises(akrunner.JobStalledError, match="nothing has moved for 1 s") as caught:
+    with ends(), pytest.raises(akrunner.JobStalledError, match="nothing has moved for 1 s") as caught:
         run(path, num_workers=2, stall_timeout=1, output_schema=None, work_dir=str(tmp_path / "work"))
     told = caught.value.report
     assert "[chief:0] done" in told
     assert f"[worker:0] in main(); at {path}:9 in wait_for_the_others" in told
     assert "stacks of [worker:0]" in told and "stall_timeout=" in str(caught.value)
     assert (tmp_path / "work" / "stall.txt").read_text().strip() == told
-    assert time.monotonic() - began < 30
 
 
 def test_a_stalled_job_may_go_on(run: Run, script: Script) -> None:
@@ -537,12 +530,11 @@ def test_a_task_is_killed_at_some_moment(run: Run, workers: Workers, script: Scr
     outcomes = []
     for seed in seeds:
         chance = random.Random(seed)
-        began = time.monotonic()
         killer = _Killer(workers, chance.uniform(0, 1.2), chance)
         killer.start()
         try:
             result = run(
-                path, num_workers=2, num_ps=1, evaluator=True, max_restarts=restarts, data_format="columns", timeout=30
+                path, num_workers=2, num_ps=1, evaluator=True, max_restarts=restarts, data_format="columns", timeout=ENDS
             )
             assert sorted(result.table["id"].to_pylist()) == list(range(10)), seed
             assert result.stats.attempt <= restarts
@@ -552,11 +544,9 @@ def test_a_task_is_killed_at_some_moment(run: Run, workers: Workers, script: Scr
         except akrunner.JobError as e:
             assert restarts == 0, f"seed {seed}: {e}"
             assert "SIGKILL" in str(e), seed
-            assert time.monotonic() - killer.killed_at < 5, seed
             outcomes.append("failed")
         finally:
             killer.join()
-        assert time.monotonic() - began < 15, seed
     assert ("again" if restarts else "failed") in outcomes
 
 
@@ -568,14 +558,12 @@ class _Killer(threading.Thread):
         self._workers = workers
         self._after = after
         self._chance = chance
-        self.killed_at = 0.0
 
     def run(self) -> None:
         time.sleep(self._after)
         for _ in itertools.repeat(None, 20):
             tasks = self._workers()
             if tasks:
-                self.killed_at = time.monotonic()
                 os.kill(self._chance.choice(tasks).pid, signal.SIGKILL)
                 return
             time.sleep(0.05)

@@ -4,14 +4,13 @@ processes run no script, `test_predict`."""
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator
 
 import pytest
 
 import akrunner
-from tests.conftest import Script
+from tests.conftest import Script, ends
 from tests.contract.conftest import Workers
 
 from .test_crash_table import BEFORE_DONE, CLOSES, FATAL, HARMLESS, SCRIPT
@@ -69,10 +68,8 @@ def start(request: pytest.FixtureRequest, engine: str, script: Script, leaves_no
 @pytest.mark.parametrize("event", FATAL)
 def test_fatal(start: Start, event: str, when: str) -> None:
     code, error, words = FATAL[event]
-    began = time.monotonic()
-    with pytest.raises(error) as caught:
+    with ends(), pytest.raises(error) as caught:
         start(when, code)
-    assert time.monotonic() - began < 5
     for word in words:
         assert word in str(caught.value) or (word == "without saying" and when == "importing"), str(caught.value)
     assert caught.value.failure is not None and os.path.exists(caught.value.failure.log_path)
@@ -86,10 +83,8 @@ def test_harmless(start: Start, event: str) -> None:
 
 @pytest.mark.parametrize("when", ["importing", "reading", "writing"])
 def test_hang(start: Start, when: str) -> None:
-    began = time.monotonic()
-    with pytest.raises(akrunner.JobTimeoutError, match="in happens"):
+    with ends(), pytest.raises(akrunner.JobTimeoutError, match="in happens"):
         start(when, "time.sleep(1000)", timeout=2)
-    assert time.monotonic() - began < 7
 
 
 @pytest.mark.parametrize("when", ["main", "writing"])
@@ -100,8 +95,6 @@ def test_closes_our_pipes(start: Start, when: str) -> None:
 
 def test_the_other_worker_goes_too(start: Start, workers: Workers) -> None:
     event = "os.kill(os.getpid(), 9) if json.loads(os.environ['TF_CONFIG'])['task']['type'] == 'chief' else time.sleep(1000)"
-    began = time.monotonic()
-    with pytest.raises(akrunner.TaskDiedError, match=r"\[chief:0\] .*SIGKILL"):
+    with ends(), pytest.raises(akrunner.TaskDiedError, match=r"\[chief:0\] .*SIGKILL"):
         start("main", "import json; " + event, num_workers=3)
-    assert time.monotonic() - began < 6
     assert not workers()

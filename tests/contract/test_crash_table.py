@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple, Type
 import pytest
 
 import akrunner
-from tests.conftest import Script
+from tests.conftest import ENDS, Script, ends
 
 from .conftest import Run
 
@@ -94,12 +94,10 @@ def check_unharmed(run: Run, script: Script, **options: Any) -> None:
 
 @pytest.mark.parametrize("when", BEFORE_DONE)
 @pytest.mark.parametrize("event", FATAL)
-def test_fatal(run: Run, seconds: float, script: Script, event: str, when: str) -> None:
+def test_fatal(run: Run, script: Script, event: str, when: str) -> None:
     code, error, words = FATAL[event]
-    began = time.monotonic()
-    with pytest.raises(error) as caught:
+    with ends(), pytest.raises(error) as caught:
         run(script(crash(when, code)))
-    assert time.monotonic() - began < 5 + seconds
     text = str(caught.value)
     for word in words:
         if word == "without saying" and when == "importing":
@@ -136,27 +134,24 @@ def test_binary_output_is_readable_in_the_log(run: Run, script: Script) -> None:
 @pytest.mark.parametrize("when", ["importing", "reading", "main", "writing"])
 def test_hang(run: Run, script: Script, when: str) -> None:
     began = time.monotonic()
-    with pytest.raises(akrunner.JobTimeoutError) as caught:
+    with ends(), pytest.raises(akrunner.JobTimeoutError) as caught:
         run(script(crash(when, "time.sleep(1000)")), timeout=2)
-    assert 2 <= time.monotonic() - began < 7
+    assert time.monotonic() - began >= 2
     assert "timeout=2" in str(caught.value)
     assert "in happens" in str(caught.value), "the stack says where it hangs"
     check_unharmed(run, script)
 
 
 def test_hang_after_main(run: Run, script: Script) -> None:
-    began = time.monotonic()
-    result = run(script(crash("after", "time.sleep(1000)")))
-    assert time.monotonic() - began < 7
+    with ends():
+        result = run(script(crash("after", "time.sleep(1000)")))
     assert result.table.num_rows == 3 and any("SIGTERM" in warning for warning in result.stats.warnings)
 
 
 def test_hang_that_ignores_sigterm(run: Run, script: Script) -> None:
     code = "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"
-    began = time.monotonic()
-    with pytest.raises(akrunner.JobTimeoutError):
+    with ends(), pytest.raises(akrunner.JobTimeoutError):
         run(script(crash("main", code)), timeout=1)
-    assert time.monotonic() - began < 8
 
 
 @pytest.mark.parametrize("when", ["reading", "main", "writing"])
@@ -269,7 +264,7 @@ def test_writing_without_a_schema(run: Run, script: Script) -> None:
 
 @pytest.mark.parametrize("event", ["raises", "SIGKILL", "os._exit(0)"])
 @pytest.mark.parametrize("other", ["time.sleep(1000)", "while True: pass", "os.read(os.pipe()[0], 1)"])
-def test_one_of_two_fails(run: Run, seconds: float, script: Script, event: str, other: str) -> None:
+def test_one_of_two_fails(run: Run, script: Script, event: str, other: str) -> None:
     """The first failing task ends the job, whatever the other one is doing."""
     code, error, _ = FATAL[event]
     body = f"""
@@ -281,10 +276,8 @@ def test_one_of_two_fails(run: Run, seconds: float, script: Script, event: str, 
             {code}
         {other}
     """
-    began = time.monotonic()
-    with pytest.raises(error) as caught:
+    with ends(), pytest.raises(error) as caught:
         run(script(body), num_workers=2)
-    assert time.monotonic() - began < 5 + seconds
     assert caught.value.failure is not None and caught.value.failure.task == "worker:0"
     assert [other.task for other in caught.value.others] == ["chief:0"]
     assert "was stopped" in str(caught.value)
@@ -338,8 +331,8 @@ def test_host_killed(engine: Any, leaves_nothing: Path, script: Script, tmp_path
     with subprocess.Popen([sys.executable, "-c", HOST, path, *where], env={**os.environ, "OUT": str(out)}) as host:
         pids = wait_for_pids(out, 2)
         host.kill()
-    assert gone(pids, 5), "still running after the host was killed"
-    deadline = time.monotonic() + 3
+    assert gone(pids), "still running after the host was killed"
+    deadline = time.monotonic() + ENDS
     while os.listdir(leaves_nothing) and time.monotonic() < deadline:
         time.sleep(0.05)
 
@@ -369,14 +362,14 @@ def test_interrupted_on_the_command_line(
     with subprocess.Popen(command, env={**os.environ, "OUT": str(out)}, stderr=subprocess.PIPE, text=True) as cli:
         pids = wait_for_pids(out, 1)
         cli.send_signal(number)
-        _, err = cli.communicate(timeout=10)
+        _, err = cli.communicate(timeout=ENDS)
     assert cli.returncode == code
     assert "every task was stopped" in err and "Traceback" not in err
-    assert gone(pids, 1)
+    assert gone(pids)
 
 
 def wait_for_pids(out: Path, count: int) -> "list[int]":
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + ENDS
     while time.monotonic() < deadline:
         texts = [p.read_text() for p in out.iterdir()]
         if len(texts) == count and all(texts):
@@ -385,7 +378,7 @@ def wait_for_pids(out: Path, count: int) -> "list[int]":
     raise AssertionError("the tasks did not start")
 
 
-def gone(pids: "list[int]", seconds: float) -> bool:
+def gone(pids: "list[int]") -> bool:
     import psutil
 
     def there(pid: int) -> bool:
@@ -394,7 +387,7 @@ def gone(pids: "list[int]", seconds: float) -> bool:
         except psutil.NoSuchProcess:
             return False
 
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + ENDS
     while time.monotonic() < deadline:
         if not any(map(there, pids)):
             return True
@@ -421,9 +414,7 @@ def test_never_says_opened(run: Run, script: Script, tmp_path: Path, does: str, 
     python = tmp_path / "python"
     python.write_text(WRAPPER.format(python=sys.executable, does=does))
     python.chmod(0o755)
-    began = time.monotonic()
-    with pytest.raises(akrunner.StartError) as caught:
+    with ends(), pytest.raises(akrunner.StartError) as caught:
         run(script("def main(c):\n    pass\n"), python_env=str(python), start_timeout=2)
-    assert time.monotonic() - began < 7
     for word in words:
         assert word in str(caught.value), str(caught.value)

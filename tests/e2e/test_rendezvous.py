@@ -45,10 +45,8 @@ def test_tasks_find_each_other(server: RendezvousServer) -> None:
 
 def test_who_is_missing_is_named(server: RendezvousServer) -> None:
     with client(server, "worker:0") as one:
-        began = time.monotonic()
         with pytest.raises(RendezvousError, match=r"\[worker:0\] 1 of 3 tasks are there after 0.5 s; missing: chief:0, ps:0"):
             one.register("h", 1, timeout=0.5)
-        assert time.monotonic() - began < 5
     assert server.missing == ["chief:0", "ps:0"]
 
 

@@ -7,11 +7,13 @@ import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
 from typing import Callable, Iterator, List, Optional
 
 import pytest
 
 from akrunner.engines.flink import rest as rest_module
+from akrunner.engines.flink import watch as watch_module
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.rest import CREDENTIALS, HEADERS, Address, Rest
 from akrunner.engines.flink.watch import Watch
@@ -193,6 +195,29 @@ def test_a_jobmanager_that_falls_silent_is_missed(monkeypatch: pytest.MonkeyPatc
             watch.check()
             time.sleep(0.02)
     watch.close()
+
+
+def test_it_is_missed_within_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of the test's own: after 8 s of silence, and no question is older than 5 s then."""
+    now = 100.0
+    monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: now))
+    # its thread never asks
+    monkeypatch.setattr(watch_module, "_EVERY_SECONDS", 1000.0)
+    with answering(saying(b'{"status": "RUNNING"}')) as master:
+        watch = Watch(Address.of(master), lambda: "a")
+        assert watch.asked()
+    assert not watch.asked()
+    now = 108.1
+    watch.check()
+    assert not watch.asked()
+    now = 108.0
+    watch.check()
+    now = 108.1
+    with pytest.raises(JobManagerLostError, match="Connection refused"):
+        watch.check()
+    watch.close()
+    monkeypatch.undo()
+    assert watch_module._GONE_SECONDS + watch_module._EVERY_SECONDS + watch_module._ASK_SECONDS <= 15
 
 
 def test_who_never_answered_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
