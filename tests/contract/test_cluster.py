@@ -176,19 +176,25 @@ def test_a_parameter_server_that_fails_fails_the_job(run: Run, script: Script) -
         run(script(body), num_ps=1, output_schema=None)
 
 
-def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, script: Script) -> None:
+def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, script: Script, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
     body = """
-        import json, os, time
+        import json, os, tempfile, time
 
-        if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "chief":
+        task = json.loads(os.environ["TF_CONFIG"])["task"]["type"]
+        if task == "chief":
+            while len(os.listdir(os.environ["THERE"])) < 3:
+                time.sleep(0.02)
             raise ImportError("no module of this name")
+        tempfile.mkstemp(dir=os.environ["THERE"])
         time.sleep(1000)
 
         def main(task_config):
             pass
         """
     with ends(), pytest.raises(akrunner.ScriptFailedError, match=r"\[chief:0\] raised ImportError") as caught:
-        run(script(body), num_workers=2, num_ps=1, evaluator=True, output_schema=None)
+        run(script(body), num_workers=2, num_ps=1, evaluator=True, output_schema=None, env={"THERE": str(there)})
     assert {other.what.split(" and was stopped")[0] for other in caught.value.others} == {
         "was importing the script or taking its rows"
     }

@@ -51,7 +51,8 @@ def columns(path: str, table: Any, **options: Any) -> akrunner.Result:
 MODES: Dict[str, "tuple[Start, str]"] = {"train": (train, EXPORT), "stream": (stream, COLUMNS), "columns": (columns, COLUMNS)}
 
 
-@pytest.fixture(params=MODES)
+# a model that comes back is looked at with TensorFlow
+@pytest.fixture(params=[pytest.param(mode, marks=[pytest.mark.tensorflow] * (mode == "train")) for mode in MODES])
 def start(request: pytest.FixtureRequest, engine: str, script: Script, leaves_nothing: Path) -> Iterator[Start]:
     """Start a job of the mode whose script does something at some time."""
     job, code = MODES[request.param]
