@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from akrunner.serving.job import predict, predict_stream
     from akrunner.serving.local import LocalPredictor
     from akrunner.stream_job import StreamJob
+    from akrunner.warming import Warm, warm
 
 __version__ = "0.1.0"
 
@@ -56,6 +57,8 @@ _HOMES = {
     "predict_stream": "akrunner.serving.job",
     "Schema": "akrunner.schema",
     "StreamJob": "akrunner.stream_job",
+    "Warm": "akrunner.warming",
+    "warm": "akrunner.warming",
 }
 _ERRORS = (
     "AkrunnerError", "ClusterError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
@@ -96,12 +99,14 @@ __all__ = [
     "TaskDiedError",
     "TaskFailure",
     "UserFilesError",
+    "Warm",
     "WriteError",
     "predict",
     "predict_stream",
     "run",
     "stream",
     "train",
+    "warm",
 ]
 
 

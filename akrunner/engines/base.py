@@ -128,6 +128,7 @@ class Stats:
         rows_dropped, rows_padded: by `dataset(..., uneven=)`, in one pass, by all workers.
         reports: everything the tasks reported: dicts with task, step, time_ns and the metrics.
         warnings: what did not fail the job but should be known.
+        starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker was right for it.
     """
 
     seconds: float
@@ -149,6 +150,7 @@ class Stats:
     rows_padded: int = 0
     reports: List[Dict[str, Any]] = field(default_factory=list)
     warnings: List[str] = field(default_factory=list)
+    starts: Dict[str, str] = field(default_factory=dict)
 
     @property
     def report_table(self) -> pa.Table:

@@ -519,6 +519,7 @@ class Gang:
             rows_unread=self.rows_unread(),
             attempt=self.attempt,
             warnings=self.warnings,
+            starts=self.launcher.starts(),
         )
 
     def rows_unread(self) -> int:

@@ -25,6 +25,10 @@ class Launcher(Protocol):
         """Start its process, its files beside it. Raises: OSError: it cannot be started."""
         ...
 
+    def starts(self) -> Mapping[str, str]:
+        """How each task was started, in words, by its name; empty: nobody knows."""
+        return {}
+
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
         """Who brings the rows, None: the host does. Asked once `addresses` has returned."""
         return None

@@ -22,8 +22,9 @@ from akrunner.engines.workdir import WorkDir
 from akrunner.launch import devices
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
-from akrunner.launch.process import ChildProcess, sweep, worker_process
+from akrunner.launch.process import ChildProcess, sweep, worker_environment
 from akrunner.launch.session import TaskSession
+from akrunner.spares.starts import Starts
 from akrunner.spec import JobSpec, TaskSpec
 
 
@@ -58,7 +59,7 @@ class LocalLauncher:
         self._guard = guard
         self._resources = resources
         self._mark = uuid.uuid4().hex
-        self._began = time.time()
+        self._starts = Starts(job.python, job.overlay, job.task_env, time.time())
         self._processes: Dict[TaskSpec, ChildProcess] = {}
 
     def __enter__(self) -> "LocalLauncher":
@@ -82,10 +83,16 @@ class LocalLauncher:
         # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
         env = {"TMPDIR": work.temp_dir(task), **self._resources[task].env, **self._job.task_env}
         remove = "" if work.keep else work.path
-        process = worker_process(self._job.python, work.bundle, env, self._mark, work.files_dir(task), remove)
+        every = worker_environment(env, self._mark, remove)
+        process = self._starts.start(task.name, every, self._resources[task].cpus, work.files_dir(task), work.bundle)
         self._processes[task] = process
         self._guard.watch(process.pid)
+        for mark in self._starts.marks:
+            self._guard.watch_mark(mark)
         return process
+
+    def starts(self) -> Mapping[str, str]:
+        return self._starts.told
 
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> None:
         return None
@@ -102,8 +109,10 @@ class LocalLauncher:
         pass
 
     def ended(self) -> None:
-        sweep(self._mark, self._began)
-        self._guard.forget_mark(self._mark)
+        marks = [self._mark, *self._starts.marks]
+        sweep(marks, self._starts.since)
+        for mark in marks:
+            self._guard.forget_mark(mark)
         for process in self._processes.values():
             self._guard.forget(process.pid)
 

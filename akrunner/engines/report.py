@@ -198,6 +198,7 @@ def outcome(
     rows_unread: int,
     attempt: int,
     warnings: Sequence[str],
+    starts: Mapping[str, str],
 ) -> Outcome:
     """Of a job that succeeded and whose processes have ended."""
     main = max((r.main_ns for r in results.values()), default=0) / 1e9
@@ -223,6 +224,7 @@ def outcome(
         rows_dropped=sum(r.rows_dropped for r in results.values()),
         rows_padded=sum(r.rows_padded for r in results.values()),
         reports=reports,
+        starts=dict(starts),
         warnings=[*warnings, *uneven]
         + [w for task, session in sessions.items() for w in _warnings(task, results[task], session)],
     )

@@ -14,7 +14,7 @@ import termios
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Mapping, Optional, Protocol, Sequence
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence
 
 try:
     import psutil
@@ -127,16 +127,22 @@ class LoggedProcess(TaskProcess, Protocol):
     log_fd: int
 
 
-def worker_process(python: str, bundle: str, env: Mapping[str, str], mark: str, cwd: str, remove: str = "") -> "ChildProcess":
-    """Start a task's process.
+def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> Dict[str, str]:
+    """All of a worker process's environment.
 
     Args: env: beside what this process has; mark: of the job; remove: directory to remove should this process and its guard be gone.
-    Raises: OSError: it cannot be started.
     """
-    command = [python, bundle, "run", "{read_fd}", "{write_fd}"]
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     host = json.dumps({"pid": os.getpid(), "start": started(os.getpid()), "remove": remove})
-    return ChildProcess(command, {**inherited, **env, MARK: mark, HOST: host}, cwd)
+    return {**inherited, **env, MARK: mark, HOST: host}
+
+
+def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, kind: str = "run") -> "ChildProcess":
+    """Start a task's process; of kind "spare", one that waits for its task.
+
+    Args: env: all of it. Raises: OSError: it cannot be started.
+    """
+    return ChildProcess([python, bundle, kind, "{read_fd}", "{write_fd}"], env, cwd)
 
 
 class ChildProcess:
@@ -314,22 +320,22 @@ def stop_all(processes: Iterable[TaskProcess], grace: float) -> None:
         process.wait(max(0.0, deadline - time.monotonic()))
 
 
-def sweep(mark: str, since: float) -> List[int]:
-    """Kill what carries the job's mark in its environment and is still there: processes that left their group.
+def sweep(marks: Collection[str], since: float) -> List[int]:
+    """Kill what carries a mark of the job's in its environment and is still there: processes that left their group.
 
     Args:
-        mark: value of the `AKRUNNER_JOB` variable; unique to the job.
+        marks: values of the `AKRUNNER_JOB` variable; unique to the job.
         since: epoch seconds; older processes are not looked at.
     Returns: the pids killed.
     """
     if psutil is None:
-        return _sweep_by_proc(mark)
+        return _sweep_by_proc(marks)
     found: List[psutil.Process] = []
     for process in psutil.process_iter():
         try:
             if process.create_time() < since - 2 or process.pid == os.getpid():
                 continue
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(MARK) in marks and process.status() != psutil.STATUS_ZOMBIE:
                 process.kill()
                 found.append(process)
         except (psutil.Error, OSError):
@@ -341,10 +347,10 @@ def sweep(mark: str, since: float) -> List[int]:
     return [process.pid for process in found]
 
 
-def _sweep_by_proc(mark: str) -> List[int]:
+def _sweep_by_proc(marks: Collection[str]) -> List[int]:
     swept: List[int] = []
     deadline = time.monotonic() + _KILL_WAIT
-    while (left := procfs.marked(MARK, mark)) and time.monotonic() < deadline:
+    while (left := [pid for mark in marks for pid in procfs.marked(MARK, mark)]) and time.monotonic() < deadline:
         for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -26,6 +26,10 @@ START = 4
 ROWS = 5
 STOP = 6
 BARRIER = 7
+# host -> a worker process that waits for its job
+SPARE = 8
+OFFER = 9
+ORDER = 10
 # worker -> host
 HELLO = 16
 OPENED = 17
@@ -39,6 +43,9 @@ REFUSED = 24
 SERVING = 25
 ANSWERED = 26
 LEFT = 27
+# a worker process that waits for its job -> host
+WAITING = 28
+ANSWER = 29
 # to a host on another machine, in place of rows that do not come to it
 PASSED = 32
 
@@ -46,6 +53,7 @@ NAMES = {
     CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", STOP: "stop", HELLO: "hello", OPENED: "opened",
     READY: "ready", ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
     REFUSED: "refused", SERVING: "serving", BARRIER: "barrier", ANSWERED: "answered", PASSED: "passed", LEFT: "left",
+    SPARE: "spare", OFFER: "offer", ORDER: "order", WAITING: "waiting", ANSWER: "answer",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -65,7 +73,10 @@ FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
     REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY, LEFT: _STORY,
 }  # fmt: skip
-EITHER_WAY = {**TO_WORKER, **FROM_WORKER}
+#: and before either, while the process waits for its job
+TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY}
+FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD}
+EITHER_WAY = {**TO_WORKER, **FROM_WORKER, **TO_SPARE, **FROM_SPARE}
 #: (kind, count) -> most bytes of such a frame
 Most = Callable[[int, int], int]
 #: memory taken at a time for a payload that has not come yet

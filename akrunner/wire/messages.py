@@ -38,6 +38,20 @@ def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_text, value))
 
 
+def _name(value: Any) -> bool:
+    """Of a file, which the system may have in whatever bytes."""
+    return isinstance(value, str)
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_name, value))
+
+
+def _environment(value: Any) -> bool:
+    """Names of variables -> what they become, null: they go."""
+    return isinstance(value, dict) and all(one is None or isinstance(one, str) for one in value.values())
+
+
 def _truth(value: Any) -> bool:
     return value is True or value is False
 
@@ -56,6 +70,11 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
         "rows_dropped": _count, "rows_padded": _count, "notes": _texts,
     },
     frames.LEFT: {"notes": _texts},
+    frames.SPARE: {"env": _environment, "cpus": _counts, "overlay": _name, "preload": _texts, "began_ns": _count},
+    frames.OFFER: {"names": _names},
+    frames.ORDER: {"env": _environment, "cwd": _name, "bundle": _name},
+    frames.WAITING: {"seconds": _number, "modules": _count},
+    frames.ANSWER: {"why": _text, "stale": _truth},
 }  # fmt: skip
 
 

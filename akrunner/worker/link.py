@@ -22,9 +22,8 @@ from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
 _DYING = 1.0
-#: what the host said when it started this process, before the script could change it
-_MARK = os.environ.get(ending.MARK, "")
-_HOST = json.loads(os.environ.get(ending.HOST, "{}"))
+#: what the environment says of the job and its host, before the script could change it
+_told = {"mark": "", "host": {}}
 _going = threading.Lock()
 
 
@@ -39,6 +38,7 @@ class Link(object):
     """
 
     def __init__(self, read_fd, write_fd):
+        remember_host()
         # what the script starts with exec must not hold the pipes open
         os.set_inheritable(read_fd, False)
         os.set_inheritable(write_fd, False)
@@ -201,6 +201,11 @@ def _say(what, error):
     sys.stderr.flush()
 
 
+def remember_host():
+    """Take from the environment whose process this is."""
+    _told.update(mark=os.environ.get(ending.MARK, ""), host=json.loads(os.environ.get(ending.HOST, "{}")))
+
+
 def host_is_gone():
     """The pipe from the host has ended: nobody is left to work for. Ends this process and its whole group.
 
@@ -218,11 +223,14 @@ def host_is_gone():
 
 def _clean_up():
     """What the guard of a dead host would do; nothing when the host lives and has only closed the pipe."""
+    mark, host = _told["mark"], _told["host"]
     deadline = time.monotonic() + _DYING
-    while _HOST and ending.started(_HOST["pid"]) == _HOST["start"] and time.monotonic() < deadline:
+    while host and ending.started(host["pid"]) == host["start"] and time.monotonic() < deadline:
         time.sleep(0.01)
-    if _HOST and ending.started(_HOST["pid"]) != _HOST["start"]:
-        if _MARK:
-            ending.end((), [_MARK])
-        if _HOST["remove"]:
-            ending.remove(_HOST["remove"])
+    if host and ending.started(host["pid"]) != host["start"]:
+        # a warm worker's environment, as others see it, has another job's mark
+        ending.end_hosted(host["pid"], host["start"])
+        if mark:
+            ending.end((), [mark])
+        if host["remove"]:
+            ending.remove(host["remove"])

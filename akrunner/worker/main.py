@@ -1,4 +1,5 @@
-"""Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, or `python bundle.zip replay TASK_DIR`."""
+"""Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, `python bundle.zip spare READ_FD WRITE_FD`, or
+`python bundle.zip replay TASK_DIR`."""
 
 import faulthandler
 import sys
@@ -12,22 +13,33 @@ from akrunner.worker.task import Task, leave
 
 def main(argv):
     """Run one task. Args: argv: without the program's name."""
-    if argv[:1] == ["run"] and len(argv) == 3:
-        return run(int(argv[1]), int(argv[2]))
+    if argv[:1] in (["run"], ["spare"]) and len(argv) == 3:
+        settle()
+        read_fd, write_fd = int(argv[1]), int(argv[2])
+        if argv[0] == "spare":
+            # not before it is asked for: a module of it is in no cold start
+            from akrunner.worker import spare
+
+            spare.wait_for_job(read_fd, write_fd)
+        return run(read_fd, write_fd)
     if argv[:1] == ["replay"] and len(argv) >= 2:
         return replay.main(argv[1:])
     sys.stderr.write("usage: python BUNDLE replay TASK_DIR [--cluster]\n")
     return 2
 
 
-def run(read_fd, write_fd):
-    """The task of one job, told by the host over the pipes. Never returns: the process ends when the last word is said."""
+def settle():
+    """What a process that runs a task does first of all."""
     for stream in (sys.stdout, sys.stderr):
         # so that the last lines before a crash are in the log
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     faulthandler.register(STACKS_SIGNAL, all_threads=True)
     ending.wake_when_parent_dies()
+
+
+def run(read_fd, write_fd):
+    """The task of one job, told by the host over the pipes. Never returns: the process ends when the last word is said."""
     link = Link(read_fd, write_fd)
     try:
         context = link.handshake()

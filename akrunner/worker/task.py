@@ -202,21 +202,27 @@ class Task(object):
 
 
 def enter(context, tf_config):
-    """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported."""
-    os.environ.update(context["env"])
-    # which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported, but in a warm
+    worker (`akrunner.worker.spare`), where `before_import` was called then."""
+    before_import(context["env"], context["cpus"], context["overlay"])
     os.environ["TF_CONFIG"] = json.dumps(tf_config)
-    if context["cpus"] and hasattr(os, "sched_setaffinity"):
-        # threads started from here on have it too
-        os.sched_setaffinity(0, context["cpus"])
     os.chdir(context["work_dir"])
     sys.path.insert(0, context["work_dir"])
     script.hide(context["work_dir"], context["script"]["path"])
-    if context["overlay"]:
-        # last, so that what the interpreter has itself stays as it was put together
-        sys.path.append(context["overlay"])
     sys.argv = [context["script"]["real"]]
+
+
+def before_import(env, cpus, overlay):
+    """What has no effect once TensorFlow is imported."""
+    os.environ.update(env)
+    # which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if cpus and hasattr(os, "sched_setaffinity"):
+        # threads started from here on have it too
+        os.sched_setaffinity(0, cpus)
+    if overlay:
+        # last, so that what the interpreter has itself stays as it was put together
+        sys.path.append(overlay)
 
 
 def load_script(context, real_name=None):
@@ -227,8 +233,8 @@ def load_script(context, real_name=None):
 def format_failure(error, context):
     """The script's own traceback, as text."""
     names = {os.path.join(context["work_dir"], *k.split("/")): v for k, v in context["file_names"].items()}
-    # this module is <bundle>/akrunner/worker/main.py
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    # this module is <bundle>/akrunner/worker/task.py; a warm worker was started from another bundle, which its code still names
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(format_failure.__code__.co_filename))) + os.sep
     return script.format_failure(error, names, ours)
 
 

@@ -30,7 +30,9 @@ MAY: Dict[str, Set[str]] = {
     "model": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec", "launch", "io"},
     "signature": {"errors", "foreign"},
     "launch": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec"},
+    "spares": {"wire", "errors", "foreign", "leftovers", "spec", "launch"},
     "engines": {
+        "spares",
         "checks",
         "wire",
         "errors",
@@ -63,6 +65,7 @@ MAY: Dict[str, Set[str]] = {
         "model",
         "engines",
     },
+    "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
     "flink": {"checks", "api", "prepare", "serving", "errors", "engines"},
     "detached": {
         "checks",
@@ -113,7 +116,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", ""},
-    "": {"api", "errors", "model", "schema", "serving", "stream_job"},
+    "": {"api", "errors", "model", "schema", "serving", "stream_job", "warming"},
     "__main__": {"cli"},
 }
 #: package -> the rooms that may import it

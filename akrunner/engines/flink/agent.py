@@ -37,7 +37,7 @@ from akrunner.engines.flink.folders import TaskFolder
 from akrunner.errors import ConfigError, JobError, PythonEnvError
 from akrunner.launch import archives
 from akrunner.launch.guard import Guard
-from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_process
+from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_environment, worker_process
 from akrunner.launch.trees import Blame
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _Agent:
                 if self._process is not None:
                     stop_all([self._process], 0.0 if self._process.exit is None else 1.0)
                     guard.forget(self._process.pid)
-                sweep(mark, began)
+                sweep([mark], began)
                 if hold is not None:
                     hold.close()
                 self._close()
@@ -243,9 +243,8 @@ class _Agent:
         env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order["env"]}
         python = order["python"]
         try:
-            process = worker_process(
-                python, os.path.join(folder, "bundle.zip"), env, mark, os.path.join(folder, "work"), folder
-            )
+            every = worker_environment(env, mark, folder)
+            process = worker_process(python, os.path.join(folder, "bundle.zip"), every, os.path.join(folder, "work"))
         except OSError as e:
             self._say(failed=f"cannot start {python} on {socket.gethostname()}: {e.strerror} (python_env=)")
             return False

@@ -69,7 +69,7 @@ def remove_left() -> None:
                 continue
             lock = _locked(path)
             try:
-                sweep(os.path.basename(folder)[len(_PREFIX) :], 0.0)
+                sweep([os.path.basename(folder)[len(_PREFIX) :]], 0.0)
                 leftovers.remove(folder)
             finally:
                 os.close(lock)

@@ -182,6 +182,9 @@ class FlinkLauncher:
                 archive.add(directory, name)
         return path
 
+    def starts(self) -> Mapping[str, str]:
+        return {}
+
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> Optional[StreamFeeder]:
         source = self._table or (self._files.source if self._files is not None else None)
         if source is None:

@@ -1,0 +1,284 @@
+"""Spare workers of this process: started in the background, taken by jobs, replaced, ended.
+
+::
+
+    job ---- take ---->  Pool: the spares             one that fits goes to the job, the others stay
+                           ^ starts and ends them
+    this pool's thread ----+                          what the last jobs wanted, while the processor has nothing else to do
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
+
+import psutil
+
+from akrunner import leftovers
+from akrunner.launch.bundle import bundle_bytes
+from akrunner.leftovers.private import private_file
+from akrunner.spares.spare import Spare
+from akrunner.spares.wanted import Wanted, surroundings
+
+_TICK = 0.25
+#: cores that have nothing to do when a spare is replaced
+_IDLE_CORES = 0.7
+#: seconds a machine may be busy until one is replaced nevertheless
+_LATEST = 30.0
+#: a spare's memory before one is known, and memory of the machine that is left alone
+_GUESS = 512 << 20
+_SPARED = 512 << 20
+#: one that cannot be started is tried again so often
+_TRIES = 3
+
+
+class Pool:
+    """Some spares.
+
+    Attributes:
+        workers: how many there are to be; idle_seconds: after which they go, when no job has come; most_bytes: of memory they may have.
+        taken: how many went to jobs; trouble: why there are fewer than there should be, in words.
+    """
+
+    def __init__(
+        self, first: Sequence[Wanted], workers: int, preload: Sequence[str], idle_seconds: float, most_bytes: int
+    ) -> None:
+        """Args: first: what the first are to be, before any job has come; preload: modules they import."""
+        self.workers = workers
+        self.preload = tuple(preload)
+        self.idle_seconds = idle_seconds
+        self.most_bytes = most_bytes
+        self.taken = 0
+        self.trouble = ""
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._spares: List[Spare] = []
+        self._wanted: Deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
+        self._failed = 0
+        self._used = self._short_since = time.monotonic()
+        self._hurry = bool(first)
+        self._closed = False
+        self._folder = leftovers.temp_folder("akrunner-warm-")
+        os.mkdir(os.path.join(self._folder, "tmp"), 0o700)
+        with private_file(os.path.join(self._folder, "bundle.zip"), "wb") as f:
+            f.write(bundle_bytes())
+        self._thread = threading.Thread(target=self._keep, name="akrunner-warm", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    # -- for jobs
+
+    def take(self, wanted: Wanted, names: Sequence[str]) -> Tuple[Optional[Spare], str]:
+        """A spare that is right for a job, and why there is none, in words.
+
+        Args: names: of the files beside the job's script.
+        """
+        why = "none was ready"
+        while True:
+            spare, other = self._claim(wanted)
+            if spare is None:
+                return None, other or self.trouble or why
+            answer = spare.offer(names)
+            if not answer.why:
+                self.taken += 1
+                return spare, ""
+            why = answer.why
+            if answer.usable:
+                with self._changed:
+                    self._spares.append(spare)
+                return None, why
+            spare.end()
+
+    def note(self, wanted: Wanted) -> None:
+        """A job has wanted this: the next may, too."""
+        with self._changed:
+            self._used = time.monotonic()
+            if all(one.other(wanted) for one in self._wanted):
+                self._failed = 0
+            self._wanted.appendleft(wanted)
+            self._changed.notify_all()
+
+    def _claim(self, wanted: Wanted) -> Tuple[Optional[Spare], str]:
+        with self._changed:
+            others = [spare.wanted.other(wanted) for spare in self._spares]
+            fitting = [spare for spare, other in zip(self._spares, others) if not other]
+            if not fitting:
+                return None, others[0] if others else ""
+            spare = min(fitting, key=lambda one: (not one.waiting, one.began))
+            self._spares.remove(spare)
+            return spare, ""
+
+    # -- for people
+
+    def wait(self, seconds: float) -> bool:
+        """Until all of them wait for a job, for at most so long. Returns: whether they do."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            self._hurry = True
+            self._used = time.monotonic()
+            self._changed.notify_all()
+            while not self._whole() and time.monotonic() < deadline and not self._closed:
+                self._changed.wait(0.05)
+            return self._whole()
+
+    def status(self) -> Dict[str, Any]:
+        """As `akrunner.Warm.status`."""
+        spares = self.spares()
+        return {
+            "workers": self.workers,
+            "waiting": sum(spare.waiting for spare in spares),
+            "importing": sum(not spare.waiting for spare in spares),
+            "rss": sum(spare.rss for spare in spares),
+            "most_bytes": self.most_bytes,
+            "taken": self.taken,
+            "trouble": self.trouble,
+            "spares": [
+                {
+                    "pid": one.process.pid,
+                    "python": one.wanted.python,
+                    "waiting": one.waiting,
+                    "rss": one.rss,
+                    "since": one.began,
+                }
+                for one in spares
+            ],
+        }
+
+    def spares(self) -> List[Spare]:
+        """Those there are now."""
+        with self._changed:
+            return list(self._spares)
+
+    def close(self) -> None:
+        """End all of them; those that jobs have taken stay with their jobs. Closing twice is fine."""
+        if self._pid != os.getpid():
+            return  # a child made by fork: they are its parent's
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._end(self._spares)
+        leftovers.drop(self._folder)
+        atexit.unregister(self.close)
+
+    # -- this pool's thread
+
+    def _keep(self) -> None:
+        busy = _Processor()
+        while True:
+            with self._changed:
+                missing = self._missing()
+                if not self._closed:
+                    self._changed.wait(_TICK if missing or self._spares else None)
+                if self._closed:
+                    return
+                over = self._over()
+            self._end(over)
+            idle = busy.idle_cores()
+            with self._changed:
+                missing = self._missing()
+                if not missing:
+                    self._short_since = time.monotonic()
+                    self._hurry = False
+                wait = not self._hurry and idle < _IDLE_CORES and time.monotonic() - self._short_since < _LATEST
+            if missing and not wait and not self._too_many_at_once() and self._has_memory():
+                self._start(missing[0])
+
+    def _missing(self) -> List[Wanted]:
+        """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
+        if time.monotonic() - self._used > self.idle_seconds or self._failed >= _TRIES:
+            return []
+        there = [spare.wanted for spare in self._spares]
+        missing = []
+        for wanted in self._wanted:
+            same = next((one for one in there if not one.other(wanted)), None)
+            if same is not None:
+                there.remove(same)
+            else:
+                missing.append(wanted)
+        return missing
+
+    def _over(self) -> List[Spare]:
+        """Take out those that are to end: dead ones, all when no job has come for long, and those nobody wants any more."""
+        over = [spare for spare in self._spares if spare.process.exit is not None]
+        for spare in over:
+            self._failed += not spare.waiting
+            if not spare.waiting:
+                self.trouble = f"the last one that was started ended: {spare.last_words() or spare.lifeless()}"
+        if time.monotonic() - self._used > self.idle_seconds:
+            over = list(self._spares)
+        elif len(self._spares) - len(over) >= self.workers and self._missing():
+            wanted = list(self._wanted)
+            old = [one for one in self._spares if one not in over and all(one.wanted.other(each) for each in wanted)]
+            over += old[:1]
+        if _memory_left() < _SPARED // 2:
+            over += [one for one in self._spares if one not in over][:1]
+        self._spares = [one for one in self._spares if one not in over]
+        return over
+
+    def _too_many_at_once(self) -> bool:
+        importing = sum(not spare.waiting for spare in self.spares())
+        return importing >= max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+    def _has_memory(self) -> bool:
+        sizes = [spare.rss for spare in self.spares()]
+        size = max([_GUESS, *sizes])
+        self.trouble = ""
+        if sum(sizes) + size > self.most_bytes and sizes:
+            self.trouble = f"those there are have {sum(sizes) >> 20} MiB of the {self.most_bytes >> 20} MiB they may have"
+        elif _memory_left() < size + _SPARED:
+            self.trouble = f"the machine has only {_memory_left() >> 20} MiB of memory left"
+        return not self.trouble
+
+    def _start(self, wanted: Wanted) -> None:
+        here = surroundings()
+        if wanted.surroundings != here:
+            # a child of this thread would not be what the job wanted
+            with self._changed:
+                self._wanted.remove(wanted)
+            self.trouble = "jobs are run with other limits, signals or cores than this pool has (" + wanted.differs(here) + ")"
+            return
+        try:
+            spare = Spare(wanted, self._folder, self.preload)
+        except (OSError, RuntimeError) as e:
+            self._failed += 1
+            self.trouble = f"none can be started: {e}"
+            return
+        with self._changed:
+            self._spares.append(spare)
+
+    def _whole(self) -> bool:
+        return not self._missing() and all(spare.waiting for spare in self._spares)
+
+    def _end(self, spares: Sequence[Spare]) -> None:
+        for spare in spares:
+            spare.process.kill()
+        for spare in spares:
+            spare.end()
+
+
+class _Processor:
+    """How much of the machine's processors is not used."""
+
+    def __init__(self) -> None:
+        self._before = self._now()
+
+    def _now(self) -> Tuple[float, float]:
+        times = psutil.cpu_times()
+        return times.idle + getattr(times, "iowait", 0.0), time.monotonic()
+
+    def idle_cores(self) -> float:
+        """Since it was asked last."""
+        before, now = self._before, self._now()
+        self._before = now
+        return (now[0] - before[0]) / max(now[1] - before[1], 1e-3)
+
+
+def _memory_left() -> int:
+    return int(psutil.virtual_memory().available)

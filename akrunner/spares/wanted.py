@@ -1,0 +1,117 @@
+"""What a worker process is that cannot be changed once TensorFlow is imported: a spare one is taken for a job that wants the same."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import Dict, Iterator, Mapping, Tuple
+
+#: variables nothing reads while it is imported: set when a spare is taken. They say where a terminal is, or what a job is
+_LATE = frozenset(
+    {
+        "TF_CONFIG", "TMPDIR", "PWD", "OLDPWD", "_", "SHLVL", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST",
+        "WINDOWID", "TERM_SESSION_ID", "ITERM_SESSION_ID", "KITTY_WINDOW_ID", "WT_SESSION", "TMUX", "TMUX_PANE", "STY", "GPG_TTY",
+        "SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "JPY_PARENT_PID", "JPY_SESSION_NAME",
+    }
+)  # fmt: skip
+#: lines of /proc/self/status -> what they say, in words
+_STATUS = {
+    "Umask": "umask", "Uid": "user", "Gid": "group", "Groups": "groups", "SigBlk": "blocked signals", "SigIgn": "ignored signals",
+    "CapInh": "capabilities", "CapPrm": "capabilities", "CapEff": "capabilities", "CapBnd": "capabilities", "CapAmb": "capabilities",
+    "NoNewPrivs": "privileges", "Seccomp": "seccomp mode", "Cpus_allowed": "cores", "Mems_allowed": "memory nodes",
+}  # fmt: skip
+#: limits of a control group that bind, unless they are "max"
+_GROUP = ("memory.max", "memory.high", "memory.swap.max", "cpu.max", "pids.max", "cpu.weight")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One worker process.
+
+    Attributes:
+        python: its interpreter; env: all of its environment; overlay, cpus, task_env: as in a task's context.
+        surroundings: what a child of the host has from it.
+    """
+
+    python: str
+    env: Mapping[str, str] = field(repr=False)
+    overlay: str = ""
+    cpus: Tuple[int, ...] = ()
+    task_env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    surroundings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def other(self, other: "Wanted") -> str:
+        """In which way another one differs, in words; "" when a spare of the one is right for the other. Never a variable's value."""
+        if self.python != other.python:
+            return f"they run under {self.python}, and this one under {other.python} (python_env=)"
+        mine, its = early(self.env), early(other.env)
+        different = sorted(name for name in {*mine, *its} if mine.get(name) != its.get(name))
+        if different:
+            name, more = different[0], f" (and {len(different) - 1} more)" if different[1:] else ""
+            how = "is not set" if name not in its else "is set" if name not in mine else "has another value"
+            return f"the environment variable {name} {how} for this one{more}, and may be read when TensorFlow is imported"
+        if self.overlay != other.overlay:
+            return "they were started with other requirements= installed"
+        if self.cpus != other.cpus:
+            return "this one has cores of its own (cpus_per_worker=)"
+        name = self.differs(other.surroundings)
+        return f"they were started with another {name}" if name else ""
+
+    def differs(self, surroundings: Mapping[str, str]) -> str:
+        """What of the surroundings is another, in words; "" when nothing is."""
+        names = {**self.surroundings, **surroundings}
+        return next((name for name in names if self.surroundings.get(name) != surroundings.get(name)), "")
+
+
+def is_late(name: str) -> bool:
+    """Whether nothing that is imported reads this variable."""
+    return name in _LATE or name.startswith("AKRUNNER_")
+
+
+def early(env: Mapping[str, str]) -> Dict[str, str]:
+    """What may be read while something is imported."""
+    return {name: value for name, value in env.items() if not is_late(name)}
+
+
+def surroundings() -> Dict[str, str]:
+    """What a child of this thread has from it beside its environment: words -> what it is. As far as the system says it."""
+    told = {"nice value": str(os.getpriority(os.PRIO_PROCESS, 0)), "limits": _text("/proc/self/limits")}
+    # a thread has signals and cores of its own
+    for line in _text(f"/proc/self/task/{threading.get_native_id()}/status").splitlines():
+        name, _, value = line.partition(":")
+        if name in _STATUS:
+            told[_STATUS[name]] = told.get(_STATUS[name], "") + value.strip() + " "
+    for name in ("oom_score_adj", "coredump_filter", "personality"):
+        told[name] = _text(f"/proc/self/{name}").strip()
+    for name in ("mnt", "net", "pid", "user", "ipc", "uts"):
+        with contextlib.suppress(OSError):
+            told[f"{name} namespace"] = os.readlink(f"/proc/self/ns/{name}")
+    told["control group's limits"] = repr(list(_limits()))
+    return told
+
+
+def _limits() -> Iterator[Tuple[str, str]]:
+    """(file, what it says) of the control groups that bind this process. Terminals have groups of their own, most without limits."""
+    for line in _text("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers:
+            if path != "/":
+                yield controllers, path
+            continue
+        parts = [part for part in path.split("/") if part]
+        for depth in range(1, len(parts) + 1):
+            folder = os.path.join("/sys/fs/cgroup", *parts[:depth])
+            for name in _GROUP:
+                value = _text(os.path.join(folder, name)).strip()
+                if value and not value.startswith("max") and (name, value) != ("cpu.weight", "100"):
+                    yield os.path.join(folder, name), value
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path) as f:
+            return f.read()
+    except OSError:
+        return ""

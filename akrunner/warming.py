@@ -1,0 +1,126 @@
+"""`akrunner.warm`: spare worker processes wait that have imported TensorFlow, and jobs of this process take them."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Type
+
+import psutil
+
+from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds
+from akrunner.cluster.resources import assign
+from akrunner.errors import PythonEnvError, StartError
+from akrunner.foreign import ours
+from akrunner.launch import devices, environments
+from akrunner.launch.process import worker_environment
+from akrunner.prepare import PathLike, interpreter_for
+from akrunner.spares import registry
+from akrunner.spares.pool import Pool
+from akrunner.spares.wanted import Wanted, surroundings
+from akrunner.spec import ClusterSpec, ResourceSpec
+
+#: spares of one pool
+_MOST = 256
+
+
+def warm(
+    python_env: Optional[PathLike] = None,
+    workers: int = 2,
+    *,
+    num_workers: int = 1,
+    keras: Optional[str] = None,
+    env: Optional[Mapping[str, str]] = None,
+    requirements: Optional[PathLike] = None,
+    idle_timeout: float = 900.0,
+    max_memory: Optional[int] = None,
+    preload: Sequence[str] = ("tensorflow",),
+) -> "Warm":
+    """Keep spare worker processes that have imported TensorFlow, so that jobs of this process begin at once. Returns at once.
+
+    >>> with akrunner.warm(workers=2):
+    ...     akrunner.run("train.py", "iris.csv")
+
+    A job takes those that are what its worker processes would be, each is used once, and others are started while the processor has
+    nothing else to do; a job that needs others (another interpreter, variable, limit) starts cold, `result.stats.starts` says why, and
+    the next spares are what it wanted. Nothing is different for the script.
+
+    Args:
+        python_env, keras, env, requirements, num_workers: of the jobs to come, as for `run`; what they are is learnt from them, too.
+        workers: how many wait.
+        idle_timeout: seconds without a job until they go; the next job brings them back.
+        max_memory: bytes they may have together; None: a quarter of the machine's. One with TensorFlow has 200 to 500 MiB.
+        preload: modules they import.
+    Returns: an object with `wait()`, `status()` and `close()`, and a context manager.
+    Raises: ConfigError: an argument is wrong; nothing was started.
+    """
+    workers = check_count("workers", workers, 1, _MOST)
+    cluster = ClusterSpec.of(num_workers=num_workers)
+    variables = check_environment("env", env if env is not None else {})
+    idle = check_seconds("idle_timeout", idle_timeout)
+    most = check_count("max_memory", max_memory, 1) if max_memory is not None else psutil.virtual_memory().total // 4
+    modules = check_names("preload", preload) or ()
+    with ours(PythonEnvError, "python_env: it cannot be used"):
+        python = interpreter_for(python_env, "local", keras)
+    overlay = ""
+    if requirements is not None:
+        overlay = environments.overlay(python, check_path("requirements", requirements))
+    task_env = {**({"TF_USE_LEGACY_KERAS": "1"} if keras == "legacy" else {}), **variables}
+    first = wanted_by(cluster, python, overlay, task_env)
+    with ours(StartError, "warm: TMPDIR: no directory can be made for the warm workers"):
+        return Warm(Pool(first, workers, modules, idle or 0.0, most))
+
+
+def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping[str, str]) -> List[Wanted]:
+    """What a job with such a cluster would want, task by task. Args: task_env: as `JobSpec.task_env`."""
+    resources = assign(cluster, ResourceSpec(), devices.gpus(), devices.cpus(), os.environ)
+    around = surroundings()
+    return [
+        Wanted(python, worker_environment({**resources[task].env, **task_env}, ""), overlay, (), dict(task_env), around)
+        for task in cluster.tasks
+    ]
+
+
+class Warm:
+    """Spare worker processes of this process; a context manager.
+
+    Attributes: workers: how many there are to be.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.workers = pool.workers
+        registry.add(pool)
+
+    def wait(self, seconds: float = 60.0) -> bool:
+        """Wait until all of them have imported TensorFlow, for at most so many seconds. Returns: whether they have."""
+        return self._pool.wait(check_seconds("seconds", seconds) or 0.0)
+
+    def status(self) -> Dict[str, Any]:
+        """As it stands: how many wait, how many still import, their memory in bytes, how many jobs have taken, why there are fewer."""
+        return self._pool.status()
+
+    def close(self) -> None:
+        """End them all; those that jobs have taken stay with their jobs."""
+        registry.remove(self._pool)
+        self._pool.close()
+
+    def __enter__(self) -> "Warm":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<akrunner.Warm: {in_words(self.status())}>"
+
+
+def in_words(status: Mapping[str, Any]) -> str:
+    """One line of `Warm.status`."""
+    told = f"{status['waiting']} of {status['workers']} warm workers wait"
+    if status["importing"]:
+        told += f", {status['importing']} import TensorFlow"
+    told += f"; {status['rss'] >> 20} MiB; {status['taken']} taken by jobs"
+    return told + (f"; {status['trouble']}" if status["trouble"] else "")

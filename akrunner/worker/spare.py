@@ -1,0 +1,196 @@
+"""A worker process that waits for its job: `python bundle.zip spare READ_FD WRITE_FD`.
+
+::
+
+    host                              spare
+    spare(what to import)  ->         imports TensorFlow, as the job's script would
+                           <-         waiting
+    offer(the job's files) ->         looks whether a cold start would import the same
+                           <-         answer(why not)
+    order(environment...)  ->         becomes the worker process: from here on as if it had been started by `run`
+
+It is used once. What a script could tell from a cold start is set right when the order comes: environment, directory, module path, and
+where the modules of ours lie.
+"""
+
+import importlib
+import os
+import select
+import sys
+import time
+import zipimport
+
+from akrunner import worker
+from akrunner.wire import frames, messages
+from akrunner.worker import link
+from akrunner.worker.task import before_import
+
+#: milliseconds between two looks whether the host is still there; the end of its pipe is noticed at once
+_LOOK = 2000
+#: what stands in a directory of the module path and may be imported, or says what may
+_IMPORTABLE = (".py", ".so", ".pyd", ".pth", ".egg", ".zip", ".dist-info", ".egg-info", ".egg-link")
+
+
+def wait_for_job(read_fd, write_fd):
+    """Import what the host says, wait for a job, and become its worker process. Returns when it has; ends with the host."""
+    reader, writer = frames.FrameReader(read_fd, frames.TO_SPARE), frames.FrameWriter(write_fd)
+    for fd in (read_fd, write_fd):
+        os.set_inheritable(fd, False)
+    link.remember_host()
+    host = os.getppid()
+    ours = frozenset(sys.modules)
+    told = _next(reader, host, frames.SPARE)
+    before_import(told["env"], told["cpus"], told["overlay"])
+    began = time.monotonic()
+    for name in told["preload"]:
+        importlib.import_module(name)
+    imported = {name.partition(".")[0] for name in sys.modules if name not in ours}
+    files = Files(told["began_ns"])
+    # what was printed so far is the log's, as it would be of a cold start
+    sys.stdout.flush()
+    writer.write_json(frames.WAITING, {"seconds": time.monotonic() - began, "modules": len(sys.modules)})
+    why = None
+    while why != "":
+        names = _next(reader, host, frames.OFFER)["names"]
+        stale = files.changed()
+        why = stale or shadowed(names, imported)
+        writer.write_json(frames.ANSWER, {"why": why, "stale": bool(stale)})
+    _become(_next(reader, host, frames.ORDER), told["overlay"])
+
+
+def _next(reader, host, kind):
+    """The body of the next message, which must be of this kind. Does not return when the host is gone."""
+    poll = select.poll()
+    poll.register(reader.fd, select.POLLIN | select.POLLHUP)
+    while not poll.poll(_LOOK):
+        if os.getppid() != host:
+            link.host_is_gone()
+    frame = reader.read()
+    if frame is None:
+        link.host_is_gone()
+    if frame.kind != kind:
+        raise frames.WireError("expected %s, got %s" % (frames.NAMES[kind], frames.NAMES[frame.kind]))
+    return messages.read(frame)
+
+
+def shadowed(names, imported):
+    """Why a job's files cannot be beside what was imported, "" when they can: a cold start would have imported the file instead.
+
+    Args: names: of files and directories beside the script; imported: names of modules.
+    """
+    for name in sorted(names):
+        module = name.partition(".")[0]
+        if module in imported or module in ("sitecustomize", "usercustomize"):
+            return "%s, one of the job's files, has the name of a module that is imported already" % name
+    return ""
+
+
+class Files(object):
+    """What was imported, as it was on disk: what has changed since is not what this process runs."""
+
+    def __init__(self, began_ns):
+        """Args: began_ns: when this process was started; what changed after it is not trusted."""
+        self._files = {path: _state(path) for path in _files()}
+        self._folders = {path: _importable(path) for path in sys.path}
+        now = time.time_ns()
+        late = [path for path, state in self._files.items() if state is not None and began_ns < state[0] <= now]
+        self._late = "%s has changed while it was imported" % late[0] if late else ""
+
+    def changed(self):
+        """What is not as it was, in words; "" when all is."""
+        if self._late:
+            return self._late
+        for path, state in self._files.items():
+            if _state(path) != state:
+                return "%s has changed since" % path
+        for path, names in self._folders.items():
+            if _importable(path) != names:
+                return "something was installed in, or removed from, %s since" % path
+        return ""
+
+
+def _files():
+    """Files of the modules and libraries in this process, and what says which others there are."""
+    found = {os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
+    for module in list(sys.modules.values()):
+        try:
+            # asked in the usual way, a module of TensorFlow's that is loaded when it is needed would be loaded
+            path = object.__getattribute__(module, "__dict__").get("__file__")
+        except AttributeError:
+            continue
+        if isinstance(path, str):
+            found.add(path)
+    try:
+        with open("/proc/self/maps") as f:
+            found.update(line[line.index("/") :].rstrip("\n") for line in f if "/" in line)
+    except OSError:
+        pass
+    for folder in sys.path:
+        found.update(os.path.join(folder, name) for name in _importable(folder) or () if name.endswith(".pth"))
+    return {path for path in found if not path.startswith(sys.argv[0])}
+
+
+def _state(path):
+    try:
+        stat = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _importable(folder):
+    """Names in a directory of the module path that an import could mean; None where there is no such directory."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    return frozenset(name for name in names if name.endswith(_IMPORTABLE) or ("." not in name and name != "__pycache__"))
+
+
+def _become(order, overlay):
+    """As a process started just now would be at this point."""
+    for name, value in order["env"].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    here = os.getcwd()
+    os.chdir(order["cwd"])
+    old, new = sys.argv[0], order["bundle"]
+    if overlay:
+        sys.path.remove(overlay)
+    # of PYTHONPATH, an entry that means the current directory
+    sys.path[:] = [{old: new, here: order["cwd"]}.get(path, path) for path in sys.path]
+    for path in [path for path in sys.path_importer_cache if path == here or path.startswith(old)]:
+        del sys.path_importer_cache[path]
+    for name, module in list(sys.modules.items()):
+        if name == "__main__" or name.partition(".")[0] == "akrunner":
+            _move(module, old, new)
+    sys.argv[0] = new
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv]
+    tempfile = sys.modules.get("tempfile")
+    if tempfile is not None:
+        # asked for while something was imported; TMPDIR is another now
+        tempfile.tempdir = None
+    # and this module is in none
+    del sys.modules[__name__]
+    del worker.spare
+
+
+def _move(module, old, new):
+    """A module of ours that came out of one bundle looks as if it had come out of the other, which has the same in it."""
+
+    def moved(value):
+        return new + value[len(old) :] if isinstance(value, str) and value.startswith(old) else value
+
+    spec = getattr(module, "__spec__", None)
+    if not moved(getattr(module, "__file__", None) or "").startswith(new):
+        return
+    module.__file__ = moved(module.__file__)
+    loader = zipimport.zipimporter(moved(os.path.join(old, spec.loader.prefix)))
+    module.__loader__ = spec.loader = loader
+    spec.origin = moved(spec.origin)
+    if spec.submodule_search_locations is not None:
+        spec.submodule_search_locations[:] = map(moved, spec.submodule_search_locations)
+        module.__path__ = spec.submodule_search_locations

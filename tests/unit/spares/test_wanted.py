@@ -1,0 +1,49 @@
+"""Which spare is right for which job."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from akrunner.spares.wanted import Wanted, is_late, surroundings
+
+MINE = Wanted("/python", {"A": "secret", "TMPDIR": "/tmp"}, "", (), {}, {"umask": "0022"})
+
+
+def test_the_same_is_right() -> None:
+    assert MINE.other(MINE) == ""
+    moved = dataclasses.replace(
+        MINE, env={"A": "secret", "TMPDIR": "/other", "PWD": "/", "AKRUNNER_JOB": "1", "TF_CONFIG": "{}"}
+    )
+    assert MINE.other(moved) == "", "what nothing reads at import may differ"
+
+
+def test_another_is_told_in_words_and_without_values() -> None:
+    for change, words in {
+        "python": ({"python": "/other"}, "/other (python_env=)"),
+        "set": ({"env": {**MINE.env, "TF_USE_LEGACY_KERAS": "1"}}, "variable TF_USE_LEGACY_KERAS is set for this one,"),
+        "unset": ({"env": {}}, "variable A is not set for this one,"),
+        "value": ({"env": {"A": "hidden"}}, "variable A has another value for this one,"),
+        "more": ({"env": {"A": "x", "B": "y"}}, "variable A has another value for this one (and 1 more)"),
+        "overlay": ({"overlay": "/o"}, "requirements="),
+        "cores": ({"cpus": (0,)}, "cpus_per_worker="),
+        "umask": ({"surroundings": {"umask": "0077"}}, "another umask"),
+    }.values():
+        told = MINE.other(dataclasses.replace(MINE, **change))
+        assert words in told and "secret" not in told and "hidden" not in told
+    assert "secret" not in repr(MINE)
+
+
+def test_surroundings_are_those_of_a_child() -> None:
+    before = surroundings()
+    assert before == surroundings()
+    old = os.umask(0o027)
+    try:
+        assert surroundings()["umask"].strip() == "0027"
+    finally:
+        os.umask(old)
+
+
+def test_what_is_late() -> None:
+    assert is_late("TF_CONFIG") and is_late("AKRUNNER_HOST") and is_late("TMPDIR")
+    assert not any(map(is_late, ("TF_USE_LEGACY_KERAS", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONPATH", "TZ")))

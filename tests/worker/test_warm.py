@@ -1,0 +1,115 @@
+"""Warm workers on real TensorFlows: what a script sees is what it sees in one that was started cold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import akrunner
+from akrunner.launch.interpreters import Interpreter
+from tests.conftest import Script
+
+SNAPSHOT = """
+import tensorflow as tf
+import atexit, ctypes, faulthandler, gc, json, locale, logging, os, random, resource, signal, socket, stat, sys, tempfile, threading
+import warnings
+import numpy as np
+
+C = ctypes.CDLL(None)
+C.getenv.restype = ctypes.c_char_p
+
+def kind(fd):
+    mode = os.fstat(fd).st_mode
+    return "pipe" if stat.S_ISFIFO(mode) else "null" if stat.S_ISCHR(mode) else os.readlink("/proc/self/fd/%d" % fd)
+
+def descriptors():
+    there = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            there.append(kind(int(name)))
+        except OSError:
+            pass  # of the listing itself
+    return sorted(there)
+
+def main(task_config):
+    mask = os.umask(0o22)
+    os.umask(mask)
+    ours = {name: vars(module).get("__file__") for name, module in sys.modules.items() if name.startswith("akrunner")}
+    told = {
+        "environment": dict(os.environ),
+        "environment of C": {name: (C.getenv(name.encode()) or b"").decode() for name in os.environ},
+        "directory": os.getcwd(),
+        "module path": sys.path,
+        "arguments": [sys.argv, getattr(sys, "orig_argv", [])[:3]],
+        "flags": str(sys.flags),
+        "modules": sorted(sys.modules),
+        "ours": ours,
+        "their specs": {n: [repr(sys.modules[n].__spec__.origin), list(getattr(sys.modules[n], "__path__", []))] for n in ours},
+        "main": [str(vars(sys.modules["__main__"]).get(name)) for name in ("__file__", "__name__", "__package__")],
+        "finders": [[getattr(f, "__name__", type(f).__name__) for f in sys.meta_path], len(sys.path_hooks)],
+        "signals": {int(n): str(signal.getsignal(n)) for n in signal.Signals},
+        "blocked": sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))),
+        "descriptors": descriptors(),
+        "inheritable": [fd for fd in range(3, 64) if inheritable(fd)],
+        "streams": [[s.encoding, s.errors, s.line_buffering, s.seekable(), s.isatty()] for s in (sys.stdout, sys.stderr)],
+        "umask": mask,
+        "limits": {n: resource.getrlimit(getattr(resource, n)) for n in dir(resource) if n.startswith("RLIMIT_")},
+        "threads": sorted(t.name for t in threading.enumerate()),
+        "threads of the system": len(os.listdir("/proc/self/task")),
+        "warnings": [str(one) for one in warnings.filters],
+        "logging": [str(logging.root), str(logging.root.handlers), logging.root.disabled],
+        "locale": locale.setlocale(locale.LC_ALL),
+        "cores": sorted(os.sched_getaffinity(0)),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "leads its session and group": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()],
+        "temp directory": tempfile.gettempdir(),
+        "faults": faulthandler.is_enabled(),
+        "collector": [gc.isenabled(), gc.get_threshold()],
+        "hooks": [repr(sys.excepthook), repr(sys.displayhook), sys.getrecursionlimit(), sys.getswitchinterval()],
+        "exit handlers": atexit._ncallbacks(),
+        "sockets": socket.getdefaulttimeout(),
+        "eager": tf.executing_eagerly() if hasattr(tf, "executing_eagerly") else None,
+        "devices": [d.name for d in tf.config.experimental.list_physical_devices()],
+    }
+    with open(task_config.user_params["out"], "w") as f:
+        json.dump([told, [random.random(), float(np.random.rand())]], f)
+
+def inheritable(fd):
+    try:
+        return os.get_inheritable(fd)
+    except OSError:
+        return False
+"""
+
+
+def snapshot(script: str, out: Path, starts: str, **options: Any) -> Any:
+    result = akrunner.run(script, {"a": [1]}, user_params={"out": str(out)}, **options)
+    assert result.stats.starts == {"chief:0": starts}
+    told, drawn = json.loads(out.read_text())
+    # of every job its own
+    names = {told["directory"]: "WORK", told["temp directory"]: "TMP", str(Path(told["directory"]).parents[2]): "JOB"}
+    for name in ("AKRUNNER_JOB", "AKRUNNER_HOST"):
+        names[json.dumps(told["environment"][name])[1:-1]] = name
+    for name in ("PYTEST_CURRENT_TEST", "TF_CONFIG"):
+        told["environment"].pop(name, None)
+        told["environment of C"].pop(name, None)
+    text = json.dumps(told)
+    for given, name in names.items():
+        text = text.replace(json.dumps(given)[1:-1], name)
+    return json.loads(text), drawn
+
+
+def test_a_script_sees_what_it_sees_cold(
+    matrix_python: Interpreter, leaves_nothing: Path, script: Script, tmp_path: Path
+) -> None:
+    path = script(SNAPSHOT)
+    options: Dict[str, Any] = dict(python_env=matrix_python.path, env={"OMP_NUM_THREADS": "2"})
+    cold, _ = snapshot(path, tmp_path / "cold.json", "cold", **options)
+    with akrunner.warm(matrix_python.path, workers=2, env=options["env"]) as warm:
+        assert warm.wait()
+        first, drawn = snapshot(path, tmp_path / "first.json", "warm", **options)
+        second, other = snapshot(path, tmp_path / "second.json", "warm", **options)
+    for name in cold:
+        assert first[name] == cold[name] and second[name] == cold[name], name
+    assert drawn != other and drawn[0] != other[0] and drawn[1] != other[1], "no two begin with the same random state"
