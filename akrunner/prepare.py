@@ -121,6 +121,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
                 input_schema=in_schema,
                 input_format=form,
                 select=select,
+                select_seconds=given.timeout,
                 flush_seconds=given.flush_seconds,
             )
 

@@ -14,7 +14,7 @@ from akrunner.alink.environment import current
 from akrunner.checks import check_names, check_text
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
-from akrunner.io.sql import duckdb_reader
+from akrunner.io.sql import check_query, duckdb_reader, heard
 
 Fields = Union[str, Sequence[str]]
 
@@ -29,6 +29,7 @@ def queried(query: str, **tables: Any) -> Any:
         return flink.query(query, **tables)
     for name in tables:
         query = query.replace("{" + name + "}", name)
+    check_query(query, "the query", ConfigError)
     # DuckDB finds tables under the names of local variables
     input, a, b = tables.get("input"), tables.get("a"), tables.get("b")
     try:
@@ -81,12 +82,19 @@ def in_memory(relation: Any) -> Any:
 
 def arrow_table(relation: Any) -> pa.Table:
     """All rows of a relation."""
-    return relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.arrow()
+    if is_flinks(relation):
+        return relation.to_arrow_table()
+    whole = relation.to_arrow_table if hasattr(relation, "to_arrow_table") else relation.arrow
+    return heard(whole, current().connection.interrupt)
 
 
 def rows_of(relation: Any) -> Any:
     """Its rows as RecordBatches, computed as they are drawn."""
-    return arrow_table(relation).to_batches() if is_flinks(relation) else duckdb_reader(relation)
+    return (
+        arrow_table(relation).to_batches()
+        if is_flinks(relation)
+        else heard(lambda: duckdb_reader(relation), current().connection.interrupt)
+    )
 
 
 def arrow_schema(relation: Any) -> pa.Schema:
@@ -146,7 +154,7 @@ def kept(operator: Any, relation: Any) -> Any:
         return relation.kept()
     connection = current().connection
     name = "kept_" + uuid.uuid4().hex
-    relation.create(name)
+    heard(lambda: relation.create(name), connection.interrupt)
     weakref.finalize(operator, _drop, connection, name)
     return connection.table(name)
 

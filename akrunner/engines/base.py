@@ -22,6 +22,15 @@ class RowSource(Protocol):
         ...
 
 
+@runtime_checkable
+class StoppableSource(RowSource, Protocol):
+    """A source that can be told to give no more while another thread waits for it."""
+
+    def stop(self) -> None:
+        """Have that thread's read end early, with an error; called again until it has."""
+        ...
+
+
 class RowSink(Protocol):
     """Where the rows go that the scripts write."""
 

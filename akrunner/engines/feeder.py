@@ -16,7 +16,7 @@ from typing import Callable, Iterator, Mapping, Optional, Set
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.engines.base import RowSource
+from akrunner.engines.base import RowSource, StoppableSource
 from akrunner.errors import JobCancelledError, ReadError
 from akrunner.foreign import underway
 from akrunner.io.partition import Dealer, rechunk
@@ -76,12 +76,14 @@ class Feeder:
         self._stopped.set()
 
     def join(self) -> None:
-        """Wait for its end. A source that gives nothing cannot be woken; all else ends soon, and must have: a thread inside Arrow when the
-        interpreter is torn down takes the process with it."""
+        """Wait for its end. A source that gives nothing can be woken only if it says how; all else ends soon, and must have: a thread
+        inside Arrow when the interpreter is torn down takes the process with it."""
         deadline = time.monotonic() + _END_WAIT
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < deadline:
             self._thread.join(_TICK)
             if self.in_source:
+                if isinstance(self.source, StoppableSource):
+                    self.source.stop()
                 deadline = min(deadline, time.monotonic() + _SOURCE_WAIT)
 
     def _run(self) -> None:

@@ -14,7 +14,7 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import frames, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
-from akrunner.io.sql import duckdb_reader, selected
+from akrunner.io.sql import duckdb_reader, heard, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema, nearest, to_floats, without_views
 
@@ -29,6 +29,7 @@ def open_source(
     input_schema: Optional[Schema] = None,
     input_format: Optional[str] = None,
     select: Optional[str] = None,
+    select_seconds: Optional[float] = None,
     flush_seconds: Optional[float] = None,
 ) -> TableSource:
     """Open a table.
@@ -42,6 +43,7 @@ def open_source(
         input_format: of files whose names do not tell.
         flush_seconds: how long a row of an iterable may wait for more to come; None: until there are enough.
         select: SQL over it, as the table `input`; or only what stands between SELECT and FROM.
+        select_seconds: it may take so long to give its first rows; None: for ever.
     Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
     """
     with ours(SourceError, "source: cannot read it as a table"):
@@ -55,7 +57,7 @@ def open_source(
     if input_schema is not None:
         table = _cast(table, input_schema)
     if select is not None:
-        table = selected(table, select)
+        table = selected(table, select, select_seconds)
     return _plain(table)
 
 
@@ -87,12 +89,16 @@ def _open(
     if _module(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
         raise SourceError("source: a column of the polars frame has the type Object, which no other program can read; cast it")
     if type(source).__name__ == "DuckDBPyRelation":
-        reader = duckdb_reader(source)
+        reader = heard(lambda: duckdb_reader(source))
         again = opened_once(iter(reader), lambda: iter(duckdb_reader(source)))
         return TableSource(reader.schema, again, replayable=True)
     if hasattr(source, "fetch_record_batch"):
         # a connection of DuckDB, a cursor of ADBC: its result is read once
-        reader = duckdb_reader(source) if _module(source) in ("duckdb", "_duckdb") else source.fetch_record_batch()
+        reader = (
+            heard(lambda: duckdb_reader(source), source.interrupt)
+            if _module(source) in ("duckdb", "_duckdb")
+            else source.fetch_record_batch()
+        )
         return TableSource(reader.schema, lambda: iter(reader))
     if frames.is_cursor(source):
         return from_cursor(source, schema)

@@ -1,61 +1,196 @@
-"""SQL over a table that is still to be read, with DuckDB."""
+"""SQL over a table that is still to be read, with DuckDB.
+
+::
+
+    long or deep text --> a process that only parses it, with a deadline      DuckDB's parser can be neither interrupted nor bounded
+    query ------------->  a thread of its own                                 Ctrl-C, `timeout=` and the job's end interrupt it
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 import re
+import subprocess
+import sys
 import tempfile
-from typing import Any, Iterator, List, Tuple
+import threading
+import time
+from typing import Any, Callable, Iterator, List, Optional, TypeVar
 
 import pyarrow as pa
 
-from akrunner.errors import AkrunnerError, SourceError
+from akrunner.errors import AkrunnerError, ConfigError, SourceError
+from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
+#: characters of a query
+_LONGEST = 1 << 20
+#: what is shorter is parsed within a second, whatever it is: what follows a parenthesis that is not closed is read again and again
+_HARMLESS = 400
+#: seconds of a processor it may take to parse one, and how long that may last on a machine that is busy
+_PARSE_SECONDS = 3
+_PARSE_WAIT = 30.0
+_PARSER = f"""
+import json, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, ({_PARSE_SECONDS}, {_PARSE_SECONDS}))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+sys.path[:], query = json.load(sys.stdin)
+import duckdb
+try:
+    # parses it and runs none of it
+    duckdb.connect(config={{"enable_external_access": "false"}}).execute("SELECT length(json_serialize_sql(?))", [query]).fetchall()
+except duckdb.Error:
+    pass  # DuckDB says so once more, to whoever asked
+"""
+_TICK = 0.1
+#: a query that was interrupted may take to end
+_END_SECONDS = 5.0
+
+_Given = TypeVar("_Given")
 
 
-def selected(table: TableSource, select: str) -> TableSource:
+def selected(table: TableSource, select: str, seconds: Optional[float] = None) -> TableSource:
     """The result of a query, read as it is drawn.
 
     Args:
         table: in the query it is called `input`.
         select: a query, or only the expressions between SELECT and FROM.
+        seconds: it may take so long to give its first rows, None: for ever.
     Raises: SourceError: DuckDB refuses it; its own words and caret are in the message.
     """
-    opened = _opened(table, select)
-    batches = opened_once(opened[1], lambda: _opened(table, select)[1])
-    return dataclasses.replace(table, schema=opened[0], open=batches, files=None)
-
-
-def _opened(table: TableSource, select: str) -> Tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    import duckdb
-
     query = select if _STATEMENT.match(select) else f"SELECT {select} FROM input"
-    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
-    failed: List[AkrunnerError] = []
-    reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), failed))
-    connection.register("input", reader)
-    try:
-        result = connection.sql(query)
-        if result is None:
-            raise SourceError(f"select: {select!r} is not a query that returns rows")
-        rows = duckdb_reader(result)
-    except duckdb.Error as e:
-        connection.close()
-        if failed:
-            raise failed[0] from None
-        raise SourceError(f"select: {e}\n(the table is called `input`; its columns: {', '.join(table.schema.names)})") from None
+    check_query(query, "select", SourceError)
+    running = [_Query(table, query, seconds)]
+    first = running[0]
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def again() -> Iterator[pa.RecordBatch]:
+        # no limit of its own: the job that reads it again has one
+        running[:] = [_Query(table, query, None)]
+        return running[0].batches()
+
+    def stop() -> None:
+        running[0].stop()
+        table.stop()
+
+    return dataclasses.replace(table, schema=first.schema, open=opened_once(first.batches(), again), files=None, stop=stop)
+
+
+def check_query(query: str, parameter: str, kind: "type[ConfigError]") -> None:
+    """Raises: `kind`: it is so long, or nested so deep, that DuckDB's parser would be at it for ever, or end the process."""
+    if len(query) > _LONGEST:
+        raise kind(f"{parameter}: the query has {len(query):,} characters; {_LONGEST:,} are allowed")
+    if len(query) <= _HARMLESS:
+        return
+    told = json.dumps([sys.path, query]).encode()
+    with ours(kind, f"{parameter}: the query cannot be looked at"):
         try:
-            yield from rows
-        except (duckdb.Error, pa.ArrowException, OSError) as e:
-            raise failed[0] if failed else SourceError(f"select: {e}") from None
-        finally:
-            connection.close()
+            done = subprocess.run(
+                [sys.executable, "-I", "-c", _PARSER],
+                input=told,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_PARSE_WAIT,
+            )
+            good = done.returncode == 0
+        except subprocess.TimeoutExpired:
+            good = False
+    if not good:
+        raise kind(
+            f"{parameter}: DuckDB cannot parse the query within {_PARSE_SECONDS} s: it is nested too deep, or a parenthesis is not "
+            f"closed: {query[:60]!r}..."
+        )
 
-    return rows.schema, batches()
+
+def heard(
+    work: "Callable[[], _Given]", interrupt: Optional[Callable[[], Any]] = None, seconds: Optional[float] = None
+) -> "_Given":
+    """Do what may take long inside DuckDB, in a thread of its own: in Python's first thread DuckDB would take Ctrl-C, and raise an error
+    of its own in its place.
+
+    Args: interrupt: ends it early, called again and again until it has; None: nothing can, and it is left to end by itself; seconds: it may
+        take, None: for ever.
+    Raises: what `work` raises; TimeoutError: it took longer.
+    """
+    given: List[_Given] = []
+    failed: List[BaseException] = []
+
+    def run() -> None:
+        try:
+            given.append(work())
+        except BaseException as e:
+            failed.append(e)
+        finally:
+            done.set()
+
+    # a `join` that a signal interrupts takes its thread for ended (Python 3.11)
+    done = threading.Event()
+    threading.Thread(target=run, name="akrunner-query", daemon=True).start()
+    try:
+        if not done.wait(seconds):
+            raise TimeoutError
+    except BaseException:
+        deadline = time.monotonic() + _END_SECONDS
+        while interrupt is not None and not done.is_set() and time.monotonic() < deadline:
+            interrupt()
+            done.wait(_TICK)
+        raise
+    if failed:
+        raise failed[0]
+    return given[0]
+
+
+class _Query:
+    """A query that runs. Attributes: schema: of its rows."""
+
+    def __init__(self, table: TableSource, query: str, seconds: Optional[float]) -> None:
+        """Start it; returns when its first rows are there. Raises: SourceError."""
+        import duckdb
+
+        self._query = query
+        self._failed: List[AkrunnerError] = []
+        self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+        self._rows: Optional[pa.RecordBatchReader] = None
+        reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
+        self._connection.register("input", reader)
+        try:
+            rows = self._rows = heard(self._begun, self._connection.interrupt, seconds)
+        except TimeoutError:
+            raise SourceError(f"select: the query had given no row after {seconds:g} s (timeout=)") from None
+        except duckdb.Error as e:
+            if self._failed:
+                raise self._failed[0] from None
+            columns = ", ".join(table.schema.names)
+            raise SourceError(f"select: {e}\n(the table is called `input`; its columns: {columns})") from None
+        finally:
+            if self._rows is None:
+                self._connection.close()
+        self.schema = rows.schema
+
+    def _begun(self) -> pa.RecordBatchReader:
+        result = self._connection.sql(self._query)
+        if result is None:
+            raise SourceError(f"select: {self._query!r} is not a query that returns rows")
+        return duckdb_reader(result)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        import duckdb
+
+        try:
+            yield from self._rows or ()
+        except (duckdb.Error, pa.ArrowException, OSError) as e:
+            raise self._failed[0] if self._failed else SourceError(f"select: {e}") from None
+        finally:
+            self._connection.close()
+
+    def stop(self) -> None:
+        """Interrupt it; whoever reads it in another thread gets an error."""
+        import duckdb
+
+        with contextlib.suppress(duckdb.Error):  # it is closed already
+            self._connection.interrupt()
 
 
 def _kept(batches: Iterator[pa.RecordBatch], failed: List[AkrunnerError]) -> Iterator[pa.RecordBatch]:

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65536
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class TableSource:
     """A table that can be read.
 
     Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again; elsewhere: whether its rows reach
     the tasks without coming through this process; files: what it is read from as it stands, None when there is more to it;
-    read_from: the files it comes from, whatever is done with them.
+    read_from: the files it comes from, whatever is done with them; stop: ends a read that another thread is in, as far as it can be.
     """
 
     schema: pa.Schema
@@ -33,6 +37,7 @@ class TableSource:
     elsewhere: bool = False
     files: "Optional[Files]" = None
     read_from: "Optional[Files]" = None
+    stop: Callable[[], None] = _nothing
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""

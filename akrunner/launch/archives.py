@@ -39,6 +39,8 @@ _LONGEST_READ = 4 << 20
 #: of a zip's list of members, for each one that is allowed
 _LISTED = 128
 _LONGEST_LINK = 4096
+#: bytes of a zip's last record, of the comment behind it, and of the two records before it where numbers are large
+_END_RECORD, _LONGEST_COMMENT, _LARGE_RECORDS = 22, 65535, 76
 
 Archive = Union[str, BinaryIO]
 
@@ -160,7 +162,10 @@ def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) 
 
 def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
     seen: Set[str] = set()
+    # a list of members takes long to read
+    budget.announced(_listed(file))
     with zipfile.ZipFile(_Sparing(file, budget.members * _LISTED)) as archive:
+        budget.announced(len(archive.infolist()))
         announced = sum(info.file_size for info in archive.infolist())
         if announced > budget.most:
             budget.take(announced)
@@ -188,6 +193,20 @@ def _in_zip(file: BinaryIO, shown: str, blame: Blame, budget: limits.Budget) -> 
                 )
             else:
                 yield Member(name, "file", bool(mode & 0o111)), functools.partial(archive.open, info)
+
+
+def _listed(file: BinaryIO) -> int:
+    """How many members a zip says it has, 0 when it says nothing: in its last record, or the larger one that stands before that."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _END_RECORD - _LONGEST_COMMENT - _LARGE_RECORDS))
+    end = file.read()
+    file.seek(0)
+    at = end.rfind(b"PK\5\6")
+    members = int.from_bytes(end[at + 10 : at + 12], "little") if at >= 0 else 0
+    if members == 0xFFFF and end[max(0, at - 20) :].startswith(b"PK\6\7"):
+        large = end.rfind(b"PK\6\6", 0, at - 20)
+        members = int.from_bytes(end[large + 32 : large + 40], "little") if large >= 0 else members
+    return members
 
 
 def _in_tar(file: IO[bytes], shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import List
+
+from akrunner.launch.asking import ask
 
 
 def gpus() -> List[str]:
@@ -17,10 +18,10 @@ def gpus() -> List[str]:
     if tool is None:
         return []
     try:
-        listed = subprocess.run([tool, "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
+        listed = ask([tool, "-L"], 10)
+    except OSError:
         return []
-    count = sum(line.startswith("GPU ") for line in listed.stdout.splitlines()) if listed.returncode == 0 else 0
+    count = sum(line.startswith("GPU ") for line in listed.out.splitlines()) if listed.code == 0 else 0
     return [str(number) for number in range(count)]
 
 

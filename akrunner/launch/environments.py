@@ -6,7 +6,6 @@ import contextlib
 import glob
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Tuple
@@ -14,11 +13,14 @@ from typing import Dict, Iterator, List, Tuple
 from akrunner.errors import PythonEnvError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.launch import archives, cache, fetch
+from akrunner.launch.asking import ask
 from akrunner.launch.downloads import sha256
 from akrunner.launch.trees import Blame
 
 #: bytes of a requirements file
 _REQUIREMENTS = 16 << 20
+#: an interpreter may take to say its version
+_BASE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def create(name: str) -> str:
             pip = [python_in(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             _called([*pip, *recipe.packages], name)
         # an interpreter that may not write byte code would compile TensorFlow again at every start
-        subprocess.run([python_in(folder), "-m", "compileall", "-qq", folder], capture_output=True, env=_compiling())
+        ask([python_in(folder), "-m", "compileall", "-qq", folder], None, _compiling(), most=None)
 
     with ours(PythonEnvError, f"{name}: cannot make it in the cache (XDG_CACHE_HOME)"):
         return cache.made_once(created(name), make)
@@ -200,10 +202,11 @@ def overlay(python: str, requirements: str) -> str:
 def _base(recipe: Recipe) -> str:
     """An interpreter of the version a recipe needs, to make a venv with."""
     for path in found(recipe.python):
-        done = subprocess.run(
-            [path, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True
-        )
-        if done.returncode == 0 and done.stdout.strip() == recipe.python:
+        try:
+            done = ask([path, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"], _BASE_SECONDS)
+        except OSError:
+            continue
+        if done.code == 0 and done.out.strip() == recipe.python:
             return path
     raise PythonEnvError(
         f"{recipe.name} needs Python {recipe.python}, and none was found by pyenv or on PATH; install one (`pyenv install "
@@ -232,13 +235,13 @@ def python_in(folder: str) -> str:
 
 def _called(command: List[str], what: str) -> None:
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_compiling())
+        done = ask(command, None, _compiling(), most=None)
     except OSError as e:
         raise PythonEnvError(redacted(f"{what}: cannot run {command[0]}: {e}")) from None
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip()[-1500:]
+    if done.code:
+        said = (done.err or done.out).strip()[-1500:]
         shown = " ".join(command[:6])
-        raise PythonEnvError(redacted(f"{what}: `{shown} ...` failed with exit code {done.returncode}:\n{said}"))
+        raise PythonEnvError(redacted(f"{what}: `{shown} ...` failed with exit code {done.code}:\n{said}"))
 
 
 def _compiling() -> Dict[str, str]:

@@ -8,13 +8,13 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from akrunner.errors import PythonEnvError
 from akrunner.launch import cache, environments
+from akrunner.launch.asking import ask
 
 _PROBE = """
 import importlib.util, json, sys, sysconfig
@@ -132,20 +132,18 @@ def _probe(path: str, mtime_ns: int, inode: int) -> Interpreter:
     if known is not None:
         return known
     try:
-        done = subprocess.run(
-            [path, "-c", _PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PROBE_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as e:
+        done = ask([path, "-c", _PROBE], _PROBE_SECONDS)
+    except OSError as e:
         raise PythonEnvError(f"python_env: {path} does not run: {e}") from None
     try:
-        told = json.loads(done.stdout.strip().splitlines()[-1])
+        told = json.loads(done.out.strip().splitlines()[-1])
         found = _interpreter(path, told)
         _remember(path, mtime_ns, inode, told)
         return found
     except (ValueError, LookupError, TypeError):
-        said = (done.stderr or done.stdout).strip()[-600:]
+        said = (done.err or done.out).strip()[-600:]
         raise PythonEnvError(
-            f"python_env: {path} is not a Python that runs (exit code {done.returncode}): {said or 'it said nothing'}"
+            f"python_env: {path} is not a Python that runs (exit code {done.code}): {said or 'it said nothing'}"
         ) from None
 
 

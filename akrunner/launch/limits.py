@@ -16,7 +16,7 @@ import os
 import re
 from typing import Optional
 
-from akrunner.errors import ConfigError
+from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.launch.trees import Blame
 
 DOWNLOAD = 16 << 30
@@ -76,9 +76,17 @@ class Budget:
         """Another member. Raises: the blame's kind: there are too many."""
         self._members_left -= 1
         if self._members_left < 0:
-            raise self._blame.error(
-                f"{self._words} more than {self.members:,} files; if it should, set AKRUNNER_MAX_MEMBERS={10 * self.members}"
-            )
+            raise self._too_many()
+
+    def announced(self, members: int) -> None:
+        """So many will come. Raises: the blame's kind: there are too many."""
+        if members > self._members_left:
+            raise self._too_many()
+
+    def _too_many(self) -> AkrunnerError:
+        return self._blame.error(
+            f"{self._words} more than {self.members:,} files; if it should, set AKRUNNER_MAX_MEMBERS={10 * self.members}"
+        )
 
 
 def downloading(what: str, blame: Blame, most: int = 0, usual: int = 0) -> Budget:

@@ -24,6 +24,8 @@ from akrunner.wire.ending import Held, started
 _FOLDER = "leftovers"
 #: seconds a start may take for what others left; what is not done then is the next one's
 _BUDGET = 3.0
+#: of these, seconds for reading what dead ones have written down
+_READING = 0.5
 #: seconds after which an empty journal has lost the process that was about to write its first line
 _UNBEGUN = 600.0
 #: journals of before the machine was started anew are of no use for ever
@@ -85,10 +87,18 @@ def clear_dead() -> None:
     folder = state_dir(_FOLDER)
     if folder is None:
         return
-    deadline = time.monotonic() + _BUDGET
+    began = time.monotonic()
     dead: List[str] = []
     owned: Set[str] = set()
-    for name in sorted(_names(folder)):
+    names = _names(folder)
+    living = [name for name in names if _may_live(name)]
+    gone = sorted(set(names) - set(living))
+    # not always the same ones, where most cannot be removed
+    first = time.time_ns() % (len(gone) or 1)
+    for count, name in enumerate(living + gone[first:] + gone[:first]):
+        # whoever lives is known before anything is removed
+        if count >= len(living) and time.monotonic() - began > _READING:
+            break
         path = os.path.join(folder, name)
         found = _read(path)
         if found is None:
@@ -100,9 +110,21 @@ def clear_dead() -> None:
         else:
             owned.update(held.paths)
     for path in dead:
-        if time.monotonic() > deadline:
+        if time.monotonic() - began > _BUDGET:
             return
         _clear(path, owned)
+
+
+def _may_live(journal: str) -> bool:
+    """Whether there is a process of the number its name begins with."""
+    pid = journal.partition("-")[0]
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _drop_unbegun(path: str) -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from akrunner import codec
 from akrunner.api import Result, check_observer, committed, engine_of, lines_source, table_of
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, check_text, shown
-from akrunner.engines.base import Engine, Observer, RowSink, RowSource
+from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
 from akrunner.errors import InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.partition import rechunk
@@ -300,6 +300,7 @@ class Prediction:
                     input_schema=in_schema,
                     input_format=input_format,
                     select=select,
+                    select_seconds=timeout,
                     flush_seconds=flush_seconds,
                 )
 
@@ -374,6 +375,11 @@ class Pairing:
             return None
         _, first, batch = self._waiting[index][0]
         return f"rows {first} to {first + batch.num_rows - 1} of the table"
+
+    def stop(self) -> None:
+        """End a read another thread is in (`StoppableSource`)."""
+        if isinstance(self._source, StoppableSource):
+            self._source.stop()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """What travels (`RowSource`)."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner.api import engine_of
-from akrunner.checks import check_count, check_environment, check_names
+from akrunner.checks import check_count, check_environment, check_names, check_seconds
 from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
 from akrunner.errors import ConfigError, DataError, ModelError, PythonEnvError, ScriptFailedError, TaskDiedError, TaskFailure
@@ -101,8 +101,8 @@ class LocalPredictor:
             self._model, self._plan, signature_def_key, graph_def_tag, batch_size, answer_errors=True, python=python, **values
         )
         self._requests = _Requests(pa.RecordBatch.from_pylist([], schema=self._plan.feed.arrow))
-        self._thread = threading.Thread(target=self._run, name="akrunner-predictor", daemon=True)
-        self._thread.start()
+        self._cancel, self._over = threading.Event(), threading.Event()
+        threading.Thread(target=self._run, name="akrunner-predictor", daemon=True).start()
         self._requests.wait_until_warm()
 
     def predict(self, rows: Any) -> Any:
@@ -140,10 +140,19 @@ class LocalPredictor:
         batches = [self._plan.joined(chunk, request.answer()) for chunk, request in asked]
         return pa.Table.from_batches(batches, schema=self.output_schema)
 
-    def close(self) -> None:
-        """End the worker process; waits until it is gone. Twice is fine."""
+    def close(self, timeout: float = 30.0) -> None:
+        """End the worker process; waits until it is gone. Twice is fine.
+
+        Args: timeout: seconds for rows that are asked already to be answered. Whoever still waits then gets a JobCancelledError, and the
+            worker process is ended, whatever it does.
+        """
+        seconds = check_seconds("timeout", timeout, zero=True)
         self._requests.close()
-        self._thread.join()
+        try:
+            self._over.wait(seconds)
+        finally:
+            self._cancel.set()
+            self._over.wait()
 
     def __enter__(self) -> "LocalPredictor":
         return self
@@ -151,14 +160,21 @@ class LocalPredictor:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        self.close()
+        # whoever is interrupted does not wait for a row that is stuck
+        self.close(30.0 if error is None or isinstance(error, Exception) else 0.0)
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._over.set()
+
+    def _work(self) -> None:
         requests = self._requests
         while True:
             error: BaseException = _closed()
             try:
-                self._engine.run(self._job, requests, requests, None)
+                self._engine.run(self._job, requests, requests, None, self._cancel)
             except BaseException as e:
                 error = e
             if not (isinstance(error, TaskDiedError) and requests.start_again()):

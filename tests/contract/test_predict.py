@@ -302,6 +302,15 @@ def test_a_crash_between_rows_costs_no_row(engine: str, everything: str, leaves_
             wait_for(lambda worker=worker: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)
             with pytest.warns(RuntimeWarning, match="started again"):
                 assert predictor.predict(row(3.0))["y"] == 6.0
+        answers: List[Any] = []
+        asked = threading.Thread(target=lambda: answers.append(caught(predictor, row(13.0))))
+        asked.start()
+        (worker,) = workers()
+        wait_for(lambda: worker.cpu_percent(0.1) > 50)
+        predictor.close(timeout=0.2)
+        asked.join(10)
+        assert isinstance(answers[0], akrunner.JobCancelledError), "a row that is stuck does not keep it"
+    assert not workers()
 
 
 def test_a_predictor_that_cannot_start(engine: str, everything: str, leaves_nothing: Path, tmp_path: Path) -> None:

