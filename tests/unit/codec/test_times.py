@@ -28,7 +28,9 @@ ANY = pa.schema([("t", pa.timestamp("us")), ("x", pa.int64())])
 def test_a_bare_timestamp_is_in_microseconds(kind: pa.DataType, say: str) -> None:
     table = Schema.from_arrow(pa.schema([("t", kind), ("x", pa.int64())]))
     for text in ("t timestamp", "x bigint, t timestamp not null", "t array<timestamp>"):
-        with pytest.raises(SchemaError, match=rf"^output_schema \(--output-schema\): column 't' .* say 't {say}' if .*timestamp\(6\)"):
+        with pytest.raises(
+            SchemaError, match=rf"^output_schema \(--output-schema\): column 't' .* say 't {say}' if .*timestamp\(6\)"
+        ):
             check_units(table, Schema.parse(text))
 
 
