@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Optional, Type
+from typing import TYPE_CHECKING, Any, Optional, Type
 
+import pyarrow as pa
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -122,11 +123,26 @@ class Screen:
         shown = Table(box=None, pad_edge=False)
         for name in head.column_names:
             shown.add_column(name, overflow="ellipsis", no_wrap=True)
-        for row in head.to_pylist():
-            shown.add_row(*(Text("" if value is None else str(value)) for value in row.values()))
+        for row in zip(*head.columns):
+            shown.add_row(*(Text(_cell(value)) for value in row))
         Console(file=sys.stdout, highlight=False).print(shown)
         if table.num_rows > _PREVIEW and not self._quiet:
             self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; --output FILE keeps them all"))
+
+
+def _cell(value: Any) -> str:
+    """A value for people to read."""
+    if not value.is_valid:
+        return ""
+    try:
+        return str(value.as_py())
+    except (OverflowError, ValueError):
+        # a timestamp that Python has none of
+        return (
+            str(value.cast(pa.int32() if value.type.bit_width == 32 else pa.int64()))
+            if pa.types.is_temporal(value.type)
+            else "?"
+        )
 
 
 def progress_line(progress: "Progress") -> str:

@@ -8,13 +8,12 @@ import posixpath
 from typing import IO, ContextManager, Dict, Iterator, List, Optional, Tuple, Union, cast
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths
 from akrunner.io.places import file_place, folder_place
-from akrunner.io.writers import SPREAD, ExampleWriter, Gate, JsonLines, Writer, writer_of
+from akrunner.io.writers import SPREAD, ExampleWriter, Gate, Writer, text_writer, writer_of
 from akrunner.schema import Schema, is_list
 from akrunner.spec import TaskSpec
 
@@ -224,7 +223,7 @@ class LineWriter:
         self._writer: Optional[Writer] = None
         if schema is not None:
             with self._told():
-                self._writer = JsonLines(stream) if form == "jsonl" else pa_csv.CSVWriter(stream, schema)
+                self._writer = text_writer(form, stream, schema, at_once=True)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import os
-from typing import IO, Any, Callable, List, Optional, Protocol
+from typing import IO, Any, Callable, List, Optional, Protocol, Tuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from akrunner.errors import SinkError
+from akrunner.errors import SinkError, WriteError
+from akrunner.schema import is_list
 
 #: writes a batch to a TFRecord stream
 ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
 #: formats pyarrow alone writes
 SPREAD = ("parquet", "arrow")
+#: seconds, from 1970 on, to the beginning of the year 1 and to the last one of 9999
+_FIRST, _LAST = -62135596800, 253402300799
 
 
 class Writer(Protocol):
@@ -28,13 +32,57 @@ def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: E
         import pyarrow.parquet as pq
 
         return _Arrow(pq.ParquetWriter(stream, schema))
-    if form == "csv":
-        return _Arrow(pa_csv.CSVWriter(stream, schema))
+    if form in ("csv", "jsonl"):
+        return text_writer(form, stream, schema)
     if form == "arrow":
         return _Arrow(pa.ipc.new_file(stream, schema))
-    if form == "jsonl":
-        return JsonLines(stream)
     return _Examples(stream, write_examples)
+
+
+def text_writer(form: str, stream: IO[bytes], schema: pa.Schema, at_once: bool = False) -> Writer:
+    """Args: form: csv or jsonl; at_once: each batch goes out by itself."""
+    if form == "jsonl":
+        return _Dated(JsonLines(stream), form)
+    lines = pa_csv.CSVWriter(stream, schema)
+    return _Dated(lines if at_once else _Arrow(lines), form)
+
+
+class _Dated:
+    """Refuses timestamps and dates that no calendar has: Arrow writes `<value out of range>` in their place, DuckDB years of six digits."""
+
+    def __init__(self, writer: Writer, form: str) -> None:
+        self._writer = writer
+        self._form = form
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for field, column in zip(batch.schema, batch.columns):
+            values = pc.list_flatten(column) if is_list(field.type) else column
+            limits = _limits_of(values.type)
+            if limits is None:
+                continue
+            # of dates and of 32 bits, too
+            ends = pc.min_max(values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())).as_py()
+            if ends["min"] is not None and not limits[0] <= ends["min"] <= ends["max"] <= limits[1]:
+                beyond = ends["min"] if ends["min"] < limits[0] else ends["max"]
+                raise WriteError(
+                    f"output: column {field.name!r} has {beyond}, which is no {values.type} of the years 1 to 9999, and {self._form} cannot "
+                    "hold it: is its unit right in output_schema= (--output-schema)? timestamp(0) counts seconds, (3) milliseconds, (6), or "
+                    "timestamp alone, microseconds, (9) nanoseconds, date days"
+                )
+        self._writer.write(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _limits_of(data_type: pa.DataType) -> Optional[Tuple[int, int]]:
+    """The integers that are timestamps or dates of the years 1 to 9999; None: it is another type."""
+    if pa.types.is_date32(data_type):
+        return _FIRST // 86400, _LAST // 86400
+    if not pa.types.is_timestamp(data_type) and not pa.types.is_date64(data_type):
+        return None
+    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(data_type, "unit", "ms")]
+    return _FIRST * factor, _LAST * factor + factor - 1
 
 
 class Gate(io.RawIOBase):

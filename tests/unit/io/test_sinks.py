@@ -387,3 +387,37 @@ def test_lines_that_cannot_be_written() -> None:
     os.close(reading)
     with open(writing, "wb", buffering=0) as pipe, pytest.raises(BrokenPipeError):
         LineWriter(pipe, "jsonl", SCHEMA.arrow).write(BATCH)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "beyond"),
+    [
+        (pa.timestamp("s"), -62135596800, 253402300799, 253402300800),
+        (pa.timestamp("us", tz="UTC"), -62135596800000000, 253402300799999999, -62135596800000001),
+        (pa.timestamp("ns"), -(2**63) + 1, 2**63 - 1, None),
+        (pa.date32(), -719162, 2932896, 2932897),
+    ],
+    ids=str,
+)
+def test_text_holds_the_years_1_to_9999(
+    tmp_path: Path, form: str, kind: pa.DataType, first: int, last: int, beyond: int
+) -> None:
+    counts = pa.int32() if kind.bit_width == 32 else pa.int64()
+    schema = pa.schema([("t", kind)])
+    task = TaskSpec("chief", 0)
+
+    def write(*values: "int | None") -> None:
+        sink = FileSink(str(tmp_path / f"o.{form}"), schema, write_examples, overwrite=True)
+        try:
+            sink.write(task, pa.record_batch([pa.array(values, counts).cast(kind)], schema=schema))
+            sink.commit()
+        finally:
+            sink.abort()
+
+    write(first, None, last)
+    text = (tmp_path / f"o.{form}").read_text()
+    assert "out of range" not in text and "BC" not in text
+    if beyond is not None:
+        with pytest.raises(WriteError, match=f"column 't' has {beyond}, .*output_schema="):
+            write(0, beyond)
