@@ -16,7 +16,7 @@ from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, Wri
 from akrunner.foreign import ours, underway
 from akrunner.io.follow import open_text
 from akrunner.io.paths import check_apart, expand
-from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
+from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, check_types, sink_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
@@ -354,6 +354,13 @@ def check_stream_output(output: str, overwrite: bool, schema: Optional[SchemaLik
     """Args: schema: of the rows, None: not known yet. Raises: SinkError: they cannot go there; SchemaError."""
     known = schema_of(schema, "output_schema")
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
+
+
+def check_lines(form: str, schema: Optional[SchemaLike]) -> None:
+    """Args: form: csv or jsonl; schema: of the rows, None: not known yet. Raises: SinkError: lines cannot hold them; SchemaError."""
+    known = schema_of(schema, "output_schema")
+    if known is not None:
+        check_types(form, known.arrow)
 
 
 def check_stream_apart(source: str, form: Optional[str], follow: bool, output: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 import akrunner
 from akrunner.cli.flink import running_cluster
-from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit
+from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
@@ -34,10 +34,11 @@ def master(given: Optional[str]) -> str:
 
 def submitted(job: Any, as_json: bool, quiet: bool) -> None:
     """What `run --detach` says: the id on stdout, the rest on stderr."""
-    if as_json:
-        emit({"ok": True, "exit_code": 0, "job": job.id, "master": job.master, "name": job.name})
-        return
-    typer.echo(job.id)
+    with telling(f"the job was submitted, and runs: {job.id} on {job.master}"):
+        if as_json:
+            emit({"ok": True, "exit_code": 0, "job": job.id, "master": job.master, "name": job.name})
+            return
+        typer.echo(job.id)
     if not quiet:
         for command in ("status", "logs", "cancel"):
             typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
@@ -80,10 +81,16 @@ def logs(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
     flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
     follow: bool = typer.Option(False, "--follow", "-f", help="Go on until the job has ended."),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON object on stdout, for machines: all lines, with --follow when the job has ended."
+    ),
 ) -> None:
     """What a detached job's tasks have printed so far, and how far it is, from the TaskManagers' logs."""
     from akrunner import detached
 
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "lines": list(detached.logs(master(flink_master), job, follow))})
+        return
     for line in detached.logs(master(flink_master), job, follow):
         typer.echo(line)
 
@@ -97,10 +104,11 @@ def cancel(
     from akrunner import detached
 
     ended = detached.cancel(master(flink_master), job)
-    if as_json:
-        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(ended)})
-        return
-    typer.echo(f"{ended.id} {ended.state}")
+    with telling(f"the job was ended: {ended.id} {ended.state}"):
+        if as_json:
+            emit({"ok": True, "exit_code": 0, **dataclasses.asdict(ended)})
+            return
+        typer.echo(f"{ended.id} {ended.state}")
 
 
 def _show(jobs: "list[Status]") -> None:

@@ -10,7 +10,7 @@ import typer
 
 import akrunner
 from akrunner import leftovers
-from akrunner.cli.guarded import EXIT_USAGE
+from akrunner.cli.guarded import emit, telling
 from akrunner.engines.flink import cluster
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
@@ -30,28 +30,30 @@ def start(
     slots: int = typer.Option(2, min=1, help="Task slots of each: a job needs one for every task."),
     port: int = typer.Option(8081, help="Of the web address."),
     python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""
-    try:
-        folder = leftovers.state_dir(_FOLDER)
-        if folder is None:
-            raise akrunner.ConfigError(
-                "no directory can be made for the cluster: XDG_STATE_HOME must name one that can be written"
-            )
-        started = cluster.start(folder, os.path.abspath(python) if python else sys.executable, taskmanagers, slots, port)
-    except akrunner.ConfigError as e:
-        typer.echo(f"akrunner: {e}", err=True)
-        raise typer.Exit(EXIT_USAGE) from None
-    typer.echo(f"http://{started.address}   {taskmanagers} TaskManagers, {taskmanagers * slots} slots")
-    typer.echo(f"akrunner run SCRIPT --engine flink --flink-master {started.address} ...")
+    folder = leftovers.state_dir(_FOLDER)
+    if folder is None:
+        raise akrunner.ConfigError("no directory can be made for the cluster: XDG_STATE_HOME must name one that can be written")
+    started = cluster.start(folder, os.path.abspath(python) if python else sys.executable, taskmanagers, slots, port)
+    with telling(f"the cluster runs: {started.address} (akrunner flink stop ends it)"):
+        if as_json:
+            there = {"address": started.address, "taskmanagers": taskmanagers, "slots": taskmanagers * slots}
+            emit({"ok": True, "exit_code": 0, **there})
+            return
+        typer.echo(f"http://{started.address}   {taskmanagers} TaskManagers, {taskmanagers * slots} slots")
+        typer.echo(f"akrunner run SCRIPT --engine flink --flink-master {started.address} ...")
 
 
 @app.command("stop")
-def stop() -> None:
+def stop(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
     """End it, and everything it has started."""
     found = running_cluster()
-    if found is None:
-        typer.echo("no cluster is running")
-        return
-    found.stop()
-    typer.echo("stopped")
+    if found is not None:
+        found.stop()
+    with telling("the cluster was stopped" if found is not None else "no cluster was running"):
+        if as_json:
+            emit({"ok": True, "exit_code": 0, "stopped": found.address if found is not None else None})
+            return
+        typer.echo("stopped" if found is not None else "no cluster is running")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -9,7 +10,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Type
 
 import typer
 from rich.console import Console
@@ -47,6 +48,28 @@ input could not be read to its end, or a value of it cannot cross; 4 what was wr
 """
 
 
+class Untold(Exception):
+    """Stdout does not take what a command has to say. Attributes: done: what the command has done nevertheless."""
+
+    def __init__(self, done: str) -> None:
+        super().__init__(done)
+        self.done = done
+
+
+@contextlib.contextmanager
+def telling(done: str) -> Iterator[None]:
+    """What is said in the block is said of something that is done: if stdout does not take it, stderr says what that is.
+
+    Raises: Untold.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (OSError, SystemExit) as e:
+        # Rich makes a SystemExit of a broken pipe
+        raise Untold(done) from e
+
+
 def ended(run: Callable[[], Any], as_json: bool) -> int:
     """Run a command to its end. Returns: its exit code; whatever there is to say of it was said."""
     try:
@@ -69,9 +92,11 @@ def _failed(error: BaseException, as_json: bool) -> int:
         return _say(kind, f"{signals.words(number)}; every task was stopped", 128 + number, as_json)
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
+    done = f"; {error.done}" if isinstance(error, Untold) else ""
+    error = (error.__cause__ or error) if isinstance(error, Untold) else error
     lost = _of_stdout(error)
     if lost is not None:
-        return _say("WriteError", lost, EXIT_WRITE, False, kind=True)
+        return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
     if code == EXIT_FAULT:
         message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"

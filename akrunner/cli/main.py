@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import typer
 
 import akrunner
-from akrunner.cli import detached, engines, predicting, show, streaming, values
+from akrunner.cli import detached, engines, lines, predicting, show, streaming, values
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
-from akrunner.cli.guarded import EPILOG, asks_for_json, ended
+from akrunner.cli.guarded import EPILOG, asks_for_json, emit, ended
 from akrunner.foreign import ours
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def run(
         None,
         "--output",
         "-o",
-        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task.",
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for stdout: JSON lines, "
+        "or --output-format csv.",
     ),
     output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
     select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
@@ -188,10 +190,15 @@ def run(
 ) -> None:
     screen = show.Screen(as_json=as_json, quiet=quiet, log=debug)
 
+    rows_to = (
+        lines.form_of(output, output_format, as_json, output_schema, needed=True) if mode == "batch" and not detach else None
+    )
+
     def job() -> "Optional[Result]":
         with screen:
+            streams_to = None if output == lines.STDOUT else output
             if mode == "stream":
-                show.check_json(as_json, output)
+                show.check_json(as_json, streams_to)
             common: Dict[str, Any] = dict(
                 user_params=values.params(param, params_file),
                 user_files=user_file,
@@ -230,6 +237,7 @@ def run(
             if output_live and mode != "stream":
                 raise akrunner.ConfigError("--output-live is for --mode stream")
             if detach:
+                lines.check_not_stdout(output)
                 common.update(coordinator=coordinator, max_restarts=max_restarts)
                 outputs = dict(output=output, output_format=output_format, model_out=model_out, follow=follow)
                 engines.detach(script, source, mode, {**common, **outputs}, as_json, quiet)
@@ -241,7 +249,7 @@ def run(
                     named = "--coordinator" if coordinator else "--max-restarts"
                     raise akrunner.ConfigError(f"{named} is for rows that can be read again: --mode batch or train")
                 del common["overwrite"]
-                streamed = streaming.Output(output, overwrite, output_live)
+                streamed = streaming.Output(streams_to, overwrite, output_live)
                 streaming.run(script, input, streamed, screen, {**common, "follow": follow})
                 return None
             common.update(coordinator=coordinator, max_restarts=max_restarts)
@@ -257,11 +265,13 @@ def run(
                 raise akrunner.ConfigError("--follow and --input - need --mode stream")
             if model_out is not None:
                 raise akrunner.ConfigError("--model-out needs --mode train")
-            return akrunner.run(script, source, output=output, output_format=output_format, **common)
+            # all rows are here when the job has succeeded
+            target, form = (None, None) if rows_to is not None else (output, output_format)
+            return akrunner.run(script, source, output=target, output_format=form, **common)
 
     result = job()
     if result is not None:
-        screen.result(result)
+        screen.result(result, rows_to)
 
 
 app.add_typer(env_commands.app, name="env")
@@ -289,7 +299,12 @@ def replay(
     task: Optional[str] = typer.Option(None, help="Which task; default: the chief."),
     cluster: bool = typer.Option(False, "--cluster", help="Keep TF_CONFIG as it was, other tasks included."),
     print_command: bool = typer.Option(False, "--print-command", help="Only print the command, for an IDE."),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON object on stdout, for machines: the command, with --print-command, or what is wrong."
+    ),
 ) -> None:
+    if as_json and not print_command:
+        raise akrunner.ConfigError("--json: what is printed is the script's own; with --print-command it is the command")
     try:
         with open(os.path.join(work_dir, "job.json")) as f:
             job = json.load(f)
@@ -306,8 +321,11 @@ def replay(
         raise akrunner.ConfigError(f"{directory} has no context.json: this work dir was not kept whole")
     command = [python, os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
     command += ["--cluster"] if cluster else []
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "command": command})
+        return
     if print_command:
-        typer.echo(" ".join(command))
+        typer.echo(shlex.join(command))
         return
     sys.stdout.flush()
     # the same process from here on: a debugger has the terminal to itself

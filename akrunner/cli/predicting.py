@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import typer
 
 import akrunner
-from akrunner.cli import engines, show, streaming, values
+from akrunner.cli import engines, lines, show, streaming, values
 from akrunner.cli.guarded import EPILOG
 
 HELP = """
@@ -81,6 +81,8 @@ def predict(
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
     screen = show.Screen(as_json=as_json, quiet=quiet, log=False)
+    streams = follow or "-" in input
+    rows_to = None if streams or detach else lines.form_of(output, output_format, as_json, output_schema, needed=False)
 
     def job() -> "Optional[akrunner.Result]":
         with screen:
@@ -105,22 +107,26 @@ def predict(
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
             )
             source = input if len(input) > 1 else input[0]
-            if output_live and not (follow or "-" in input):
+            if output_live and not streams:
                 raise akrunner.ConfigError("--output-live is for a stream: --input - or --follow")
             if detach:
+                lines.check_not_stdout(output)
                 outputs = dict(output=output, output_format=output_format, overwrite=overwrite, follow=follow)
                 engines.detach(model, source, "predict", {**options, **outputs}, as_json, quiet)
                 return None
-            if follow or "-" in input:
-                show.check_json(as_json, output)
-                streamed = streaming.Output(output, overwrite, output_live)
+            if streams:
+                path = None if output == lines.STDOUT else output
+                show.check_json(as_json, path)
+                streamed = streaming.Output(path, overwrite, output_live)
                 streaming.predict(model, input, streamed, screen, {**options, "follow": follow})
                 return None
-            return akrunner.predict(model, source, output=output, output_format=output_format, overwrite=overwrite, **options)
+            # all rows are here when the job has succeeded
+            target, form = (None, None) if rows_to is not None else (output, output_format)
+            return akrunner.predict(model, source, output=target, output_format=form, overwrite=overwrite, **options)
 
     result = job()
     if result is not None:
-        screen.result(result)
+        screen.result(result, rows_to)
 
 
 def _names(given: Optional[str]) -> Optional[List[str]]:

@@ -14,14 +14,23 @@ from rich.table import Table
 from rich.text import Text
 
 import akrunner
-from akrunner.cli import signals
-from akrunner.cli.guarded import emit
+from akrunner.cli import lines, signals
+from akrunner.cli.guarded import emit, telling
 
 if TYPE_CHECKING:
     from akrunner.api import Result
     from akrunner.engines.base import Progress, Stats
 
 _PREVIEW = 10
+
+
+def kept_at(output: Optional[str]) -> str:
+    """Of a job that has succeeded: where what it made is."""
+    return (
+        f"the job has succeeded, and its output is stored: {output}"
+        if output
+        else "the job has succeeded; --output FILE keeps its rows"
+    )
 
 
 def check_json(as_json: bool, output: Optional[str]) -> None:
@@ -73,8 +82,12 @@ class Screen:
 
     # -- afterwards
 
-    def result(self, result: "Result") -> None:
-        """The closing line, and the rows when they went nowhere else."""
+    def result(self, result: "Result", rows_to: Optional[str] = None) -> None:
+        """The closing line, and the rows when they went nowhere else. Args: rows_to: format in which all of them go to stdout."""
+        with telling(kept_at(result.output)):
+            self._result(result, rows_to)
+
+    def _result(self, result: "Result", rows_to: Optional[str]) -> None:
         if self._json:
             body = {
                 "ok": True,
@@ -95,13 +108,24 @@ class Screen:
                 self._err.print(Text(f"output: {result.output}"))
             if result.work_dir is not None:
                 self._err.print(Text(f"work dir: {result.work_dir}   (akrunner replay {result.work_dir})"))
-        if result.table is not None and result.table.num_rows:
+        if rows_to is not None and result.table is not None:
+            lines.write(result.table, rows_to)
+        elif result.table is not None and result.table.num_rows:
             self._preview(result)
 
     def streamed(self, stats: "Optional[Stats]", output: Optional[str]) -> None:
         """The closing line of a stream; rows have gone out before."""
         if self._json and stats is not None:
-            emit({"ok": True, "exit_code": 0, "output": output, "rows_out": stats.rows_out, "stats": dataclasses.asdict(stats)})
+            with telling(kept_at(output)):
+                emit(
+                    {
+                        "ok": True,
+                        "exit_code": 0,
+                        "output": output,
+                        "rows_out": stats.rows_out,
+                        "stats": dataclasses.asdict(stats),
+                    }
+                )
             return
         if stats is None:
             return

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import akrunner
-from akrunner.cli.guarded import asks_for_json, emit, ended
+from akrunner.cli import guarded
+from akrunner.cli.guarded import asks_for_json, emit, ended, telling
 from akrunner.errors import TaskFailure
 
 ENDS = [
@@ -62,3 +63,24 @@ def test_no_number_that_json_has_not(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_whether_json_is_asked_for() -> None:
     assert asks_for_json(["run", "--json", "--odd"]) and not asks_for_json(["run", "--", "--json"])
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "x"), OSError(28, "No space left on device"), SystemExit(1)])
+def test_what_was_done_is_said_when_stdout_takes_nothing(
+    error: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarded, "silence_stdout", lambda: None)
+
+    def run() -> Any:
+        with telling("its output is stored: o.parquet"):
+            if isinstance(error, SystemExit):
+                # as Rich does
+                raise error from BrokenPipeError(32, "x")
+            raise error
+
+    for as_json in (True, False):
+        assert ended(run, as_json) == 4
+        out, err = capsys.readouterr()
+        assert (
+            out == "" and err.startswith("akrunner: WriteError: stdout") and err.endswith("; its output is stored: o.parquet\n")
+        )

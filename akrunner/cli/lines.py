@@ -1,0 +1,53 @@
+"""`--output -`: the rows of a job that has succeeded go to stdout as lines; a stream's go there as they come (`akrunner.cli.streaming`)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Optional
+
+import pyarrow as pa
+
+import akrunner
+from akrunner.api import LineWriter, check_lines
+from akrunner.cli.guarded import silence_stdout
+
+STDOUT = "-"
+
+
+def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: Optional[str], needed: bool) -> Optional[str]:
+    """The format of lines in which rows go to stdout; None: they do not go there.
+
+    Args: form: of --output-format; schema: of the rows, None: not known yet; needed: without one there are none.
+    Raises: ConfigError: they cannot go there.
+    """
+    if output != STDOUT:
+        return None
+    if as_json:
+        raise akrunner.ConfigError("--json: with --output - the rows go to stdout themselves; name a file for them")
+    if form not in (None, "jsonl", "csv"):
+        raise akrunner.ConfigError(f"--output-format {form}: stdout takes jsonl or csv; name a file with --output")
+    if needed and schema is None:
+        raise akrunner.ConfigError("--output - needs --output-schema: the columns the script writes")
+    check_lines(form or "jsonl", schema)
+    return form or "jsonl"
+
+
+def check_not_stdout(output: Optional[str]) -> None:
+    """Of a detached job. Raises: ConfigError."""
+    if output == STDOUT:
+        raise akrunner.ConfigError("--output -: a detached job has no stdout here; name a file")
+
+
+def write(table: pa.Table, form: str) -> None:
+    """Raises: WriteError: stdout does not take them."""
+    try:
+        writer = LineWriter(sys.stdout.buffer, form, table.schema)
+        for batch in table.to_batches():
+            writer.write(batch)
+        writer.close()
+    except BrokenPipeError:
+        # `| head`: nobody wants more
+        silence_stdout()
+    except akrunner.WriteError:
+        silence_stdout()
+        raise

@@ -1,0 +1,93 @@
+"""`--output -`, and `--json` of every command."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, List
+
+import pyarrow as pa
+import pytest
+
+import akrunner
+from akrunner.cli import lines
+from akrunner.cli.main import main
+
+SCHEMA = "id bigint, b varbinary"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (dict(form="parquet"), "stdout takes jsonl or csv"),
+        (dict(as_json=True), "--json: with --output -"),
+        (dict(schema=None), "needs --output-schema"),
+        (dict(schema=SCHEMA), "JSON cannot hold column 'b'"),
+        (dict(schema="v FLOAT_TENSOR", form="csv"), "CSV cannot hold column 'v'"),
+    ],
+)
+def test_what_cannot_go_to_stdout(given: Any, words: str) -> None:
+    with pytest.raises(akrunner.ConfigError, match=words):
+        lines.form_of("-", **{**dict(form=None, as_json=False, schema="id bigint", needed=True), **given})
+
+
+def test_what_can() -> None:
+    assert lines.form_of("-", None, False, "id bigint", True) == "jsonl"
+    assert lines.form_of("-", "csv", False, None, False) == "csv"
+    assert lines.form_of("o.parquet", None, True, None, True) is None is lines.form_of(None, None, True, None, True)
+    with pytest.raises(akrunner.ConfigError, match="detached"):
+        lines.check_not_stdout("-")
+    lines.check_not_stdout("o.parquet")
+
+
+@pytest.mark.parametrize(("form", "text"), [("jsonl", b'{"a":1}\n{"a":null}\n'), ("csv", b'"a"\n1\n\n')])
+def test_all_rows_go_there(form: str, text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(taken))
+    lines.write(pa.table({"a": pa.array([1, None], pa.int64())}), form)
+    assert taken.getvalue() == text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["flink", "start"],
+        ["logs", "x"],
+        ["status", "x"],
+        ["cancel", "x"],
+        ["replay", "nowhere", "--print-command"],
+        ["replay", "nowhere"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_wrong_comes_as_json(
+    command: List[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "akrunner").write_text("no directory")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("AKRUNNER_FLINK_MASTER", raising=False)
+    assert main([*command, "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["error"], told["exit_code"]) == (False, "ConfigError", 2)
+
+
+def test_there_is_no_cluster_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["flink", "stop", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "exit_code": 0, "stopped": None}
+
+
+def test_the_command_of_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "kept here"
+    (kept / "tasks" / "chief-0").mkdir(parents=True)
+    (kept / "job.json").write_text(json.dumps({"tasks": ["chief:0"], "python": "/usr/bin/python3"}))
+    (kept / "tasks" / "chief-0" / "context.json").write_text("{}")
+    assert main(["replay", str(kept), "--print-command", "--json"]) == 0
+    command = json.loads(capsys.readouterr().out)["command"]
+    assert command == ["/usr/bin/python3", str(kept / "bundle.zip"), "replay", str(kept / "tasks" / "chief-0")]
+    assert main(["replay", str(kept), "--print-command"]) == 0
+    assert f"'{kept / 'bundle.zip'}'" in capsys.readouterr().out
