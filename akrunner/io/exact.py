@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Callable, Iterator, List, NoReturn
+from typing import Any, Callable, Iterator, List, NoReturn, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,11 @@ _EXACT = 2.0**53
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _LONG = re.compile(rb"[0-9]{16}")
 _BLANKS = " \t\r\n"
+_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+#: every cell begins with a comma, every digit but 0 is 1; without what may stand before a number
+_PLAIN = bytes.maketrans(b"\n\r23456789", b",,11111111")
+_NOT_PLAIN = b"+-\" \t"
+_ZERO = re.compile(b",0[01]")
 
 
 def suspicious(table: pa.Table) -> List[str]:
@@ -81,6 +86,26 @@ def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: C
         shown = text[index].as_py()
         if infinite[index] or int(shown) != int(values[rows[index]]):
             _refuse(at(int(rows[index])), name, shown)
+
+
+def may_have_zeros(data: bytes) -> bool:
+    """Whether some cell of CSV may begin with a zero and another digit."""
+    plain = data.translate(_PLAIN, _NOT_PLAIN)
+    return plain[:2] in (b"00", b"01") or _ZERO.search(plain) is not None
+
+
+def first_zero(text: pa.Array) -> Optional[int]:
+    """The first row in which a number begins with a zero and another digit: an identifier, of which a number would keep a part."""
+    found = pc.index(pc.match_substring_regex(text, _LEADING_ZERO), pa.scalar(True)).as_py()
+    return None if found < 0 else int(found)
+
+
+def refuse_zero(where: str, name: str, value: str) -> NoReturn:
+    """Raises: SourceError: the column was taken for one of numbers."""
+    raise SourceError(
+        f"source: {where}, column {name!r}: {value} begins with a 0, which is lost in the number that the column was taken for by the "
+        f"file's beginning; give input_schema= (--input-schema) with '{name} string' to keep it as it stands, or '{name} bigint' for the number"
+    )
 
 
 def json_column(at: Callable[[int], str], data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from typing import Callable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -93,6 +93,8 @@ class CsvParser:
         if self.schema is None:
             table = self._guessed(piece, table)
         else:
+            for name, (row, value) in self._zeros(piece, table).items():
+                exact.refuse_zero(self._at(piece)(row), name, value)
             for name in exact.suspicious(table):
                 exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self._asked)
         self._rows += table.num_rows
@@ -162,11 +164,29 @@ class CsvParser:
                     f"input_schema= (--input-schema) with '{field.name} bytes'"
                 )
         types = {field.name: field.type for field in table.schema}
+        zeros = self._zeros(piece, table)
+        for name, (row, value) in zeros.items():
+            if name in self._types.names:
+                # as in the first file
+                exact.refuse_zero(self._at(piece)(row), name, value)
+            types[name] = pa.string()
         for name in exact.suspicious(table):
+            if name in zeros:
+                continue
             words, guessed = self._words(piece, name), name not in self._asked
             types[name] = exact.guess(self._at(piece), name, table[name], words, guessed)
         self.schema = pa.schema(list(types.items()))
         return table if self.schema == table.schema else self.whole(piece)
+
+    def _zeros(self, piece: Piece, table: pa.Table) -> Dict[str, Tuple[int, str]]:
+        """{column: (row, value)} of identifiers such as 01234 in columns that were guessed to be numbers."""
+        kinds = {field.name: field.type for field in table.schema if field.name not in self._asked}
+        numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
+        if not numbers or not exact.may_have_zeros(piece.data):
+            return {}
+        words = self._read(piece, pa.schema([(name, pa.string()) for name in numbers]), numbers).combine_chunks()
+        rows = {name: exact.first_zero(words[name]) for name in numbers}
+        return {name: (row, words[name][row].as_py()) for name, row in rows.items() if row is not None}
 
     def _words(self, piece: Piece, name: str) -> Callable[[], pa.Array]:
         """What stands in a column, as text."""

@@ -43,6 +43,12 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
         (b'a\n"x\ny"\n"5"" z"\n', "string", ["x\ny", '5" z']),
         (b"a,b\n007,\n\n\n1_000,\n", "string", ["007", "1_000"]),
         (b'"a"\nNA\nx\n', "string", ["NA", "x"]),
+        (b"a\n01234\n501\n\n2.5\n", "string", ["01234", "501", "", "2.5"]),
+        (b'b,a\n1,"007"\n2,8\n', "string", ["007", "8"]),
+        (b"a,b\r 09 ,1\r10,2\r", "string", [" 09 ", "10"]),
+        (b"a\n-01\n2\n", "string", ["-01", "2"]),
+        (b"a,b\n0,x 05\n-0,2024-01-02 03:04:05\n10,00:30\n", "int64", [0, 0, 10]),
+        (b"a,b\n0.05,0x1F\n-0.5,01\n1e05,x\n", "double", [0.05, -0.5, 1e5]),
         (b"a,b\n" + b'5" pipe,1\n' * 3 + b'"x\ny",2\n', "string", ['5" pipe'] * 3 + ["x\ny"]),
     ],
 )
@@ -55,6 +61,24 @@ def test_csv_that_is_right(tmp_path: Path, pieces: int, data: bytes, kind: str, 
         (tmp_path / name).write_bytes(packed)
         read = table(tmp_path / name)
         assert str(read.schema.field("a").type) == kind and read["a"].to_pylist() == values
+
+
+def test_an_identifier_far_behind_numbers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so is one in the second file of a table whose first has numbers; not where its type was given."""
+    monkeypatch.setattr(text, "PIECE_BYTES", 50)
+    (tmp_path / "0.csv").write_bytes(b"a,b\n" + b"12,x\n" * 40 + b"012,x\n")
+    words = r"line 42 of .* \(row 40\), column 'a': 012 begins with a 0, .*'a string' to keep it as it stands, or 'a bigint'"
+    with pytest.raises(SourceError, match=words):
+        table(tmp_path / "0.csv")
+    (tmp_path / "0.csv").write_bytes(b"a,b\n12,x\n")
+    (tmp_path / "1.csv").write_bytes(b"a,b\n012,x\n")
+    with pytest.raises(SourceError, match=r"line 2 of .*1.csv \(row 0\), column 'a': 012 begins with a 0"):
+        table(tmp_path)
+    for kind, values in (("bigint", [12, 12]), ("string", ["12", "012"])):
+        assert table(tmp_path, input_schema=Schema.parse(f"a {kind}"))["a"].to_pylist() == values
+    (tmp_path / "1.csv").rename(tmp_path / "0.csv")
+    (tmp_path / "1.csv").write_bytes(b"a,b\n12,x\n")
+    assert table(tmp_path)["a"].to_pylist() == ["012", "12"]
 
 
 ROWS = b"1,2\n" * 200
