@@ -39,7 +39,7 @@ _PACKAGES = {
 _AWS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), and AWS_ENDPOINT_URL for a server other than Amazon's"
 #: what an S3 server answers -> what it means
 _S3 = {
-    "NoSuchBucket": "there is no such bucket; create it first, or set AWS_ENDPOINT_URL if it is not at Amazon's",
+    "NoSuchBucket": "there is no such bucket: is its name right (one to write to must be created first)? AWS_ENDPOINT_URL says at which server, if not Amazon's",
     "NoSuchKey": "there is no such object",
     "NoSuchUpload": "the upload was ended by somebody else; is a rule of the bucket ending uploads early?",
     "404": "there is no such bucket or object; AWS_ENDPOINT_URL says at which server",

@@ -59,6 +59,13 @@ _TENSORS: Dict[str, pa.DataType] = {
 }
 
 _TIMESTAMP_UNITS = {"0": "s", "3": "ms", "6": "us", "9": "ns"}
+#: words of DuckDB's SQL that name no column without quotes
+_RESERVED = frozenset(
+    "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default deferrable desc describe "
+    "distinct do else end except false fetch for foreign from group having in initially intersect into lambda lateral leading limit not null "
+    "offset on only or order pivot pivot_longer pivot_wider placing primary qualify references returning select show some summarize symmetric "
+    "table then to trailing true union unique unpivot using variadic when where window with".split()
+)
 #: every Example has the names of its columns in it
 _LONGEST_NAME = 1000
 _SHOWN = 200
@@ -280,7 +287,7 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     types = pa.types
     if types.is_boolean(data_type) or types.is_integer(data_type) or types.is_temporal(data_type):
         if types.is_interval(data_type):
-            raise _refused(name, data_type, f"CAST(EXTRACT(EPOCH FROM {_quoted(name)}) AS BIGINT)")
+            raise _refused(name, data_type, replaced(name, "CAST(EXTRACT(EPOCH FROM {}) AS BIGINT)"))
         return INT64
     if types.is_floating(data_type) or types.is_null(data_type):
         # a column without a single value (an empty CSV's): left out of every row, so any kind would do
@@ -290,21 +297,34 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     if types.is_dictionary(data_type):
         if _is_text(data_type.value_type) and str(data_type.value_type) != "string_view":
             return BYTES
-        raise _refused(name, data_type, f"CAST({_quoted(name)} AS VARCHAR), or decode the dictionary")
+        raise _refused(name, data_type, f"{replaced(name)}, or decode the dictionary")
     if types.is_decimal(data_type):
         if data_type.scale == 0:
             return INT64
-        raise _refused(name, data_type, f"CAST({_quoted(name)} AS DOUBLE)")
+        raise _refused(name, data_type, replaced(name, "CAST({} AS DOUBLE)"))
     if types.is_struct(data_type):
-        raise _refused(name, data_type, f"one column for each of its fields, or CAST(to_json({_quoted(name)}) AS VARCHAR)")
+        as_json = replaced(name, "CAST(to_json({}) AS VARCHAR)")
+        raise _refused(name, data_type, f"{as_json}, or take its fields: *, {_quoted(name)}.field")
     if str(data_type).startswith("run_end_encoded"):
-        raise _refused(name, data_type, f"CAST({_quoted(name)} AS VARCHAR), or decode it with pyarrow.compute.run_end_decode")
-    raise _refused(name, data_type, f"CAST({_quoted(name)} AS VARCHAR)")
+        raise _refused(name, data_type, f"{replaced(name)}, or decode it with pyarrow.compute.run_end_decode")
+    if str(data_type).startswith("extension<pandas."):
+        period = f", or frame[{name!r}].dt.to_timestamp()" if "period" in str(data_type) else ""
+        raise SchemaError(
+            f"column {shortened(name)} is {_in_words(data_type)}, a type of pandas' own; give the frame with frame[{name!r}].astype(str) in "
+            f"its place{period}"
+        )
+    raise _refused(name, data_type, replaced(name))
+
+
+def replaced(name: str, expression: str = "CAST({} AS VARCHAR)") -> str:
+    """What to give `select=` to have a column made into something else, and all others as they are."""
+    return f"* REPLACE ({expression.format(_quoted(name))} AS {_quoted(name)})"
 
 
 def _quoted(name: str) -> str:
     """A column's name as SQL takes it."""
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+    plain = name.isidentifier() and name.isascii() and name.lower() not in _RESERVED
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def _is_text(data_type: pa.DataType) -> bool:

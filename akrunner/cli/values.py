@@ -7,7 +7,7 @@ What stands on a command line can be read by every user of the machine (`ps`). S
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import akrunner
 from akrunner.foreign import ours, redacted
@@ -48,7 +48,11 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
     if path is not None:
         text = _read(path, "--params-file")
         try:
-            found = json.loads(text)
+            found = json.loads(text, object_pairs_hook=_once_each)
+        except _Twice as e:
+            raise akrunner.ConfigError(
+                f"--params-file: {path} has the key {str(e)!r} twice in one object; which value is meant?"
+            ) from None
         except ValueError as e:
             raise akrunner.ConfigError(f"--params-file: {path} is not JSON: {e}") from None
         except RecursionError:
@@ -57,7 +61,11 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
             raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(found).__name__}")
     for key, text in pairs(given, "--param", files=True).items():
         try:
-            found[key] = json.loads(text)
+            found[key] = json.loads(text, object_pairs_hook=_once_each)
+        except _Twice as e:
+            raise akrunner.ConfigError(
+                f"--param {key} has the key {str(e)!r} twice in one object; which value is meant?"
+            ) from None
         except ValueError:
             found[key] = text
         except RecursionError:
@@ -65,7 +73,22 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
     return found
 
 
+class _Twice(ValueError):
+    """An object of JSON has a key twice, of which Python would take the last."""
+
+
+def _once_each(given: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    found = dict(given)
+    if len(found) < len(given):
+        raise _Twice(next(key for number, (key, _) in enumerate(given) if key in dict(given[:number])))
+    return found
+
+
 def _read(path: str, what: str, hint: str = "") -> str:
+    if "://" in path:
+        raise akrunner.ConfigError(
+            f"{what}: {redacted(path)} is a URL, and this must be a file of this machine: download it first{hint}"
+        )
     try:
         with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8-sig") as f:
             text = f.read(_MOST_BYTES + 1)

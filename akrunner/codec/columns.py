@@ -11,13 +11,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.codec import times
 from akrunner.codec.binary import array_of, blobs_of, data_of, numbers_of, offsets_of, truths_of
 from akrunner.codec.encode import list_layout
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, Field, Schema, is_text, to_floats
+from akrunner.schema import BYTES, Field, Schema, is_text, replaced, to_floats
 from akrunner.wire import columns as layout
 
 _Packed = Tuple[Dict[str, Any], List[Any]]
@@ -74,7 +75,7 @@ def _encoded_lists(field: Field, column: pa.Array, first_row: int, step: int) ->
 
     if flat.null_count:
         row = row_of(int(np.flatnonzero(truths_of(flat.is_null()))[0]))
-        what = f"row {row}, column {field.name!r}: a list has a null in it; fill or drop it"
+        what = f"row {row}, column {field.name!r}: a list has a null in it; fill or drop it, here or in select= (--select)"
         raise DataError(what, row=row, column=field.name)
     if valid is not None:
         lengths = np.zeros(rows, np.int64)
@@ -105,8 +106,10 @@ def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDA
         except pa.ArrowInvalid:
             fits = [v is None or -(2**63) <= int(v) < 2**63 for v in values.to_pylist()]
             row = row_of(fits.index(False))
+            value = values[fits.index(False)].as_py()
             what = (
-                f"row {row}, column {field.name!r}: {values[fits.index(False)].as_py()!r} does not fit a signed 64-bit integer"
+                f"row {row}, column {field.name!r}: {value!r} does not fit a signed 64-bit integer; select= (--select) makes text of it: "
+                f"{replaced(field.name)}"
             )
             raise DataError(what, row=row, column=field.name) from None
     array = numbers_of(values)
@@ -257,6 +260,10 @@ class _Column:
 def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Raises: pa.ArrowInvalid: a value does not fit."""
     if pa.types.is_boolean(target) and pa.types.is_integer(values.type):
+        ends = pc.min_max(values).as_py()
+        if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] <= 1:
+            # Arrow makes true of whatever is not 0
+            raise pa.ArrowInvalid(f"{ends['min'] if ends['min'] < 0 else ends['max']} is neither 0 nor 1")
         return values.cast(pa.int64()).cast(target)
     if pa.types.is_floating(target) and pa.types.is_floating(values.type):
         return to_floats(values, target)

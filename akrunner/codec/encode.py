@@ -38,7 +38,7 @@ from akrunner.codec.binary import (
 )
 from akrunner.codec.protobuf import varint
 from akrunner.errors import DataError
-from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
+from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list, replaced
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
@@ -235,7 +235,9 @@ def _present_parts(name: str, kind: str, column: pa.Array, names: _RowNames) -> 
     if flat.null_count:
         bad = int(np.flatnonzero(truths_of(flat.is_null()))[0])
         position = int(np.searchsorted(offsets, bad, side="right")) - 1
-        raise names.error(position, "a list has a null in it, which a feature cannot hold; fill or drop it")
+        raise names.error(
+            position, "a list has a null in it, which a feature cannot hold; fill or drop it, here or in select= (--select)"
+        )
     lengths = np.diff(offsets)
     if kind == BYTES:
         element = _elements(blobs_of(flat))
@@ -332,7 +334,10 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
             narrow = raw.astype(np.float32)
         lost = np.isinf(narrow) & ~np.isinf(raw)
         if lost.any():
-            raise refuse(lost, "does not fit a float32, the only float a tf.train.Example holds")
+            raise refuse(
+                lost,
+                "does not fit a float32, the only float a tf.train.Example holds; data_format='columns' (--data-format) keeps doubles",
+            )
         return cast(NDArray[np.generic], narrow)
     if pa.types.is_date(data_type) or pa.types.is_time32(data_type):
         values = values.cast(pa.int32()) if data_type.bit_width == 32 else values
@@ -341,7 +346,9 @@ def _numbers(kind: str, values: pa.Array, names: _RowNames, offsets: Optional[I6
             values = values.cast(pa.int64())
         except pa.ArrowInvalid:
             bad = np.array([not -(2**63) <= int(v) < 2**63 for v in values.to_pylist()])
-            raise refuse(bad, "does not fit a signed 64-bit integer") from None
+            raise refuse(
+                bad, f"does not fit a signed 64-bit integer; select= (--select) makes text of it: {replaced(names.column)}"
+            ) from None
     return numbers_of(values.cast(pa.int64()))
 
 

@@ -384,7 +384,9 @@ class Gang:
             self.results[event.task].bytes_out += event.data["bytes"]
 
     def fail_output(self, task: TaskSpec, why: str) -> None:
-        self.fail(task, report.Failed("output", f"wrote a row that the output schema refuses: {why}", time.time_ns()))
+        self.fail(
+            task, report.Failed("output", f"wrote a row that output_schema= (--output-schema) refuses: {why}", time.time_ns())
+        )
 
     def on_refused(self, event: Event) -> None:
         if isinstance(self.sink, AnswerSink):

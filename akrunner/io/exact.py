@@ -23,7 +23,7 @@ _BLANKS = " \t\r\n"
 _LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 #: every cell begins with a comma, every digit but 0 is 1; without what may stand before a number
 _PLAIN = bytes.maketrans(b"\n\r23456789", b",,11111111")
-_NOT_PLAIN = b"+-\" \t"
+_NOT_PLAIN = b'+-" \t'
 _ZERO = re.compile(b",0[01]")
 
 

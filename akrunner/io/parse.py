@@ -31,9 +31,10 @@ UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
 class Parser(Protocol):
     """Parses pieces of one text. Attributes: name: of the text; names: of all its columns, where they have numbers; schema: known once it
-    has parsed a row, or from the start."""
+    has parsed a row, or from the start; asked: columns whose types the user gave."""
 
     name: str
+    asked: List[str]
     names: Optional[List[str]]
     schema: Optional[pa.Schema]
 
@@ -70,7 +71,7 @@ class CsvParser:
         self.schema: Optional[pa.Schema] = None
         self._pieces = pieces
         self._types = asked or like or pa.schema([])
-        self._asked = asked.names if asked is not None else []
+        self.asked: List[str] = asked.names if asked is not None else []
         self._only = list(only) if only is not None else None
         self.names = names
         self._rows = 0
@@ -96,7 +97,7 @@ class CsvParser:
             for name, (row, value) in self._zeros(piece, table).items():
                 exact.refuse_zero(self._at(piece)(row), name, value)
             for name in exact.suspicious(table):
-                exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self._asked)
+                exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self.asked)
         self._rows += table.num_rows
         return _batch(table)
 
@@ -173,14 +174,14 @@ class CsvParser:
         for name in exact.suspicious(table):
             if name in zeros:
                 continue
-            words, guessed = self._words(piece, name), name not in self._asked
+            words, guessed = self._words(piece, name), name not in self.asked
             types[name] = exact.guess(self._at(piece), name, table[name], words, guessed)
         self.schema = pa.schema(list(types.items()))
         return table if self.schema == table.schema else self.whole(piece)
 
     def _zeros(self, piece: Piece, table: pa.Table) -> Dict[str, Tuple[int, str]]:
         """{column: (row, value)} of identifiers such as 01234 in columns that were guessed to be numbers."""
-        kinds = {field.name: field.type for field in table.schema if field.name not in self._asked}
+        kinds = {field.name: field.type for field in table.schema if field.name not in self.asked}
         numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
         if not numbers or not exact.may_have_zeros(piece.data):
             return {}
@@ -244,7 +245,7 @@ class JsonParser:
         self.schema = asked or like
         self.names: Optional[List[str]] = None
         self.unseen = Unseen(asked.names if asked is not None else [])
-        self._asked = asked is not None
+        self.asked: List[str] = asked.names if asked is not None else []
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
@@ -259,7 +260,7 @@ class JsonParser:
         if self.schema is None:
             _check_types(table.schema, self.name)
         first, types = self.schema is None, {field.name: field.type for field in table.schema}
-        for name in () if self._asked else exact.suspicious(table):
+        for name in () if self.asked else exact.suspicious(table):
             types[name] = exact.json_column(self._at, piece.data, name, types[name], first)
         if first and table.num_rows:
             self.schema = pa.schema(list(types.items()))
@@ -277,7 +278,7 @@ class JsonParser:
         if data.startswith(b"null") or b"\nnull" in data:
             # Arrow takes it for a row of nulls
             raise pa.ArrowInvalid("JSON parse error: null is no object")
-        unknown = "ignore" if self._asked else "infer" if self.schema is None else "error"
+        unknown = "ignore" if self.asked else "infer" if self.schema is None else "error"
         # Arrow reads 1e300 as a float that is infinite
         wide = None if self.schema is None else pa.schema([field.with_type(_widened(field.type)) for field in self.schema])
         table = pa_json.read_json(
@@ -347,7 +348,7 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
     what = in_words(error, parser.names)
     form = "csv" if isinstance(parser, CsvParser) else "jsonl"
     return SourceError(
-        f"source: cannot read {parser.name} as {form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error)}"
+        f"source: cannot read {parser.name} as {form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error, parser)}"
     )
 
 
@@ -363,12 +364,17 @@ def in_words(error: BaseException, names: Optional[Sequence[str]]) -> str:
     return re.sub(r"(Expected \d+ columns, got \d+): .*", r"\1", text, flags=re.DOTALL)
 
 
-def advice(error: BaseException) -> str:
+def advice(error: BaseException, parser: Parser) -> str:
     """What to do about what Arrow says."""
     text = str(error)
-    if "conversion error" in text or "changed from" in text or "Failed to convert" in text or "unexpected field" in text:
-        return "; the types were guessed from the file's beginning: give input_schema= (--input-schema), or is it not right?"
-    return ""
+    if not any(words in text for words in ("conversion error", "changed from", "Failed to convert", "unexpected field")):
+        return ""
+    found = _COLUMN.search(text)
+    number = int(found[1]) if found is not None else -1
+    given = parser.names is not None and 0 <= number < len(parser.names) and parser.names[number] in parser.asked
+    if given or (found is None and parser.asked):
+        return "; input_schema= (--input-schema) says its type: give it a wider one, or string to keep it as it stands"
+    return "; the types were guessed from the file's beginning: give input_schema= (--input-schema) with the right ones"
 
 
 def no_column(text: str, name: str, names: Sequence[str]) -> SourceError:

@@ -13,6 +13,7 @@ from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths
 from akrunner.io.places import file_place, folder_place
+from akrunner.io.unfinished import is_directory
 from akrunner.io.writers import SPREAD, ExampleWriter, Gate, Writer, text_writer, writer_of
 from akrunner.schema import Schema, is_list
 from akrunner.spec import TaskSpec
@@ -166,6 +167,9 @@ class PartsSink:
 def _format_of(path: str, form: Optional[str]) -> str:
     if path.endswith("/"):
         raise SinkError(f"output: {redacted(path)} is a directory; name a file in it")
+    if os.path.isdir(os.path.expanduser(path)):
+        # and no format would change that
+        raise is_directory(path)
     paths.check_format(form, "output_format")
     form = form or paths.format_of(path)
     if form is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import akrunner
+from akrunner.cli import values
 from akrunner.cli.values import environment, pairs, params
 
 
@@ -44,3 +45,26 @@ def test_a_value_in_a_file(tmp_path: Path) -> None:
     assert pairs(["a=@x"], "--flink-option") == {"a": "@x"}
     (tmp_path / "p.json").write_text('{"k": 1, "c": 2}')
     assert params([f"a=@{tmp_path / 'p.json'}", "c=3"], str(tmp_path / "p.json")) == {"k": 1, "c": 3, "a": {"k": 1, "c": 2}}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"x": [{"a": 1, "b": 2, "a": 1}]}'])
+def test_a_key_that_is_there_twice(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    file.write_text(text)
+    with pytest.raises(akrunner.ConfigError, match="^--params-file: .* has the key 'a' twice"):
+        values.params([], str(file))
+    with pytest.raises(akrunner.ConfigError, match="^--param k has the key 'a' twice"):
+        values.params(["k=" + text], None)
+
+
+def test_a_url_is_no_file() -> None:
+    url = "s3://u:secret@b/x"
+    for call in (
+        lambda: values.params([], url),
+        lambda: values.params(["k=@" + url], None),
+        lambda: values.environment([], [url]),
+    ):
+        with pytest.raises(
+            akrunner.ConfigError, match=r"^--[\w-]+.* s3://u:\*\*\*@b/x is a URL, and this must be a file of this machine"
+        ):
+            call()

@@ -208,3 +208,22 @@ def test_blocks_of_what_is_not_right(tmp_path: Path, form: str, data: bytes, sch
     path.write_bytes(data)
     with pytest.raises(pa.ArrowInvalid, match=words):
         list(blocks.rows(form, str(path), [0, len(data)], pa.schema(schema)))
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "schema", "words"),
+    [
+        ("csv", b"a,b\n300,1\n", "a tinyint", "input_schema= .* says its type: give it a wider one, or string"),
+        ("csv", b"b,a\n1,99999999999999999999\n", "a bigint, b bigint", "column 'a': .*says its type"),
+        ("jsonl", b'{"a": 1}\n{"a": "x"}\n', "a bigint", "says its type"),
+        ("csv", b"a\n1\n" + b"2\n" * 60 + b"x\n", None, "the types were guessed"),
+    ],
+)
+def test_whose_types_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, data: bytes, schema: Optional[str], words: str
+) -> None:
+    monkeypatch.setattr(text, "PIECE_BYTES", 50)
+    (tmp_path / f"t.{form}").write_bytes(data)
+    with pytest.raises(SourceError, match=words) as caught:
+        table(tmp_path / f"t.{form}", input_schema=Schema.parse(schema) if schema else None)
+    assert ("guessed" in str(caught.value)) == (schema is None)
