@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.arrays import numpy_name
 from akrunner.errors import SchemaError
 
 INT64 = "int64"
@@ -122,7 +122,7 @@ class Field:
         if pa.types.is_boolean(value):
             return "bool"
         if pa.types.is_integer(value) or pa.types.is_floating(value):
-            return str(np.dtype(value.to_pandas_dtype()).name)
+            return numpy_name(value)
         return "float32" if self.kind == FLOAT else "int64"
 
     def describe(self) -> Dict[str, Any]:

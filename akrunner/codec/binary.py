@@ -1,12 +1,8 @@
-"""Arrow arrays as the memory they are: binary ones as (offsets, bytes), made, cut, joined and spread without a look at a single row.
-
-Where Arrow goes to and from numpy by itself (`pa.array`, `pa.scalar`, `to_numpy`) it imports pandas first, if that is installed: half
-a second, and its memory, of every job.
-"""
+"""Binary arrays of Arrow as (offsets, bytes): made, cut, joined and spread without a look at a single row."""
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,30 +13,6 @@ from akrunner.schema import is_text
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
-
-
-def numbers_of(array: pa.Array) -> "NDArray[np.generic]":
-    """Integers or floats, as they lie in memory: under a null stands anything at all."""
-    dtype = np.dtype(array.type.to_pandas_dtype())
-    if not len(array):
-        return np.empty(0, dtype)
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
-
-
-def truths_of(array: pa.BooleanArray) -> "NDArray[np.bool_]":
-    """Booleans without nulls."""
-    if not len(array):
-        return np.empty(0, np.bool_)
-    octets = np.frombuffer(array.buffers()[1], np.uint8)
-    return np.unpackbits(octets, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
-
-
-def array_of(values: "NDArray[np.generic]", valid: "Optional[NDArray[np.bool_]]" = None) -> pa.Array:
-    """Integers, floats or booleans of numpy's. Args: valid: which are no nulls; None: all."""
-    kind = pa.from_numpy_dtype(values.dtype)
-    packed = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
-    present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(packed)])
 
 
 def blobs_of(values: pa.Array) -> pa.LargeBinaryArray:

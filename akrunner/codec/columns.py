@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from akrunner.arrays import array_of, known_numbers_of, truths_of
 from akrunner.codec import times
-from akrunner.codec.binary import array_of, blobs_of, data_of, numbers_of, offsets_of, truths_of
+from akrunner.codec.binary import blobs_of, data_of, offsets_of
 from akrunner.codec.encode import list_layout
 from akrunner.errors import DataError
 from akrunner.schema import BYTES, Field, Schema, is_text, replaced, to_floats
@@ -112,10 +113,7 @@ def _native(field: Field, values: pa.Array, row_of: Callable[[int], int]) -> NDA
                 f"{replaced(field.name)}"
             )
             raise DataError(what, row=row, column=field.name) from None
-    array = numbers_of(values)
-    if values.null_count:
-        # what stands under a null is anything at all
-        array = np.where(truths_of(values.is_valid()), array, array.dtype.type(0))
+    array = known_numbers_of(values)
     return cast(NDArray[np.generic], np.ascontiguousarray(array.astype(field.dtype, copy=False)))
 
 

@@ -19,6 +19,12 @@ try:
 except ImportError:
     # a Flink worker's Python has numpy, but not this
     google_crc32c = None
+if google_crc32c is not None and google_crc32c.implementation != "c":
+    # where it found no C library it computes byte by byte in Python (and warns); numpy is quicker
+    google_crc32c = None
+
+#: whether long records go through a C library
+IN_C = google_crc32c is not None
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]

@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from akrunner.arrays import array_of
 from akrunner.codec import times
+from akrunner.codec.binary import binary
 from akrunner.codec.parse import Parsed, parse
 from akrunner.errors import DataError
 from akrunner.schema import BYTES, FLOAT, INT64, Field, Schema, is_text, nearest, shortened
@@ -170,13 +172,13 @@ class _Column:
             raise self.error(0, f"has {ends[-1]} values in one batch; write fewer rows at a time")
         offsets = np.zeros(self.rows + 1, np.int32)
         offsets[1:] = ends
-        mask = None if present.all() else pa.array(~present)
-        return pa.ListArray.from_arrays(pa.array(offsets), values, type=field.type, mask=mask)
+        mask = None if present.all() else array_of(~present)
+        return pa.ListArray.from_arrays(array_of(offsets), values, type=field.type, mask=mask)
 
     def typed(self, values: NDArray[Any], null: "Mask | None", owner: "I64 | None") -> pa.Array:
         """numpy int64 or float32 -> the column's value type; refuses what does not fit. owner: row of each, None: its own."""
         target = self.field.value_type
-        array = pa.array(values, mask=null)
+        array = array_of(values, None if null is None else ~null)
         if pa.types.is_boolean(target):
             bad = (values != 0) & (values != 1)
             if bad.any():
@@ -221,7 +223,7 @@ class _Column:
             return values
         index = np.full(self.rows, -1, np.int64)
         index[where] = np.arange(len(where))
-        return values.take(pa.array(index, mask=index < 0))
+        return values.take(array_of(index, index >= 0))
 
     def text(self, start: I64, length: I64, owner: I64) -> pa.Array:
         target = self.field.value_type
@@ -331,15 +333,16 @@ def _slices(buffer: U8, start: I64, length: I64) -> pa.LargeBinaryArray:
     every second element: a copy in C, not one Python slice a row.
     """
     if len(start) == 0:
-        return pa.array([], pa.large_binary())
+        return pa.nulls(0, pa.large_binary())
     if (start[1:] < (start + length)[:-1]).any():
         data = buffer.tobytes()
-        return pa.array([data[a : a + n] for a, n in zip(start.tolist(), length.tolist())], pa.large_binary())
+        joined = b"".join(data[a : a + n] for a, n in zip(start.tolist(), length.tolist()))
+        return binary(np.concatenate([[0], np.cumsum(length)]), np.frombuffer(joined, np.uint8))
     offsets = np.empty(2 * len(start), np.int64)
     offsets[0::2] = start
     offsets[1::2] = start + length
     both = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)])
-    return both.take(pa.array(np.arange(0, len(offsets) - 1, 2)))
+    return both.take(array_of(np.arange(0, len(offsets) - 1, 2)))
 
 
 def _gather(buffer: U8, start: I64, length: I64) -> U8:

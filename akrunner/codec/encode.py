@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from akrunner.arrays import numbers_of, truths_of
 from akrunner.codec import crc32c
 from akrunner.codec.binary import (
     binary,
@@ -30,11 +31,9 @@ from akrunner.codec.binary import (
     data_of,
     join,
     matrix_rows,
-    numbers_of,
     offsets_of,
     regroup,
     spread,
-    truths_of,
 )
 from akrunner.codec.protobuf import varint
 from akrunner.errors import DataError

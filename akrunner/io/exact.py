@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.arrays import array_of, known_numbers_of, truths_of
 from akrunner.errors import SourceError
 
 #: beyond it a float cannot hold every integer
@@ -64,7 +65,7 @@ def guess(
     try:
         pc.utf8_trim_whitespace(there).cast(pa.uint64())
     except pa.ArrowInvalid:
-        values = np.abs(column.to_numpy())
+        values = np.abs(known_numbers_of(column.combine_chunks()))
         row = int(np.nanargmax(values))
         _refuse(at(row), name, text[row].as_py())
     return pa.uint64()
@@ -75,13 +76,13 @@ def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: C
 
     Raises: SourceError: a float would not be the integer that stands there, or is infinite where a number stands.
     """
-    values = column.to_numpy()
+    values = known_numbers_of(column.combine_chunks())
     with np.errstate(invalid="ignore"):
         rows = np.flatnonzero(np.abs(values) >= _EXACT)
-    text = words().take(pa.array(rows))
+    text = words().take(array_of(rows))
     infinite = np.isinf(values[rows])
-    whole = pc.match_substring_regex(text, _INTEGER).to_numpy(zero_copy_only=False)
-    digits = pc.match_substring_regex(text, "[0-9]").to_numpy(zero_copy_only=False)
+    whole = truths_of(pc.match_substring_regex(text, _INTEGER))
+    digits = truths_of(pc.match_substring_regex(text, "[0-9]"))
     for index in np.flatnonzero((infinite & digits) | (whole & guessed)).tolist():
         shown = text[index].as_py()
         if infinite[index] or int(shown) != int(values[rows[index]]):

@@ -7,6 +7,8 @@ from typing import Iterable, Iterator, List, Tuple
 import numpy as np
 import pyarrow as pa
 
+from akrunner.arrays import array_of
+
 
 def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
     """The same rows in chunks of at most `rows` rows and about `size` bytes; small batches are put together."""
@@ -58,7 +60,7 @@ class Dealer:
             for part in range(self.parts):
                 first = (part - self.rows) % self.parts
                 if first < batch.num_rows:
-                    index = pa.array(np.arange(first, batch.num_rows, self.parts))
+                    index = array_of(np.arange(first, batch.num_rows, self.parts))
                     dealt.append((part, self.rows + first, batch.take(index)))
         self.rows += batch.num_rows
         for part, _, share in dealt:

@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 import numpy as np
 import pyarrow as pa
 
+from akrunner.arrays import known_numbers_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
 from akrunner.io import parse, partitions
@@ -190,8 +191,8 @@ def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
         cast = column.cast(field.type)
         if pa.types.is_floating(field.type) and pa.types.is_floating(column.type):
             # Arrow rounds a double without a word
-            back = cast.cast(column.type).to_numpy(zero_copy_only=False)
-            if not np.array_equal(back, column.to_numpy(zero_copy_only=False), equal_nan=True):
+            back = known_numbers_of(cast.cast(column.type))
+            if not np.array_equal(back, known_numbers_of(column), equal_nan=True):
                 raise pa.ArrowInvalid("it would be rounded")
         return cast
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:

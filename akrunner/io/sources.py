@@ -10,6 +10,7 @@ from typing import IO, Any, Callable, Iterable, Iterator, Mapping, Optional
 import numpy as np
 import pyarrow as pa
 
+from akrunner.arrays import truths_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import frames, paths, readers
@@ -187,7 +188,7 @@ def _cast_column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
             f"input_schema: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
         ) from None
     if not field.nullable and cast.null_count:
-        row = first + int(np.flatnonzero(cast.is_null().to_numpy(zero_copy_only=False))[0])
+        row = first + int(np.flatnonzero(truths_of(cast.is_null()))[0])
         raise SourceError(f"input_schema: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
     return cast
 

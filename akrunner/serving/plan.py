@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import pyarrow as pa
 
+from akrunner.arrays import truths_of
 from akrunner.checks import check_names
 from akrunner.errors import ConfigError, DataError, ModelError
 from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest, to_floats
@@ -273,7 +274,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, fir
     flat_type = target.value_type if is_list(target) else target
     floating = pa.types.is_floating(flat_type)
     if array.null_count and (is_list(target) or not floating):
-        row = first_row + int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+        row = first_row + int(np.flatnonzero(truths_of(array.is_null()))[0])
         raise DataError(
             f"row {row}, column {name!r}: is null, which input {spec.name!r} of the model cannot take; fill it "
             f"(select='* REPLACE (coalesce({name}, ...) AS {name})') or leave the row out",

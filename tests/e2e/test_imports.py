@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+from tests.conftest import Script
 
 
 def test_importing_the_package_is_light() -> None:
@@ -33,3 +36,28 @@ print(back.equals(batch), "pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "True False\n", done.stdout + done.stderr
+
+
+def test_files_are_read_and_written_without_pandas(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    body = """
+    def main(task_config):
+        for rows in task_config.batches(2, defaults={"x": 0.0}):
+            task_config.output_writer.write_batch({name: rows[name] for name in rows})
+    """
+    (tmp_path / "in.csv").write_text("id,x,s,b\n1,0.5,a,true\n2,,b,false\n3,1e30,9007199254740993,true\n")
+    code = """
+import sys
+import akrunner
+script, rows, folder = sys.argv[1:]
+wanted = dict(output_schema="id bigint, x double, s string, b boolean", data_format="columns")
+for ending in ("parquet", "arrow", "jsonl", "csv", "tfrecord"):
+    out = f"{folder}/out.{ending}"
+    akrunner.run(script, rows, output=out, num_workers=2, **wanted)
+    given = wanted["output_schema"] if ending == "tfrecord" else None
+    akrunner.run(script, out, input_schema=given, select="SELECT * FROM input WHERE id > 1", **wanted)
+print(*{"pandas", "polars", "tensorflow"} & set(sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, script(body), str(tmp_path / "in.csv"), str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.stdout == "\n", done.stdout + done.stderr

@@ -1,0 +1,53 @@
+"""Numbers and booleans of Arrow <-> numpy, as they lie in memory, without pandas.
+
+Where Arrow does it by itself (`pa.array`, `pa.scalar`, `to_numpy`, `to_pandas_dtype`) it imports pandas first, if that is installed: half
+a second, and its memory, of every job. And some versions cannot do without it (`to_pandas_dtype` of pyarrow 25).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Optional
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_NAMES: Dict[pa.DataType, str] = {
+    **{getattr(pa, name)(): name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    **{getattr(pa, name)(): name for name in ("float16", "float32", "float64")},
+}
+
+
+def numpy_name(data_type: pa.DataType) -> str:
+    """numpy's name of a type of integers or floats."""
+    return _NAMES[data_type]
+
+
+def numbers_of(array: pa.Array) -> "NDArray[np.generic]":
+    """Integers or floats, as they lie in memory: under a null stands anything at all."""
+    dtype = np.dtype(numpy_name(array.type))
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+
+
+def known_numbers_of(array: pa.Array) -> "NDArray[np.generic]":
+    """As `numbers_of`, with 0 where a null is."""
+    values = numbers_of(array)
+    return np.where(truths_of(array.is_valid()), values, values.dtype.type(0)) if array.null_count else values
+
+
+def truths_of(array: pa.BooleanArray) -> "NDArray[np.bool_]":
+    """Booleans without nulls."""
+    if not len(array):
+        return np.empty(0, np.bool_)
+    octets = np.frombuffer(array.buffers()[1], np.uint8)
+    return np.unpackbits(octets, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
+
+
+def array_of(values: "NDArray[np.generic]", valid: "Optional[NDArray[np.bool_]]" = None) -> pa.Array:
+    """Integers, floats or booleans of numpy's. Args: valid: which are no nulls; None: all."""
+    kind = pa.from_numpy_dtype(values.dtype)
+    packed = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(packed)])
