@@ -26,8 +26,6 @@ UNMARKED = {
     ),
     ("flink",): ("JAVA_TOOL_OPTIONS", "-a-test-that-starts-Java-has-the-marker-flink"),
 }
-#: groups that take minutes, longest first; every other group is begun after them
-LONGEST = ("flink",)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -53,9 +51,10 @@ def on_flink(item: pytest.Item) -> bool:
 
 def group_of(item: pytest.Item) -> Optional[str]:
     """The name of the group that is run by one process; None: any process may run the test, whoever runs its neighbours."""
-    if on_flink(item):
-        return "flink"
     file = item.nodeid.partition("::")[0]
+    if on_flink(item):
+        # a cluster for each folder: one process would take longer than all others
+        return "flink:" + file.split("/")[1]
     return file if file.startswith(QUICK) or _shares(item) else None
 
 
@@ -82,11 +81,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item
             item.add_marker(pytest.mark.xdist_group(group))
     yield
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _rank(groups[item]))
+        items.sort(key=lambda item: _rank(item, groups[item]))
 
 
-def _rank(group: Optional[str]) -> int:
-    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+def _rank(item: pytest.Item, group: Optional[str]) -> int:
+    """What is begun first: whoever takes minutes in one process."""
+    if group and group.startswith("flink:"):
+        return 0
+    for rank, marker in enumerate(("flink", "matrix", "tensorflow", "slow"), start=1):
+        if item.get_closest_marker(marker):
+            return rank
+    return 5
 
 
 # -- where the time goes

@@ -19,6 +19,8 @@ import akrunner
 from tests.conftest import ENDS, Script, ends
 from tests.contract.conftest import Run, Workers
 
+pytestmark = pytest.mark.slow
+
 #: what each task was, told by itself
 ROLES = """
     import json, os, time

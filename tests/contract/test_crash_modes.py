@@ -15,6 +15,8 @@ from tests.contract.conftest import Workers
 
 from .test_crash_table import BEFORE_DONE, CLOSES, FATAL, HARMLESS, SCRIPT
 
+pytestmark = pytest.mark.slow
+
 #: reading without TensorFlow: a first batch of columns
 READ_COLUMNS = """
     if WHEN == "reading":

@@ -17,6 +17,8 @@ from tests.conftest import ENDS, Script, ends
 
 from .conftest import Run
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import atexit, os, signal, sys, time
 

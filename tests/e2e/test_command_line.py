@@ -17,6 +17,8 @@ import pytest
 
 from tests.conftest import Script
 
+pytestmark = pytest.mark.slow
+
 ECHO = """
 def main(task_config):
     n = task_config.dataset_length

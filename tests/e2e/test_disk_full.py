@@ -20,6 +20,8 @@ from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 from tests.conftest import Script
 
+pytestmark = pytest.mark.slow
+
 FORMS = ["csv", "parquet", "jsonl", "arrow", "tfrecord"]
 TARGETS = ["out", "out/"]
 SCHEMA = Schema.parse("id bigint")

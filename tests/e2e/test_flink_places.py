@@ -21,6 +21,8 @@ from akrunner.engines.flink.client import Submission
 from tests.conftest import Script
 from tests.unit.engines.flink.test_rest import answering, saying
 
+pytestmark = pytest.mark.slow
+
 AGENT = """
 import sys
 from akrunner.engines.flink import agent

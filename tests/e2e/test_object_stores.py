@@ -24,6 +24,8 @@ from akrunner.spec import TaskSpec
 from tests.conftest import Script
 from tests.servers.s3 import S3, Flaky
 
+pytestmark = pytest.mark.slow
+
 COPY = """
 def main(task_config):
     for columns in task_config.batches(100):

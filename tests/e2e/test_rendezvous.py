@@ -11,6 +11,8 @@ import pytest
 from akrunner.cluster.rendezvous import RendezvousClient, RendezvousServer
 from akrunner.errors import ConfigError, RendezvousError
 
+pytestmark = pytest.mark.slow
+
 TASKS = ["chief:0", "worker:0", "ps:0"]
 TOKEN = "a-secret"
 

@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import Script
 
+pytestmark = pytest.mark.slow
+
 DOUBLE = """
 def main(task_config):
     import tensorflow as tf
