@@ -17,6 +17,8 @@ import akrunner
 from akrunner.launch import environments, interpreters
 from tests.conftest import Script
 
+pytestmark = pytest.mark.slow
+
 SAYS = "import sys\ndef main(c):\n    print(sys.prefix)\n"
 
 
