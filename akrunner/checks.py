@@ -11,6 +11,7 @@ import math
 import numbers
 import os
 import re
+import stat
 from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple, Type
 
 from akrunner.errors import AkrunnerError, ConfigError
@@ -291,3 +292,9 @@ def _short(key: str) -> str:
 
 def _cut(path: str) -> str:
     return path if len(path) <= 200 else f"{path[:100]} ... {path[-60:]}"
+
+
+def kind_in_words(mode: int) -> str:
+    """What a file that is none is: "a pipe". Args: mode: as `os.stat` gives it."""
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
+    return kinds.get(stat.S_IFMT(mode), "a device")

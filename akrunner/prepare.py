@@ -14,7 +14,7 @@ from akrunner import codec
 from akrunner.checks import check_flag, check_path, check_paths, check_text
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
-from akrunner.io.paths import check_apart, local_path
+from akrunner.io.paths import check_apart, check_format, local_path
 from akrunner.io.sinks import sink_to
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -109,7 +109,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
-    select, form = check_select(given.select), check_format(given.input_format)
+    select, form = check_select(given.select), check_format(given.input_format, "input_format")
     _check_sink(given, job.output_schema)
     _check_directories(job)
 
@@ -206,11 +206,6 @@ def named_files(source: Any) -> bool:
 def check_select(given: Any) -> Optional[str]:
     """Raises: ConfigError: it is no text."""
     return check_text("select", given) if given is not None else None
-
-
-def check_format(given: Any, name: str = "input_format") -> Optional[str]:
-    """Raises: ConfigError: it is no text."""
-    return check_text(name, given) if given is not None else None
 
 
 def check_output(output: Any, output_format: Any, overwrite: Any, schema: Optional[pa.Schema]) -> None:

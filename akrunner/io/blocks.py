@@ -14,12 +14,10 @@ from akrunner.errors import SourceError
 from akrunner.io.lines import row_ends, rows_before
 from akrunner.io.parse import CsvParser, JsonParser, Parser
 from akrunner.io.table import BATCH_ROWS
-from akrunner.io.text import Piece, Pieces
+from akrunner.io.text import ROW_BYTES, Piece, Pieces
 
 #: bytes of lines, about
 LINES_BYTES = 1 << 20
-#: no row is longer: rather a quote is never closed
-_ROW_BYTES = 16 << 20
 
 #: (block, rows)
 Counted = Tuple[Any, int]
@@ -88,7 +86,7 @@ def _lines(path: str, header: Optional[bytes]) -> Optional[List[Counted]]:
         while more := file.read(LINES_BYTES):
             data += more
             ends = row_ends(data, quoted=header is not None)
-            if ends is None or len(data) > _ROW_BYTES:
+            if ends is None or len(data) > ROW_BYTES:
                 return None
             if ends.size:
                 length = int(ends[-1])

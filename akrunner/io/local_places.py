@@ -7,14 +7,13 @@ import os
 import posixpath
 import shutil
 import stat
-import uuid
 from typing import IO, List, Optional
 
 from akrunner import leftovers
 from akrunner.checks import is_within
 from akrunner.errors import SinkError, WriteError
-from akrunner.io.rename import move_new, swap
-from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, partial_of
+from akrunner.io.rename import move_new, swap, sync
+from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, is_partial, partial_of
 
 #: what names of a descriptor are called
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
@@ -95,7 +94,7 @@ class LocalFile:
 
     def commit(self) -> None:
         assert self._stream is not None
-        _sync(self._stream)
+        sync(self._stream)
         self._stream.close()
         try:
             os.replace(self._partial, self._target) if self._overwrite else move_new(self._partial, self._target)
@@ -111,12 +110,6 @@ class LocalFile:
         with contextlib.suppress(OSError):
             os.remove(self._partial)
         leftovers.forget(self._partial)
-
-
-def _sync(stream: IO[bytes]) -> None:
-    """On the disk, not only on its way: some disks say only now that they are full."""
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 class LocalFolder:
@@ -135,7 +128,7 @@ class LocalFolder:
         above = os.path.dirname(self._target)
         self._inside = self._there and (_is_mounted(self._target) or _is_around(self._target) or not os.access(above, os.W_OK))
         if self._inside:
-            self.partial = os.path.join(self._target, f".akrunner.{uuid.uuid4().hex[:8]}.partial")
+            self.partial = os.path.join(self._target, os.path.basename(partial_of("akrunner")))
         else:
             # directories above it are made when all is well
             while not os.path.exists(above):
@@ -161,7 +154,7 @@ class LocalFolder:
 
     def commit(self) -> None:
         for stream in self._streams:
-            _sync(stream)
+            sync(stream)
             stream.close()
         if self._inside or (self._there and not self._swapped()):
             self._move_in()
@@ -192,7 +185,8 @@ class LocalFolder:
     def _move_in(self) -> None:
         """File by file, then the old ones go: a reader sees some of both for a moment, but never nothing."""
         os.makedirs(self._target, exist_ok=True)
-        old = [name for name in os.listdir(self._target) if name != os.path.basename(self.partial)]
+        # another job may be writing here, too; a dead one's is removed by its guard, or the next start
+        old = [name for name in os.listdir(self._target) if not is_partial(name)]
         if old and not self._overwrite:
             raise came_meanwhile(self._shown)
         new = os.listdir(self.partial)

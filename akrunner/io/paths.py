@@ -8,11 +8,11 @@ import posixpath
 import re
 import stat
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
-from akrunner.checks import is_within
+from akrunner.checks import check_text, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import lakehouse
@@ -76,10 +76,12 @@ def format_of(path: str) -> Optional[str]:
     return next((form for form, endings in ENDINGS.items() if name.endswith(endings)), None)
 
 
-def check_format(form: Optional[str], parameter: str) -> None:
-    """Raises: SourceError: no format is called so."""
+def check_format(given: Any, parameter: str) -> Optional[str]:
+    """Raises: ConfigError: it is no text; SourceError: no format is called so."""
+    form = check_text(parameter, given) if given is not None else None
     if form is not None and form not in ENDINGS:
         raise SourceError(f"{parameter}={form!r}: known formats are {', '.join(ENDINGS)}{nearest(form, list(ENDINGS))}")
+    return form
 
 
 def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> Files:
@@ -226,10 +228,8 @@ def _check_regular(path: str) -> None:
     """Raises: SourceError: what is there is a pipe, a device, a socket, a link to nothing."""
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
-        kind = "a pipe" if stat.S_ISFIFO(mode) else "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a socket"
-        kind = "a directory" if stat.S_ISDIR(mode) else kind
         raise SourceError(
-            f"source: {path} is {kind}, not a file, and can be read only once if at all; write it to a file first, or read it as a stream "
+            f"source: {path} is {kind_in_words(mode)}, not a file, and can be read only once if at all; write it to a file first, or read it as a stream "
             f"(stream(source='-') on stdin, --mode stream)"
         )
 

@@ -6,6 +6,7 @@ scanner reads far ahead.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
@@ -112,14 +113,16 @@ class _Reader:
         if asked is not None:
             # text is no list: the cast says so
             asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
-        schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, only))
+        with _closed_on_failure(close):
+            schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, only))
         return schema, ahead(_closing(batches, close))
 
     def _jsonl(self, path: str, like: Optional[pa.Schema]) -> Opened:
         pieces, close = pieces_of(self.files, path, False)
         asked = self._asked()
         parser = parse.JsonParser(pieces, asked, like if asked is None else None)
-        schema, batches = parse.opened(pieces, parser)
+        with _closed_on_failure(close):
+            schema, batches = parse.opened(pieces, parser)
         return schema, ahead(_closing(self._seen(parser, path, batches), close))
 
     def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -132,11 +135,17 @@ class _Reader:
             raise SourceError(f"input_schema: no object in {where} has a {self._unseen[0]!r}")
 
     def _parquet(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        file = parquet_file(_seekable(self.files, path))
+        source = _seekable(self.files, path)
+        with _closed_on_failure(source.close):
+            file = parquet_file(source)
         return file.schema_arrow.remove_metadata(), _counted(file, path)
 
     def _arrow(self, path: str, like: Optional[pa.Schema]) -> Opened:
         source = _seekable(self.files, path)
+        with _closed_on_failure(source.close):
+            return self._arrow_of(source, path)
+
+    def _arrow_of(self, source: Any, path: str) -> Opened:
         if source.read(6) == b"ARROW1":
             reader = pa.ipc.open_file(source)
             batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
@@ -200,6 +209,16 @@ def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
             f"source: column {field.name!r} of {path} is {column.type}, and cannot become {field.type}, as in the first file: {e}; "
             f"input_schema= (--input-schema) says which type it is to have"
         ) from None
+
+
+@contextlib.contextmanager
+def _closed_on_failure(close: Callable[[], Any]) -> Iterator[None]:
+    """What the block cannot read is closed at once, not whenever it is collected."""
+    try:
+        yield
+    except BaseException:
+        close()
+        raise
 
 
 def _closing(batches: Iterator[pa.RecordBatch], close: Callable[[], Any]) -> Iterator[pa.RecordBatch]:

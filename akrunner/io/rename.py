@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from typing import IO
 
 _NOREPLACE, _EXCHANGE = 1, 2
 _AT_FDCWD = -100
@@ -24,6 +25,12 @@ def move_new(source: str, target: str) -> None:
 def swap(one: str, other: str) -> bool:
     """Exchange what two names mean, atomically. Returns: False: this file system cannot; nothing was done."""
     return _renameat2(one, other, _EXCHANGE)
+
+
+def sync(stream: IO[bytes]) -> None:
+    """On the disk, not only on its way: some disks say only now that they are full."""
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _renameat2(source: str, target: str, flags: int) -> bool:

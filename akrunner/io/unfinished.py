@@ -18,6 +18,11 @@ def partial_of(target: str) -> str:
     return posixpath.join(folder, f".{name[:50]}.{uuid.uuid4().hex[:8]}.partial")
 
 
+def is_partial(name: str) -> bool:
+    """Whether it is what `partial_of` gives, of a job that may still run."""
+    return name.startswith(".") and name.endswith(".partial")
+
+
 def exists_already(shown: str) -> SinkError:
     return SinkError(f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it")
 

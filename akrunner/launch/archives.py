@@ -25,8 +25,9 @@ import zipfile
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Callable, Iterator, Optional, Set, Tuple, Union
 
+from akrunner.checks import kind_in_words
 from akrunner.launch import limits
-from akrunner.launch.trees import CHUNK, Blame, Tree, checked, kind_in_words, opened
+from akrunner.launch.trees import CHUNK, Blame, Tree, checked, opened
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _COMPRESSED: Tuple[Tuple[bytes, Callable[..., Any]], ...] = (

@@ -17,7 +17,7 @@ import stat
 from dataclasses import dataclass
 from typing import BinaryIO, Callable, Iterable, Iterator, List, Optional, Set, Tuple, Type
 
-from akrunner.checks import is_within
+from akrunner.checks import is_within, kind_in_words
 from akrunner.errors import AkrunnerError, UserFilesError
 from akrunner.foreign import ours, redacted
 
@@ -101,12 +101,6 @@ def check_kind(path: str, mode: int, blame: Blame) -> None:
         raise blame.error(f"{path} is {kind_in_words(mode)}, not a file")
     if os.path.realpath(path).startswith(_NO_DISK):
         raise blame.error(f"{path} is made up by the system whenever it is read; copy it to a file first")
-
-
-def kind_in_words(mode: int) -> str:
-    """What a file that is none is: "a pipe"."""
-    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
-    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def pieces_of(path: str, blame: Blame) -> Iterator[bytes]:

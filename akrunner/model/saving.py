@@ -20,7 +20,7 @@ from akrunner.checks import is_within
 from akrunner.errors import ModelError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io.paths import is_local
-from akrunner.io.rename import swap
+from akrunner.io.rename import swap, sync
 from akrunner.io.unfinished import partial_of
 from akrunner.launch.trees import CHUNK, Blame, walk
 
@@ -83,14 +83,21 @@ def _save_here(source: str, place: str) -> None:
         if place.endswith(".zip"):
             with open(partial, "wb") as out:
                 _zip(source, out)
+                sync(out)
         else:
             for real, name in _entries(source):
                 path = os.path.join(partial, name)
-                os.makedirs(path, exist_ok=True) if real is None else shutil.copyfile(real, path)
+                os.makedirs(path, exist_ok=True) if real is None else _copied(real, path)
         if not (os.path.isdir(place) and swap(partial, place)):
             _replace(partial, place)
     finally:
         leftovers.drop(partial)
+
+
+def _copied(source: str, path: str) -> None:
+    with open(source, "rb") as given, open(path, "wb") as out:
+        shutil.copyfileobj(given, out, CHUNK)
+        sync(out)
 
 
 def _replace(partial: str, place: str) -> None:
@@ -105,7 +112,9 @@ def _replace(partial: str, place: str) -> None:
     except BaseException:
         os.rename(old, place)
         raise
-    shutil.rmtree(old)
+    # only now: until the new one was there, it was the only one
+    leftovers.register(old)
+    leftovers.drop(old)
 
 
 def _save_there(source: str, fs: Any, place: str) -> None:

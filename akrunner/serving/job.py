@@ -23,7 +23,7 @@ from akrunner.engines.base import Engine, Observer, RowSink, RowSource, Stoppabl
 from akrunner.errors import InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.partition import rechunk
-from akrunner.io.paths import check_apart
+from akrunner.io.paths import check_apart, check_format
 from akrunner.io.sinks import FileSink, MemorySink
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -32,7 +32,6 @@ from akrunner.model import Model
 from akrunner.prepare import (
     PathLike,
     SchemaLike,
-    check_format,
     check_output,
     check_select,
     interpreter_for,
@@ -290,7 +289,7 @@ class Prediction:
             check_names("reserved_cols", reserved_cols),
         )
         check_signature_names(signature_def_key, graph_def_tag)
-        select, input_format = check_select(select), check_format(input_format)
+        select, input_format = check_select(select), check_format(input_format, "input_format")
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):

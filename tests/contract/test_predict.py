@@ -305,8 +305,7 @@ def test_a_crash_between_rows_costs_no_row(engine: str, everything: str, leaves_
         answers: List[Any] = []
         asked = threading.Thread(target=lambda: answers.append(caught(predictor, row(13.0))))
         asked.start()
-        (worker,) = workers()
-        wait_for(lambda: worker.cpu_percent(0.1) > 50)
+        wait_for(lambda: predictor._requests._asked)
         predictor.close(timeout=0.2)
         asked.join(10)
         assert isinstance(answers[0], akrunner.JobCancelledError), "a row that is stuck does not keep it"

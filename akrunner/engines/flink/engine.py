@@ -273,7 +273,7 @@ class FlinkEngine:
     def give_back(self, subtasks: Subtasks, guard: Guard) -> None:
         """A gang has ended; its places are clear."""
         with self._lock:
-            if self._keeps and subtasks.usable and subtasks.client is self._client:
+            if self._keeps and subtasks.can_be_used() and subtasks.client is self._client:
                 self._kept.append(subtasks)
                 return
         subtasks.close()
@@ -289,7 +289,7 @@ class FlinkEngine:
         """Some that are kept and will do. If none will, all go: their slots may be needed."""
         with self._lock:
             for kept in self._kept:
-                if kept.usable and kept.count >= count:
+                if kept.can_be_used() and kept.count >= count:
                     self._kept.remove(kept)
                     return kept
             unfit, self._kept = self._kept, []

@@ -100,9 +100,8 @@ class Subtasks:
         self._job = self.submitted.id or next((place.job for place in self.places if place.job), self._job)
         return self._job
 
-    @property
-    def usable(self) -> bool:
-        """Whether another gang can have the places: the job runs, and none has gone or has a task."""
+    def can_be_used(self) -> bool:
+        """Ask whether another gang can have the places: the job runs, and none has gone or has a task."""
         try:
             self.check()
         except AkrunnerError:
@@ -208,7 +207,7 @@ class Subtasks:
 
     def close(self) -> None:
         """End the Flink job."""
-        leaving = self.usable
+        leaving = self.can_be_used()
         self._closing = True
         # Flink's own cancelling, while Python has an element, may take the whole TaskManager along (Beam counts a bundle twice)
         rows_left = any(place.process is not None and not place.process.given.finished for place in self.places if place.fed)

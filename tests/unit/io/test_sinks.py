@@ -329,6 +329,14 @@ def test_a_directory_that_is_a_mount_is_written_from_within(tmp_path: Path, monk
     out.write(WORKER, BATCH)
     out.abort()
     assert os.listdir(path) == ["part-chief-0.parquet"]
+    # two jobs at once: neither removes what the other is writing
+    one, other = parts(path, overwrite=True), parts(path, overwrite=True)
+    one.write(WORKER, BATCH)
+    other.write(CHIEF, BATCH)
+    one.commit()
+    assert sorted(os.listdir(path)) == sorted([os.path.basename(other.partial), "part-worker-0.parquet"])
+    other.commit()
+    assert os.listdir(path) == ["part-chief-0.parquet"]
 
 
 def test_directories_above_an_output_are_made_when_all_is_well(tmp_path: Path) -> None:

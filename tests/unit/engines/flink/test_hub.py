@@ -201,9 +201,9 @@ def test_places_whose_job_was_cancelled_are_not_kept_for_another() -> None:
     with subtasks_of_one() as (made, _), hello(made._hub):
         made.come(10)
         made.submitted.state = "RUNNING"
-        assert made.usable
+        assert made.can_be_used()
         made.submitted.state = "CANCELLING"
-        assert not made.usable
+        assert not made.can_be_used()
         made.submitted.ended.set()
 
 
