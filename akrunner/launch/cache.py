@@ -20,6 +20,8 @@ import os
 import shutil
 from typing import Callable, Iterator
 
+from akrunner.leftovers.private import private_dir
+
 _DONE = ".complete"
 _LOCK = ".lock"
 
@@ -44,16 +46,12 @@ def directory(*parts: str) -> str:
 
 
 def _private(path: str) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    mode = os.stat(path).st_mode
-    if mode & 0o077:
-        try:
-            os.chmod(path, 0o700)
-        except PermissionError:
-            # whatever is put there, another user may change
-            if mode & 0o022:
-                raise
+    try:
+        private_dir(path)
+    except PermissionError:
+        # another user's may be used, unless what is put there could be changed by others
+        if not os.path.isdir(path) or os.stat(path).st_mode & 0o022:
+            raise
 
 
 def key(*parts: str) -> str:
