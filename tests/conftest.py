@@ -175,10 +175,10 @@ def flink(flink_cluster: cluster.Cluster, tmp_path_factory: pytest.TempPathFacto
         engine.__exit__()
 
 
-def nothing_is_left(running: cluster.Cluster, seconds: float = 15.0) -> None:
+def nothing_is_left(running: cluster.Cluster) -> None:
     """TaskManagers have no directory of a task, and no process of one."""
     temp = Path(running.folder) / "tmp"
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + ENDS
     while (left := _left_on_the_cluster(temp)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left

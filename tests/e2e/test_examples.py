@@ -82,13 +82,13 @@ def test_train_then_predict_then_serve(leaves_nothing: Path, tmp_path: Path) -> 
             assert "column 'image'" in post(url, {"image": [1, 2]})["error"]
         finally:
             server.send_signal(signal.SIGINT)
-            server.wait(20)
+            server.wait(60)
     assert server.returncode == 0
 
 
 def post(url: str, body: Any) -> Any:
     try:
-        with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=20) as answer:
+        with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=60) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as e:
         with e:

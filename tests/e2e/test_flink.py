@@ -101,7 +101,7 @@ def waiting(master: str, path: str, notes: Path, restarts: int = 0) -> Iterator[
     finally:
         if host.poll() is None:
             os.killpg(host.pid, signal.SIGKILL)
-        host.communicate(timeout=20)
+        host.communicate(timeout=60)
 
 
 def python_worker_of(pid: int) -> psutil.Process:
@@ -153,7 +153,7 @@ def test_the_submitter_is_killed(there: There, running: Running) -> None:
     running.pids()
     os.killpg(running.host.pid, signal.SIGKILL)
     there.nothing_is_left()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while there.cluster.overview()["jobs-running"] and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not there.cluster.overview()["jobs-running"]
@@ -194,10 +194,10 @@ def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, scrip
 @pytest.mark.parametrize("running", [2], indirect=True)
 def test_the_flink_job_is_cancelled_and_not_started_again(there: There, running: Running) -> None:
     running.pids()
-    with urllib.request.urlopen(f"http://{there.cluster.address}/jobs", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://{there.cluster.address}/jobs", timeout=60) as answer:
         (job,) = [one["id"] for one in json.load(answer)["jobs"] if one["status"] == "RUNNING"]
     request = urllib.request.Request(f"http://{there.cluster.address}/jobs/{job}?mode=cancel", method="PATCH")
-    urllib.request.urlopen(request, timeout=5).close()
+    urllib.request.urlopen(request, timeout=60).close()
     said = running.error()
     assert "JobCancelledError" in said and f"the Flink job {job} was cancelled" in said
     assert there.cluster.overview()["jobs-running"] == 0

@@ -118,9 +118,9 @@ def stop(program: Program, folder: Path) -> str:
     request = urllib.request.Request(
         f"http://{program.rest.master}{program.path}/stop", body, {"Content-Type": "application/json"}, method="POST"
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         trigger = json.load(answer)["request-id"]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (done := program.rest._object(f"{program.path}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
         assert time.monotonic() < deadline, done
         time.sleep(0.1)

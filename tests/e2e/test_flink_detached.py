@@ -20,7 +20,7 @@ import pytest
 import akrunner
 from akrunner import detached
 from akrunner.engines.flink import FlinkEngine, cluster
-from tests.conftest import FLINK, Script, nothing_is_left
+from tests.conftest import ENDS, FLINK, Script, nothing_is_left
 from tests.worker.conftest import not_run
 
 #: a TaskManager's Python that has akrunner's own dependencies too; `scripts/flink` prepares it
@@ -119,21 +119,22 @@ def ended(master: str, job: str) -> detached.Status:
     return status
 
 
-def nobody_hosts(seconds: float = 15.0) -> None:
-    """No host's process, within that time."""
-    deadline = time.monotonic() + seconds
-    while left := hosts():
+def nobody_hosts(running: cluster.Cluster) -> None:
+    """No host's process is left there."""
+    deadline = time.monotonic() + ENDS
+    while left := hosts(running):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 
 
-def hosts() -> List[psutil.Process]:
+def hosts(running: cluster.Cluster) -> List[psutil.Process]:
+    """Those on this cluster; others may have theirs."""
     found = []
     for process in psutil.process_iter():
         try:
-            if "akrunner.detached.host" in process.cmdline():
+            if "akrunner.detached.host" in process.cmdline() and process.environ().get("TMPDIR", "").startswith(running.folder):
                 found.append(process)
-        except psutil.Error:
+        except (psutil.Error, OSError):
             continue
     return found
 
@@ -159,7 +160,7 @@ def test_it_goes_on_without_its_submitter(
     assert "30 rows in, 30 rows out" in said and str(output) in said
     assert job in command("status", "--flink-master", engine.master).stdout
     nothing_is_left(flink_cluster)
-    nobody_hosts()
+    nobody_hosts(flink_cluster)
 
 
 def test_a_script_that_fails_is_shown_as_if_it_had_run_here(
@@ -184,7 +185,7 @@ def test_it_is_cancelled(
     done = command("cancel", job, "--flink-master", engine.master)
     assert done.returncode == 0 and done.stdout == f"{job} CANCELED\n"
     nothing_is_left(flink_cluster)
-    nobody_hosts()
+    nobody_hosts(flink_cluster)
     assert not output.exists()
     told = command("status", job, "--wait", "--flink-master", engine.master)
     assert told.returncode == 143 and told.stderr == "akrunner: the job is CANCELED\n"
@@ -197,12 +198,12 @@ def test_the_host_is_killed(
 ) -> None:
     job = submitted_here(script(DOUBLES), table, tmp_path / "out.csv", engine, seconds=100)
     until_running(engine.master, job)
-    (host,) = hosts()
+    (host,) = hosts(flink_cluster)
     os.kill(host.pid, signal.SIGKILL)
     status = ended(engine.master, job)
     assert status.error is not None and "the job's host ended with exit code -9" in status.error
     nothing_is_left(flink_cluster)
-    nobody_hosts()
+    nobody_hosts(flink_cluster)
 
 
 @pytest.mark.tensorflow

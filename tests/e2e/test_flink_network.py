@@ -62,7 +62,7 @@ def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
             started.stop()
             if away is not None:
                 os.killpg(away.pid, 9)
-                away.wait(10)
+                away.wait(60)
     finally:
         ip("netns", "del", AWAY)
         ip("link", "del", "akr0")

@@ -77,7 +77,7 @@ class Machines:
             one.kill()
 
     def close(self) -> None:
-        self._ending.join(20)
+        self._ending.join(60)
 
     def answer(self, connection: socket.socket) -> None:
         saying(f'{{"slots-available": 9, "flink-version": "2.3.0", "status": "{self.state}"}}'.encode())(connection)
@@ -122,7 +122,7 @@ def guard_of(agent: "subprocess.Popen[bytes]", but: int = 0) -> int:
 
 
 def soon_empty(directory: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while os.listdir(directory) and time.monotonic() < deadline:
         time.sleep(0.02)
 

@@ -108,7 +108,7 @@ def test_the_end_is_told_to_who_watches(server: RendezvousServer) -> None:
     thread.start()
     for one in clients:
         one.finished()
-    thread.join(5)
+    thread.join(60)
     assert events[-1] == ("over", "", "every task has finished")
     for one in clients:
         one.close()

@@ -40,7 +40,7 @@ class Proxy:
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._serving.join(10)
+        self._serving.join(60)
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError):

@@ -84,8 +84,8 @@ def s3_server() -> Iterator[str]:
         drain.start()
         yield found.group(1)
         server.stdin.close()
-        server.wait(10)
-        drain.join(10)
+        server.wait(60)
+        drain.join(60)
 
 
 @pytest.fixture
@@ -186,4 +186,4 @@ class Flaky:
     def __exit__(self, *_: Any) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(5)
+        self._thread.join(60)

@@ -53,7 +53,7 @@ job = flink.run(script("writes"), numbers.limit(1), output_schema=WRITES, engine
 columns = t_env.sql_query(f"SELECT b, i8, i16, i32, i64, f, d, s, y, CAST(ts AS STRING), dt, a, u, t, n FROM {job.table}")
 with columns.execute().collect() as rows:
     tell("types out", [[repr(value) for value in row] for row in rows])
-job.wait(20)
+job.wait(60)
 
 t_env.execute_sql(
     "CREATE TABLE clock (i BIGINT, x DOUBLE) WITH ('connector' = 'datagen', 'rows-per-second' = '500', 'fields.i.kind' = 'sequence',"
@@ -68,7 +68,7 @@ with warnings.catch_warnings(record=True) as said:
 tell("said", [str(one.message) for one in said if one.category is RuntimeWarning])
 with job.table.execute().collect() as rows:
     tell("a stream to a table", sum(row[0] for row in rows))
-tell("shares", list(job.wait(20).stats.shares))
+tell("shares", list(job.wait(60).stats.shares))
 
 job = flink.run(script("raises"), numbers, output_schema="a bigint", engine=ENGINE, python_env=PYTHON)
 try:

@@ -85,20 +85,20 @@ job = flink.run(
 with job.table.execute().collect() as rows:
     found = list(rows)
 tell("to a table", [len(found), sum(row[0] for row in found), sum(row[1] for row in found)])
-tell("waited", [job.wait(20).stats.rows_out, job.wait().stats.rows_in])
+tell("waited", [job.wait(60).stats.rows_out, job.wait().stats.rows_in])
 
 job = flink.run(script("writes"), numbers.limit(1), data_format="columns", output_schema=WRITES, python_env=PYTHON)
 seen = t_env.sql_query(f"SELECT b, i8, i16, i32, i64, f, d, s, y, CAST(ts AS STRING), dt, a, u, t, n FROM {job.table}")
 with seen.execute().collect() as rows:
     tell("types out", [[repr(value) for value in row] for row in rows])
-job.wait(20)
+job.wait(60)
 
 job = flink.run(script("raises"), numbers, output_schema="a bigint", python_env=PYTHON)
 try:
     job.table.execute().wait()
 except Exception as e:
     tell("Flink says", "ValueError: bad luck" in str(e))
-refused("wait says", lambda: job.wait(20))
+refused("wait says", lambda: job.wait(60))
 
 kept = t_env.sql_query(
     f"SELECT a, x, CAST(a AS DECIMAL(12, 2)) AS d, CASE WHEN a > 1 THEN 's' END AS s FROM {numbers} WHERE a < 4"
@@ -114,7 +114,7 @@ ticking = t_env.sql_query("SELECT i AS a, x FROM clock")
 job = flink.stream(script("doubles"), ticking, data_format="columns", output_schema="a bigint, x double", python_env=PYTHON)
 with job.table.execute().collect() as rows:
     tell("a stream to a table", sum(row[0] for row in rows))
-tell("its rows", job.wait(20).stats.rows_out)
+tell("its rows", job.wait(60).stats.rows_out)
 
 job = flink.predict(
     f"{SCRIPTS}/double", t_env.from_path("clock"), output_schema="y double", reserved_cols=["i"], python_env=PYTHON

@@ -50,17 +50,17 @@ def test_what_is_being_made_is_not_removed_under_its_makers_hands(tmp_path: Path
 
     def slowly(folder: str) -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         fill(folder)
 
     maker = threading.Thread(target=cache.made_once, args=(path, slowly))
     maker.start()
-    begun.wait(10)
+    begun.wait(60)
     remover = threading.Thread(target=cache.forget, args=(path,))
     remover.start()
     remover.join(0.2)
     assert remover.is_alive() and os.path.isdir(path)
     go_on.set()
-    maker.join(10)
-    remover.join(10)
+    maker.join(60)
+    remover.join(60)
     assert os.listdir(tmp_path) == []

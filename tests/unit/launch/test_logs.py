@@ -17,7 +17,7 @@ def pumped(data: bytes, path: Path, limit: int = 1 << 20) -> "tuple[LogPump, Lis
     pump = LogPump(read, str(path), echoed.append, limit)
     os.write(write, data)
     os.close(write)
-    pump.join(5)
+    pump.join(60)
     return pump, echoed
 
 

@@ -20,6 +20,7 @@ from akrunner import leftovers
 from akrunner.leftovers import journal, keeper
 from akrunner.leftovers.private import private_dir, private_file, state_dir
 from akrunner.wire import ending
+from tests.conftest import ENDS
 
 HOLD = """
 import os, subprocess, sys, time
@@ -66,7 +67,7 @@ def held(more: str = "", last: str = "", *paths: Any) -> "tuple[subprocess.Popen
     return process, int(process.stdout.readline())
 
 
-def soon(what: Callable[[], bool], seconds: float = 10.0) -> bool:
+def soon(what: Callable[[], bool], seconds: float = ENDS) -> bool:
     deadline = time.monotonic() + seconds
     while not what() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -183,9 +184,10 @@ leftovers.keeper._Guard.say = dies_first
 leftovers.guards()
 """
     process, _ = held("", last, tmp_path / "held")
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     stop(process)
-    assert soon(lambda: not [p for p in psutil.process_iter() if str(process.pid) in _words_of(p)])
+    # its guards: nobody else's have this pid
+    assert soon(lambda: not [p for p in psutil.process_iter() if {"-S", str(process.pid)} <= set(_words_of(p))])
     journal.clear_dead()
     assert not os.listdir(tmp_path) and not os.listdir(state)
 
@@ -289,7 +291,7 @@ def test_a_process_of_the_same_number_is_not_ended(state: Path) -> None:
             ending.end([(other.pid, "1")], ())
             assert other.poll() is None
             ending.end([(other.pid, ending.started(other.pid))], ())
-            assert other.wait(5) == -signal.SIGKILL
+            assert other.wait(60) == -signal.SIGKILL
         finally:
             other.kill()
 

@@ -41,7 +41,7 @@ class Ends:
         self.feed.close()
         self.submitter.close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive()
         self.task.close()
 
@@ -66,7 +66,7 @@ def test_rows_follow_the_context_and_are_counted(ends: Ends) -> None:
     assert [frame_of(ends) for _ in range(3)] == [(frames.CONTEXT, 0), (frames.DATA, 2), (frames.DATA, 1)]
     ends.submitter.write_json(frames.END, {})
     assert frame_of(ends) == (frames.END, 0)
-    ends._threads[1].join(5)
+    ends._threads[1].join(60)
     assert ends.said[-1] == {"fed": 3, "dropped": 0, "bytes": ends.said[-1]["bytes"], "all": True}
 
 
@@ -82,7 +82,7 @@ def test_a_value_that_cannot_cross_is_told(ends: Ends) -> None:
     ends.start(data_format="examples")
     ends.feed.put(as_bytes([pa.record_batch({"x": [1e300]})]), 1)
     ends.submitter.write_json(frames.CONTEXT, {})
-    ends._threads[1].join(5)
+    ends._threads[1].join(60)
     (said,) = ends.said
     assert said["kind"] == "DataError" and said["refused"].startswith("row 0, column 'x': 1e+300 does not fit a float32")
 
@@ -118,7 +118,7 @@ def test_rows_of_the_task_go_to_the_subtask_and_its_words_to_the_submitter() -> 
         writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 3)
     writer.write(frames.COLUMNS, codec.encode_columns(pa.record_batch({"a": ["no"], "x": [1.0]})), 1)
     writer.close()
-    passing.join(5)
+    passing.join(60)
     said = []
     while (frame := reader.read()) is not None:
         said.append((frame.kind, frame.json()))
@@ -149,7 +149,7 @@ def test_a_barrier_is_answered_after_the_rows_of_before(word: str, wrong: bool) 
     else:
         writer.write_json(frames.CLOSED, {"ok": word == "returned"})
     writer.close()
-    passing.join(5)
+    passing.join(60)
     said = []
     while (frame := reader.read()) is not None:
         said.append(frame.kind)
@@ -171,7 +171,7 @@ def test_the_submitter_hears_of_a_task_that_breaks_the_protocol(rubbish: bytes) 
     writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 4)
     os.write(task, rubbish)
     writer.close()
-    passing.join(5)
+    passing.join(60)
     said = []
     while (frame := reader.read()) is not None:
         said.append(messages.read(frame)["broken"])
@@ -190,5 +190,5 @@ def test_a_task_waits_while_flink_takes_nothing() -> None:
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive() and len(written.take(0)) == 2
-    waiting.join(5)
+    waiting.join(60)
     assert not waiting.is_alive() and len(written.take(0)) == 1

@@ -105,7 +105,7 @@ def test_five_hundred_strangers_hold_up_nobody() -> None:
             with contextlib.suppress(OSError):
                 stranger.sendall(b"" if number % 2 else b'{"tok')
         with hello(made, attempt=3) as one:
-            place = made.arrived.get(timeout=10)
+            place = made.arrived.get(timeout=60)
             assert place.attempt == 3
             assert threading.active_count() == before + 1
             assert len(made._strangers) <= hub._STRANGERS
@@ -122,7 +122,7 @@ def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_follows_a_hello_is_not_read_with_it() -> None:
     with listening() as made, hello(made):
-        place = made.arrived.get(timeout=10)
+        place = made.arrived.get(timeout=60)
         with connected(made) as log:
             said = {"token": made.token, "place": "p", "channel": "log"}
             log.sendall(json.dumps(said).encode()[:10])
@@ -171,7 +171,7 @@ def test_an_agent_that_breaks_the_protocol_fails_the_job(word: bytes, tmp_path: 
             process = RemoteProcess(place, str(package), {}, 10)
             with contextlib.suppress(OSError):
                 control.sendall(word)
-            assert process.wait(10) is not None
+            assert process.wait(60) is not None
             with pytest.raises(JobError, match="the agent of subtask 0 broke the protocol|it says"):
                 made.check()
             for descriptor in (process.log_fd, process.output_fd, process.input_fd):
@@ -243,7 +243,7 @@ class Beside:
         return RemoteProcess(place, str(package), told, 20)
 
     def join(self) -> Any:
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.ended.get_nowait()
 
@@ -254,7 +254,7 @@ def closed(process: RemoteProcess) -> None:
 
 
 def until_it_is_told(made: Subtasks) -> str:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             made.check()
@@ -340,7 +340,7 @@ def test_a_task_comes_and_goes(leaves_nothing: Path, tmp_path: Path) -> None:
             assert got, said
         made.check()
         process.kill()
-        ended_how = process.wait(20)
+        ended_how = process.wait(60)
         assert ended_how is not None and ended_how.signal == 9
         made.clear()
         closed(process)
@@ -382,7 +382,7 @@ def test_what_listens_to_the_submitting_process_is_missed(monkeypatch: pytest.Mo
     os.close(writing)
     monkeypatch.setattr(Client, "_last_words", fails)
     with open(reading, "rb") as said:
-        threads.started("flink", client._died, client._listen, said).join(10)
+        threads.started("flink", client._died, client._listen, said).join(60)
     job = client._jobs[0]
     assert job.id == "abc" and job.ended.is_set()
     assert job.failed is not None and "akrunner's own thread 'flink' failed" in job.failed and "AttributeError" in job.failed

@@ -42,7 +42,7 @@ def answering(answer: Callable[[socket.socket], None], heard: Optional[List[byte
         serving.start()
         yield "{}:{}".format(*listener.getsockname())
         listener.shutdown(socket.SHUT_RDWR)
-        serving.join(10)
+        serving.join(60)
 
 
 def saying(body: bytes, status: str = "200 OK", headers: str = "") -> Callable[[socket.socket], None]:
@@ -189,7 +189,7 @@ def test_a_jobmanager_that_falls_silent_is_missed(monkeypatch: pytest.MonkeyPatc
         watch = Watch(Address.of(master), lambda: "a")
         assert watch.asked() and watch.state == "RUNNING"
         watch.check()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone: .*Connection refused"):
         while time.monotonic() < deadline:
             watch.check()
