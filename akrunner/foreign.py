@@ -157,6 +157,19 @@ def _chain(error: BaseException) -> List[BaseException]:
     return found
 
 
+#: what the system has too little of, or will not do -> the limit
+_LIMITS = {
+    errno.EMFILE: "too many files are open: this process may open no more (ulimit -n); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.ENFILE: "too many files are open on this machine; fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.EFBIG: "the file would be larger than allowed (ulimit -f, or the file system)",
+    errno.EROFS: "the file system is read-only",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ESTALE: "the network file system has lost it (stale file handle)",
+    errno.EIO: "the disk or network file system failed (input/output error)",
+}
+
+
 def _text(error: BaseException) -> str:
     try:
         return str(error)
@@ -260,19 +273,13 @@ def _status(error: BaseException) -> str:
 
 
 def _resources(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return "there is not enough memory"
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return "there is not enough memory (ulimit -v, or what this process may have); num_workers=, or chunks of fewer columns, need less"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    hints = {
-        errno.EMFILE: "too many files are open (ulimit -n)",
-        errno.EFBIG: "the file would be larger than allowed (ulimit -f, or the file system)",
-        errno.EROFS: "the file system is read-only",
-        errno.ENAMETOOLONG: "the name is too long",
-        errno.ESTALE: "the network file system has lost it (stale file handle)",
-        errno.EIO: "the disk or network file system failed (input/output error)",
-    }
-    return hints.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+    if isinstance(error, RuntimeError) and "start new thread" in _text(error):
+        return _LIMITS[errno.EAGAIN]
+    return _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
 _LOOKS: Tuple[Callable[[BaseException], str], ...] = (

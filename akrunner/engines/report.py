@@ -27,7 +27,7 @@ from akrunner.errors import (
     TaskDiedError,
     TaskFailure,
 )
-from akrunner.foreign import disk_full, redacted
+from akrunner.foreign import disk_full, in_words, redacted
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -44,16 +44,6 @@ _ERRORS: Dict[str, Type[JobError]] = {
 
 #: bytes free on a disk that is as good as full
 _LITTLE = 1 << 20
-_MEMORY = "ulimit -v, or the memory this process may have; num_workers=, or chunks of fewer columns, need less"
-#: what the system has too little of -> the limit
-_LIMITS = {
-    errno.EMFILE: "this process may open no more files (ulimit -n); fewer tasks (num_workers=, num_ps=) need fewer",
-    errno.ENFILE: "this machine can open no more files; fewer tasks (num_workers=, num_ps=) need fewer",
-    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u); fewer tasks (num_workers=, num_ps=) need fewer",
-    errno.ENOMEM: _MEMORY,
-    errno.ENOSPC: "the disk is full; TMPDIR, or work_dir=, names another",
-    errno.EDQUOT: "this user's share of the disk is full; TMPDIR, or work_dir=, names another disk",
-}
 
 
 @dataclass
@@ -174,14 +164,11 @@ def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobE
 
 def with_limit(error: BaseException) -> str:
     """An exception in words; of one that says that the machine has no more of something, which limit that is."""
-    limit = _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
-    if isinstance(error, MemoryError) or limit == _MEMORY:
-        return f"there is no more memory ({_MEMORY})"
-    if isinstance(error, RuntimeError) and "start new thread" in str(error):
-        limit = _LIMITS[errno.EAGAIN]
-    said = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    limited = isinstance(error, (OSError, MemoryError)) or "start new thread" in str(error)
     name = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-    return redacted(f"{said}{name}" + (f": {limit}" if limit else ""))
+    words = in_words(error) if limited else f"{type(error).__name__}: {error}"
+    return redacted(words + name + ("; TMPDIR, or work_dir=, names another disk" if full else ""))
 
 
 def outcome(
