@@ -26,6 +26,10 @@ from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
+_STRING = re.compile(r"'(?:[^']|'')*'")
+#: of a name, which DuckDB looks up in ways without number
+_PARTS = 20
+_LONG_NAME = re.compile(rf'(?:\.\s*(?:\w+|"[^"]*")\s*){{{_PARTS}}}')
 #: characters of a query
 _LONGEST = 1 << 20
 #: what is shorter is parsed within a second, whatever it is: what follows a parenthesis that is not closed is read again and again
@@ -84,6 +88,8 @@ def check_query(query: str, parameter: str, kind: "type[ConfigError]") -> None:
         raise kind(f"{parameter}: the query has {len(query):,} characters; {_LONGEST:,} are allowed")
     if len(query) <= _HARMLESS:
         return
+    if _LONG_NAME.search(_STRING.sub("''", query)):
+        raise kind(f"{parameter}: a name in the query has more than {_PARTS} parts with dots between them: {query[:60]!r}...")
     told = json.dumps([sys.path, query]).encode()
     with ours(kind, f"{parameter}: the query cannot be looked at"):
         try:
@@ -166,7 +172,9 @@ class _Query:
             raise SourceError(f"select: {e}\n(the table is called `input`; its columns: {columns})") from None
         finally:
             if self._rows is None:
-                self._connection.close()
+                # one that cannot be interrupted now keeps the connection, and what it raises is not what went wrong
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.close()
         self.schema = rows.schema
 
     def _begun(self) -> pa.RecordBatchReader:
