@@ -24,6 +24,7 @@ moved to the state directory first, where the newest ones stay.
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import json
 import os
@@ -36,6 +37,7 @@ from typing import Any, Dict, Iterator, Mapping, Sequence
 
 from akrunner import leftovers
 from akrunner.errors import ConfigError, JobError, WriteError
+from akrunner.foreign import in_words
 from akrunner.launch.bundle import bundle_bytes
 from akrunner.leftovers.private import private_dir, private_file, state_dir
 from akrunner.spec import JobSpec, TaskSpec
@@ -98,6 +100,9 @@ class WorkDir:
         try:
             yield
         except OSError as e:
+            if e.errno == errno.EFBIG:
+                # no other directory would take it either
+                raise kind(f"cannot {verb} {e.filename or self.path}: {in_words(e)}") from e
             raise kind(f"{self.knob}: cannot {verb} {e.filename or self.path}: {e.strerror or e}") from e
 
     def _make_tasks(self, job: JobSpec) -> None:
