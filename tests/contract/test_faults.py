@@ -24,7 +24,7 @@ from akrunner.launch.session import TaskSession
 from akrunner.wire.ending import started
 from tests.conftest import Script
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 #: it ends by itself only after a while; it writes, prints and reports
 LONG = """
