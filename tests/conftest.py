@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import signal
@@ -9,7 +10,7 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
-from typing import Any, Callable, Collection, Iterator, List
+from typing import Any, Callable, Collection, Iterator, List, NoReturn
 
 import psutil
 import pytest
@@ -30,8 +31,13 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
 pytest_plugins = ["tests.parts", "tests.servers.s3"]
 
 Script = Callable[..., str]
-#: what scripts/flink prepares
-FLINK = Path(__file__).parents[1] / ".envs" / "flink" / "bin" / "python"
+#: what scripts/flink and scripts/matrix prepare; another directory, where nothing is to be found
+ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".envs"))
+FLINK = ENVS / "flink" / "bin" / "python"
+#: what a user's PyFlink program runs in: the same, and akrunner
+PROGRAM = ENVS / "program" / "bin" / "python"
+#: begins the reason of a test that is skipped for want of something optional
+NOT_RUN = "NOT RUN ON "
 #: places kept on Flink from test to test; no test wants more
 KEPT = 5
 
@@ -119,12 +125,25 @@ def _command(process: psutil.Process) -> str:
         return "?"
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say loudly which interpreters the suite was not run on."""
-    from tests.worker.conftest import NOT_RUN
+def not_run(what: str, how: str) -> NoReturn:
+    """Skip a test for want of something optional. What, and how to get it, is said in pytest's closing lines."""
+    pytest.skip(f"{NOT_RUN}{what}: {how}")
 
-    for line in sorted(NOT_RUN):
-        terminalreporter.write_line(f"NOT RUN ON {line}", yellow=True, bold=True)
+
+def need_flink(program: bool = False) -> None:
+    """Skip a test where there is no PyFlink. Args: program: nor what a user's PyFlink program runs in."""
+    if not FLINK.exists() or (program and not PROGRAM.exists()):
+        not_run(
+            "Flink", "`scripts/flink` prepares it, with Python 3.10 to 3.12 and a network; what it says tells why it could not"
+        )
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say loudly what was not there to be tested with, how many tests that left out, and how to get it."""
+    reasons = (str(report.longrepr[2]).partition(NOT_RUN) for report in terminalreporter.stats.get("skipped", ()))
+    missing = collections.Counter(what for _, marked, what in reasons if marked)
+    for what, tests in sorted(missing.items()):
+        terminalreporter.write_line(f"NOT RUN ({tests} test{'s' * (tests > 1)}) ON {what}", yellow=True, bold=True)
 
 
 #: for a Java that lives no longer than tests: its quicker compiler
@@ -141,10 +160,7 @@ def start_cluster(folder: Path, **options: Any) -> cluster.Cluster:
 @pytest.fixture(scope="session")
 def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
     """A real session cluster of two TaskManagers."""
-    if not FLINK.exists():
-        from tests.worker.conftest import not_run
-
-        not_run("Flink", "scripts/flink could not prepare it")
+    need_flink()
     folder = tmp_path_factory.mktemp("flink")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))

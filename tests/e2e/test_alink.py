@@ -17,8 +17,8 @@ import pytest
 import akrunner
 from akrunner import alink
 from akrunner.engines.flink.cluster import Cluster
-from tests.conftest import FLINK, Script, nothing_is_left
-from tests.worker.conftest import not_run, prepared
+from tests.conftest import FLINK, Script, not_run, nothing_is_left
+from tests.worker.conftest import how_to_get, prepared
 
 pytestmark = pytest.mark.tensorflow
 
@@ -63,7 +63,7 @@ def tf1(monkeypatch: pytest.MonkeyPatch) -> None:
     """TensorFlow 1.15, where operators of TensorFlow 1 look for it."""
     found = prepared("tf1.15")
     if found is None:
-        not_run("TensorFlow tf1.15", "run scripts/test --matrix to prepare it")
+        not_run("TensorFlow tf1.15", how_to_get("tf1.15"))
     monkeypatch.setenv("TF115_PYTHON_ENV_PATH", str(Path(found.path).parents[1]))
 
 

@@ -22,8 +22,7 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.hub import RemoteProcess
-from tests.conftest import FLINK, Script, nothing_is_left, start_cluster
-from tests.worker.conftest import not_run
+from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -51,8 +50,7 @@ class There:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
-    if not FLINK.exists():
-        not_run("Flink", "scripts/flink could not prepare it")
+    need_flink()
     started = start_cluster(tmp_path_factory.mktemp("faults"), taskmanagers=2, slots=2)
     yield There(started)
     started.stop()
@@ -272,8 +270,7 @@ def test_the_last_taskmanager_is_killed(there: There, running: Running) -> None:
 
 
 def test_the_jobmanager_is_killed(script: Script, tmp_path: Path) -> None:
-    if not FLINK.exists():
-        not_run("Flink", "scripts/flink could not prepare it")
+    need_flink()
     started = start_cluster(tmp_path / "cluster", taskmanagers=1, slots=2)
     try:
         with waiting(started.address, script(WAITS), tmp_path / "notes", restarts=2) as running:
@@ -288,8 +285,7 @@ def test_the_jobmanager_is_killed(script: Script, tmp_path: Path) -> None:
 
 
 def test_start_and_stop_from_the_command_line(tmp_path: Path) -> None:
-    if not FLINK.exists():
-        not_run("Flink", "scripts/flink could not prepare it")
+    need_flink()
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "akrunner", "flink"]
     with socket.socket() as probe:

@@ -21,12 +21,10 @@ import pytest
 from akrunner.engines.flink import cluster
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.rest import Rest
-from tests.conftest import FLINK, QUICK_JAVA, nothing_is_left, start_cluster
-from tests.worker.conftest import not_run
+from tests.conftest import FLINK, PROGRAM, QUICK_JAVA, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink
 
-PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
 ROWS = 6000
 #: holds rows back for a batch of 64, and fails once, after so many seconds
 SCRIPT = """
@@ -129,8 +127,7 @@ def stop(program: Program, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
-    if not FLINK.exists() or not PROGRAM.exists():
-        not_run("Flink", "scripts/flink could not prepare it")
+    need_flink(program=True)
     folder = tmp_path_factory.mktemp("story")
     (folder / "temp").mkdir()
     (folder / "s.py").write_text(textwrap.dedent(SCRIPT))

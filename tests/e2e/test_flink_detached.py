@@ -20,11 +20,7 @@ import pytest
 import akrunner
 from akrunner import detached
 from akrunner.engines.flink import FlinkEngine, cluster
-from tests.conftest import ENDS, FLINK, Script, nothing_is_left
-from tests.worker.conftest import not_run
-
-#: a TaskManager's Python that has akrunner's own dependencies too; `scripts/flink` prepares it
-PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
+from tests.conftest import ENDS, FLINK, PROGRAM, Script, need_flink, nothing_is_left
 
 DOUBLES = """
     import time
@@ -54,8 +50,7 @@ SAVES = """
 @pytest.fixture(scope="module")
 def engine(flink_cluster: cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkEngine]:
     """One that keeps its process with Java."""
-    if not PROGRAM.exists():
-        not_run("PyFlink programs", "scripts/flink could not prepare .envs/program")
+    need_flink(program=True)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TMPDIR", str(tmp_path_factory.mktemp("flink-client")))
         patched.setattr(tempfile, "tempdir", None)

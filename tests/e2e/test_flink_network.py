@@ -17,8 +17,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 from akrunner.engines.flink.java import java_home
-from tests.conftest import FLINK, Script, start_cluster
-from tests.worker.conftest import not_run
+from tests.conftest import FLINK, Script, need_flink, not_run, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -33,10 +32,9 @@ def ip(*words: str) -> bool:
 @pytest.fixture
 def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
     """A cluster of two TaskManagers with a slot each, one behind a link."""
-    if not FLINK.exists():
-        not_run("Flink", "scripts/flink could not prepare it")
+    need_flink()
     if shutil.which("ip") is None or not ip("netns", "add", AWAY):
-        not_run("a cut network", "this machine does not let us make network namespaces")
+        not_run("a cut network", "it is cut between network namespaces (`ip netns add`), which takes root and iproute2")
     away = None
     try:
         assert ip("link", "add", "akr0", "type", "veth", "peer", "name", "akr1")

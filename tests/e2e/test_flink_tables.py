@@ -16,11 +16,9 @@ import pytest
 from akrunner.engines.flink.cluster import Cluster, flink_home
 from akrunner.engines.flink.java import java_home
 from tests import models
-from tests.conftest import FLINK, nothing_is_left
-from tests.worker.conftest import not_run
+from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = FLINK.parents[2] / "program" / "bin" / "python"
 SCRIPTS = {
     "doubles": """
         def main(task_config):
@@ -67,8 +65,7 @@ def told(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.TempPat
 
 
 def printed(name: str, flink_cluster: Cluster, scripts: Path, temp: Path) -> Iterator[Dict[str, Any]]:
-    if not PROGRAM.exists():
-        not_run("PyFlink programs", "scripts/flink could not prepare .envs/program")
+    need_flink(program=True)
     program = Path(__file__).parent / "programs" / name
     environ = {
         **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(temp), "XDG_STATE_HOME": str(temp / "state"),
@@ -183,8 +180,7 @@ def test_alinks_operators_on_flinks_tables(flink_cluster: Cluster, scripts: Path
 
 @pytest.mark.tensorflow
 def test_the_example_submitted_with_flink_run(flink_cluster: Cluster, tmp_path: Path) -> None:
-    if not PROGRAM.exists():
-        not_run("PyFlink programs", "scripts/flink could not prepare .envs/program")
+    need_flink(program=True)
     command = [
         f"{flink_home(str(FLINK))}/bin/flink", "run", "-m", flink_cluster.address, "-pyclientexec", str(PROGRAM), "-pyexec", str(FLINK),
         "-py", str(ROOT / "examples" / "flink" / "iris_table.py"), sys.executable,

@@ -6,18 +6,18 @@ import glob
 import os
 import shutil
 import subprocess
-from pathlib import Path
-from typing import NoReturn, Optional
+from typing import Dict, Optional, Tuple
 
 import pytest
 
 from akrunner.errors import PythonEnvError
 from akrunner.launch.interpreters import Interpreter, probe
+from tests.conftest import ENVS, not_run
 
-ROOT = Path(__file__).parents[2]
 #: name -> (Python, TensorFlow) as scripts/matrix prepares it
-MATRIX = {"tf1.15": ("3.7", "1.15."), "tf2.3": ("3.8", "2.3."), "newest": ("", "2.")}
-NOT_RUN: "set[str]" = set()
+MATRIX: Dict[str, Tuple[str, str]] = {"tf1.15": ("3.7", "1.15."), "tf2.3": ("3.8", "2.3."), "newest": ("", "2.")}
+#: how to get a Python of a version
+_PYTHON = "no Python {0} below pyenv's versions or on PATH; `pyenv install {0}`, or put a python{0} on PATH"
 
 
 def bare(version: str) -> Optional[str]:
@@ -25,9 +25,13 @@ def bare(version: str) -> Optional[str]:
     pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     candidates = sorted(glob.glob(f"{pyenv}/versions/{version}*/bin/python"))
     candidates += [path for path in [shutil.which(f"python{version}")] if path]
-    candidates += [path for path in [str(ROOT / ".envs" / "tf1.15" / "bin" / "python")] if version == "3.7"]
-    for path in candidates:
-        done = subprocess.run([path, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True)
+    candidates += [str(ENVS / name / "bin" / "python") for name, (python, _) in MATRIX.items() if python == version]
+    asked = "import sys; print(sys.version_info[:2])"
+    for path in filter(os.path.exists, candidates):
+        try:
+            done = subprocess.run([path, "-c", asked], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
         if done.returncode == 0 and done.stdout.strip() == str(tuple(map(int, version.split(".")))):
             return path
     return None
@@ -36,7 +40,7 @@ def bare(version: str) -> Optional[str]:
 def prepared(name: str) -> Optional[Interpreter]:
     """The interpreter of this name with its TensorFlow: of the matrix, or one that happens to have it; None: neither."""
     python, version = MATRIX[name]
-    found = [str(ROOT / ".envs" / name / "bin" / "python"), bare(python) if python else None]
+    found = [str(ENVS / name / "bin" / "python"), bare(python) if python else None]
     for path in found:
         try:
             interpreter = probe(path) if path and os.path.exists(path) else None
@@ -51,7 +55,7 @@ def prepared(name: str) -> Optional[Interpreter]:
 def python37() -> str:
     path = bare("3.7")
     if path is None:
-        not_run("Python 3.7", "no such interpreter found by pyenv or on PATH")
+        not_run("Python 3.7", _PYTHON.format("3.7"))
     return path
 
 
@@ -59,13 +63,12 @@ def python37() -> str:
 def matrix_python(request: pytest.FixtureRequest) -> Interpreter:
     found = prepared(request.param)
     if found is None:
-        not_run(f"TensorFlow {request.param}", "run scripts/test --matrix to prepare it")
+        not_run(f"TensorFlow {request.param}", how_to_get(request.param))
     return found
 
 
-def not_run(what: str, why: str) -> NoReturn:
-    NOT_RUN.add(f"{what}: {why}")
-    pytest.skip(f"{what}: {why}")
-
-
-__all__ = ["NOT_RUN"]
+def how_to_get(name: str) -> str:
+    """What to do for this name of the matrix to be run."""
+    python = MATRIX[name][0]
+    first = f"{_PYTHON.format(python)}, and then " if python and bare(python) is None else ""
+    return f"{first}`scripts/test --matrix` prepares it"
