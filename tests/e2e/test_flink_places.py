@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -55,7 +56,7 @@ class Machines:
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         self.submitted += 1
-        job = Submission()
+        job = self.job = Submission()
         job.id = "abc"
         host, port = order["address"]
         for _ in range(order["subtasks"]):
@@ -178,6 +179,28 @@ def test_a_cancelled_job_is_not_started_again(machines: Machines, script: Script
             )  # fmt: skip
     acting.join()
     assert machines.submitted == 1
+
+
+def test_the_flink_job_ends_where_what_submits_is_dead_and_an_agent_is_stuck(
+    machines: Machines, script: Script, tmp_path: Path
+) -> None:
+    def stop() -> None:
+        machines.agents[0].send_signal(signal.SIGSTOP)
+        machines.job.failed = "the process that submits it ended"
+        machines.job.ended.set()
+
+    (tmp_path / "notes").mkdir()
+    acting = when_running(tmp_path / "notes", stop)
+    heard: List[bytes] = []
+    with answering(machines.answer, heard) as master:
+        with pytest.raises(akrunner.JobError, match="the process that submits it ended"):
+            akrunner.run(
+                script(WAITS), {"a": [1, 2]}, num_workers=2, user_params={"notes": str(tmp_path / "notes")}, engine=engine_of(master)
+            )  # fmt: skip
+    acting.join()
+    assert any(request.startswith(b"PATCH /jobs/abc?mode=cancel ") for request in heard)
+    machines.agents[0].kill()
+    soon_empty(Path(tempfile.gettempdir()))
 
 
 @pytest.mark.parametrize("how", ["refuses", "stalls", "answers nonsense", "takes its tasks along"])

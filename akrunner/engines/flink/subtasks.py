@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from akrunner.engines.flink.client import Submitter
 from akrunner.engines.flink.hub import Hub, Place
-from akrunner.engines.flink.rest import ENDED, Address
+from akrunner.engines.flink.rest import ENDED, Address, Rest
 from akrunner.engines.flink.watch import Watch
-from akrunner.errors import AkrunnerError, JobCancelledError, JobError, JobManagerLostError, StartError
+from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
 _CANCELLED = ("CANCELLING", "CANCELED")
@@ -216,4 +217,18 @@ class Subtasks:
         if not leaving or not self.submitted.ended.wait(_END_SECONDS):
             self.client.cancel(self.submitted)
             self.submitted.ended.wait(10.0)
+            self._end_there()
         self.disconnect()
+
+    def _end_there(self) -> None:
+        """Have the JobManager end the job where the client, which would, was killed or is stuck, and a place is stuck too."""
+        if self._master is None or not self._id or self.lost or self.submitted.state in ENDED:
+            return
+        rest = Rest(self._master, _END_SECONDS)
+        deadline = time.monotonic() + _END_SECONDS
+        with contextlib.suppress(ClusterError):
+            while rest.state(self._id) not in ENDED:
+                if time.monotonic() > deadline:
+                    rest.cancel(self._id)
+                    return
+                time.sleep(_TICK)
