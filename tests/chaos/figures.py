@@ -7,31 +7,32 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from tests.chaos.harness import Place, Report, Trial
+from tests.chaos.harness import Report, Trial
 from tests.chaos.plan import Plan
 
 #: what can be wrong -> how its words begin
 KINDS = {
     "hangs": "hang", "orphans": "orphans", "wrong successes": "wrong success", "leftovers": ("left over", "nothing but the next start"),
+    "Flink jobs left running": "Flink runs",
     "partial outputs": ("partial output", "the file that was there before"), "foreign words": ("a traceback", "exit code", "failed without"),
 }  # fmt: skip
-#: trials that only wait, for each that has its turn
-WAITING = 4
-
 Told = Optional[Callable[[Report], None]]
+#: who runs a plan, in its turn
+Made = Callable[[Plan, threading.Semaphore], Trial]
 
 
-def many(plans: Sequence[Plan], place: Place, jobs: int, told: Told = None) -> List[Report]:
-    """Run them. Args: jobs: that may be busy at a time; others wait for theirs to end; told: called with each report as it comes."""
+def many(plans: Sequence[Plan], trial: Made, jobs: int, told: Told = None, waiting: int = 4) -> List[Report]:
+    """Run them. Args: jobs: that may be busy at a time; waiting: how many there may be for each of these, but for it waiting for their ends; told:
+    called with each report as it comes."""
     turns = threading.Semaphore(jobs)
 
     def one(plan: Plan) -> Report:
-        report = Trial(plan, place, turns).run()
+        report = trial(plan, turns).run()
         if told is not None:
             told(report)
         return report
 
-    with ThreadPoolExecutor(jobs * WAITING) as pool:
+    with ThreadPoolExecutor(jobs * waiting) as pool:
         return list(pool.map(one, plans))
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -29,7 +29,6 @@ ROWS = 4000
 SCHEMA = "id bigint, x double"
 #: seconds that a stopped host stays so; that a trial keeps its turn when nobody is left to be killed
 STOPPED, TURN = 0.7, 1.0
-_STUCK = {"stall_timeout": 2.0, "evaluator_timeout": 1.0}
 
 
 @dataclass
@@ -55,6 +54,7 @@ class Place:
             {"id": pa.array(range(ROWS), pa.int64()), "x": pa.array([i / 4 for i in range(ROWS)], pa.float64())}
         )
         pq.write_table(self.table, folder / "in.parquet")
+        pq.write_table(self.table, folder / "blocks.parquet", row_group_size=100)
         (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in self.table.to_pylist()))
         pq.write_table(self.table.set_column(1, "x", self.table["x"].cast(pa.float32())), folder / "floats.parquet")
         (folder / "script.py").write_text(programs.SCRIPT)
@@ -77,8 +77,12 @@ class Trial:
 
     #: seconds: of a host; of its processes after it; for a victim that may still come
     longest, after, patience = 60.0, 8.0, 2.0
+    #: that a script sleeps now and then
+    pause = 0.02
+    #: what ends a job that moves no longer; a prediction has only its whole time
+    stuck = {"stall_timeout": 2.0, "evaluator_timeout": 1.0, "timeout": 6.0}
 
-    def __init__(self, plan: Plan, place: Place, turns: threading.Semaphore) -> None:
+    def __init__(self, place: Place, plan: Plan, turns: threading.Semaphore) -> None:
         self.plan = plan
         self.place = place
         self.turns = turns
@@ -88,6 +92,10 @@ class Trial:
         for name in ("tmp", "state", "told", "out"):
             (self.folder / name).mkdir(parents=True)
         self.output = self.folder / "out" / ("model" if plan.mode == "train" else plan.form.rstrip("/"))
+        #: exit codes of one that was not hit
+        self.codes = {0, 1}
+        #: (process, signal)
+        self.struck: List[Tuple[int, str]] = []
         self.stopped_host = False
 
     def run(self) -> Report:
@@ -96,6 +104,7 @@ class Trial:
             self.output.write_text("before")
         last = self.one_host()
         ended = time.monotonic()
+        report.wrong += self.wrong_elsewhere()
         orphans = self.orphans(ended + self.after)
         if last is not None and not self.stopped_host:
             report.seconds, report.all_seconds = ended - last, time.monotonic() - last
@@ -152,6 +161,7 @@ class Trial:
         return {
             "CHAOS_TOLD": str(self.folder / "told"),
             "CHAOS_FORMAT": self.plan.data_format,
+            "CHAOS_PAUSE": str(self.pause),
             "CHAOS_MODEL": str(self.place.folder / "model" / "saved_model.pb"),
             "PYTHONPATH": str(self.place.folder / "stub"),
         }
@@ -159,28 +169,38 @@ class Trial:
     def command(self) -> List[str]:
         plan, folder = self.plan, self.place.folder
         output = str(self.output) + ("/" if plan.form.endswith("/") and plan.mode != "train" else "")
+        table = str(folder / ("in.jsonl" if plan.mode == "stream" else "blocks.parquet" if plan.blocks else "in.parquet"))
         if plan.command:
             return [
                 sys.executable, "-m", "akrunner", "run", str(folder / "script.py"), "--mode", plan.mode, "-o", output, "--output-schema", SCHEMA,
-                "-i", str(folder / ("in.jsonl" if plan.mode == "stream" else "in.parquet")), "--data-format", plan.data_format,
+                "-i", table, "--data-format", plan.data_format,
                 "--num-workers", str(plan.workers), "--num-ps", str(plan.servers), *["--evaluator"] * plan.evaluator, *["--overwrite"] * plan.before,
-                "--stall-timeout", str(_STUCK["stall_timeout"]), "--evaluator-timeout", str(_STUCK["evaluator_timeout"]), "--quiet",
-                *(part for name, value in self.for_tasks().items() for part in ("--env", f"{name}={value}")),
+                "--stall-timeout", str(self.stuck["stall_timeout"]), "--evaluator-timeout", str(self.stuck["evaluator_timeout"]), "--quiet",
+                *(part for name, value in self.for_tasks().items() for part in ("--env", f"{name}={value}")), *self.engine_words(),
             ]  # fmt: skip
         options: Dict[str, Any] = {"num_workers": plan.workers, "env": self.for_tasks(), "overwrite": plan.before}
         if plan.mode == "predict":
             arguments = [str(folder / "model"), str(folder / "floats.parquet")]
-            options.update(
-                output=output, batch_size=200, timeout=6.0 if any(kill.signal == "STOP" for kill in plan.kills) else None
-            )
+            stops = any(kill.signal == "STOP" for kill in plan.kills)
+            options.update(output=output, batch_size=200, timeout=self.stuck["timeout"] if stops else None)
         else:
-            arguments = [str(folder / "script.py"), str(folder / "in.parquet")]
+            arguments = [str(folder / "script.py"), table]
             options.update(
-                output_schema=SCHEMA, num_ps=plan.servers, evaluator=plan.evaluator, data_format=plan.data_format, **_STUCK
-            )
+                output_schema=SCHEMA, num_ps=plan.servers, evaluator=plan.evaluator, data_format=plan.data_format,
+                stall_timeout=self.stuck["stall_timeout"], evaluator_timeout=self.stuck["evaluator_timeout"],
+            )  # fmt: skip
             options["model_out" if plan.mode == "train" else "output"] = output
         call = {"batch": "run", "train": "train", "predict": "predict"}[plan.mode]
-        return [sys.executable, str(folder / "host.py"), json.dumps({"call": call, "arguments": arguments, "options": options})]
+        order = {"call": call, "arguments": arguments, "options": options, **self.engine_order(options)}
+        return [sys.executable, str(folder / "host.py"), json.dumps(order)]
+
+    def engine_words(self) -> List[str]:
+        """What the command line says of the engine."""
+        return []
+
+    def engine_order(self, options: Dict[str, Any]) -> Dict[str, Any]:
+        """The same for a program. Args: options: of the job, which it may change."""
+        return {}
 
     # -- who is killed
 
@@ -202,6 +222,7 @@ class Trial:
             except ProcessLookupError:
                 continue
             self.report.hit += 1
+            self.struck.append((pid, kill.signal))
             last = time.monotonic()
             self.stopped_host |= kill.target == "host" and kill.signal == "STOP"
         if self.stopped_host:
@@ -247,6 +268,10 @@ class Trial:
         return any(kill.target == target for kill in self.plan.kills)
 
     # -- what is there afterwards
+
+    def wrong_elsewhere(self) -> List[str]:
+        """Beside this machine's own: what an engine is to end and to remove."""
+        return []
 
     def ended_by(self, deadline: float) -> bool:
         """Whether the host has ended by then."""
@@ -321,7 +346,7 @@ class Trial:
         wrong = []
         if "Traceback" in text or "NOT OURS" in text:
             wrong.append("a traceback: " + text[-800:])
-        allowed = {0, 1, *({143} if "TERM" in hurt else set()), *(-getattr(signal, "SIG" + name) for name in hurt)}
+        allowed = {*self.codes, *({143} if "TERM" in hurt else set()), *(-getattr(signal, "SIG" + name) for name in hurt)}
         if code is not None and code not in allowed:
             wrong.append(f"exit code {code}: {text[-800:]}")
         if code == 1 and not text.strip():

@@ -8,11 +8,18 @@ from typing import List, Tuple
 
 MODES = ("batch", "stream", "train", "predict")
 FORMS = ("o.parquet", "o.jsonl", "o.csv", "o.arrow", "o/")
+#: what a job on Flink has besides its tasks, and how often it is chosen: all tasks together are 4
+FLINK = {
+    "host": 3.0, "guard": 1.0, "client": 1.0, "java": 1.0, "agent": 3.0, "agentguard": 1.0, "taskmanager": 1.5, "jobmanager": 0.7,
+}  # fmt: skip
+#: who belongs to the cluster, and so to other jobs as well
+SHARED = ("taskmanager", "jobmanager")
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Attributes: target: host, guard, or a task by its key (`chief-0`); signal: its name; after: seconds since the moment."""
+    """Attributes: target: host, guard, or a task by its key (`chief-0`); on Flink also the process that submits (client) and its Java, the Python
+    worker beside a task (agent) and its guard, or one of the cluster; signal: its name; after: seconds since the moment."""
 
     target: str
     signal: str
@@ -22,7 +29,8 @@ class Kill:
 @dataclass(frozen=True)
 class Plan:
     """Attributes: moment: what the first kill counts from: start (of the host), spawn (of the target), main (entered by some task), done (some
-    task's main has returned); command: by the command line rather than a program; before: something is at the output's place."""
+    task's main has returned); command: by the command line rather than a program; before: something is at the output's place; blocks: the
+    table is of so many that machines may read it themselves."""
 
     seed: int
     mode: str
@@ -35,6 +43,18 @@ class Plan:
     before: bool
     moment: str
     kills: Tuple[Kill, ...]
+    blocks: bool = False
+
+    @property
+    def tasks(self) -> List[str]:
+        """Their keys."""
+        return _tasks(self.workers, self.servers, self.evaluator)
+
+    @property
+    def lonely(self) -> bool:
+        """Whether it has victims that other jobs on the cluster would miss, or needs the next job there to clean up."""
+        targets = {kill.target for kill in self.kills}
+        return not targets.isdisjoint(SHARED) or targets == {"agent", "agentguard"}
 
     @classmethod
     def of(cls, seed: int) -> "Plan":
@@ -44,7 +64,7 @@ class Plan:
         workers = chance.randint(1, 3)
         servers = int(mode in ("batch", "train") and chance.random() < 0.3)
         evaluator = mode in ("batch", "train") and chance.random() < 0.2
-        tasks = ["chief-0", *(f"worker-{i}" for i in range(workers - 1)), *["ps-0"] * servers, *["evaluator-0"] * evaluator]
+        tasks = _tasks(workers, servers, evaluator)
         moment = chance.choices(("start", "spawn", "main", "done"), (3, 2, 4, 3))[0]
         first = _target(chance, tasks)
         targets = [first] if chance.random() < 0.45 else [first, _target(chance, [t for t in tasks if t != first], first)]
@@ -68,6 +88,47 @@ class Plan:
             kills=tuple(kills),
         )
 
+    @classmethod
+    def on_flink(cls, seed: int) -> "Plan":
+        """The same for the same seed, always."""
+        chance = random.Random(f"flink-{seed}")
+        mode = chance.choices(MODES, (4, 2, 2, 1))[0]
+        workers = chance.randint(1, 2)
+        servers = int(mode in ("batch", "train") and chance.random() < 0.3)
+        evaluator = mode in ("batch", "train") and chance.random() < 0.2
+        weights = {**FLINK, **{task: 4.0 / (workers + servers + evaluator) for task in _tasks(workers, servers, evaluator)}}
+        targets: List[str] = []
+        while len(targets) < chance.choice((1, 2)):
+            (target,) = chance.choices([*weights], [*weights.values()])
+            del weights[target]
+            targets.append(target)
+        moment = chance.choices(("start", "spawn", "main", "done"), (3, 2, 4, 3))[0]
+        longest = {"start": 7.0, "spawn": 1.0, "main": 0.6, "done": 0.6}[moment]
+        at, kills = chance.uniform(0, longest), []
+        for target in targets:
+            kills.append(Kill(target, _signal(chance, target), at))
+            at += chance.choice((0.0, chance.uniform(0, 0.5)))
+        form = chance.choice(FORMS) if mode != "stream" else chance.choice(("o.jsonl", "o.csv"))
+        return cls(
+            seed=seed,
+            mode=mode,
+            data_format=chance.choice(("examples", "columns")),
+            workers=workers,
+            servers=servers,
+            evaluator=evaluator,
+            command=mode == "stream" or (mode == "batch" and chance.random() < 0.5),
+            form=form,
+            before=chance.random() < 0.3 and not form.endswith("/"),
+            # of a cluster's processes, which are there before: from the first task on
+            moment="main" if moment == "spawn" and targets[0] in SHARED else moment,
+            kills=tuple(kills),
+            blocks=mode in ("batch", "train") and chance.random() < 0.5,
+        )
+
+
+def _tasks(workers: int, servers: int, evaluator: bool) -> List[str]:
+    return ["chief-0", *(f"worker-{i}" for i in range(workers - 1)), *["ps-0"] * servers, *["evaluator-0"] * evaluator]
+
 
 def _target(chance: random.Random, tasks: List[str], but: str = "") -> str:
     others = [name for name in ("host", "guard") if name != but]
@@ -76,4 +137,7 @@ def _target(chance: random.Random, tasks: List[str], but: str = "") -> str:
 
 
 def _signal(chance: random.Random, target: str) -> str:
-    return chance.choices(("KILL", "TERM", "SEGV", "STOP"), (6, 2, 1, 1) if target != "guard" else (8, 0, 1, 1))[0]
+    weights = (
+        (8, 0, 1, 1) if target in ("guard", "agentguard") else (6, 2, 0, 1) if target in ("java", *SHARED) else (6, 2, 1, 1)
+    )
+    return chance.choices(("KILL", "TERM", "SEGV", "STOP"), weights)[0]

@@ -8,12 +8,13 @@ from tests.unit.test_signature import message, tensor
 SCRIPT = """
 import os, struct, time
 
-PAUSE = 0.02
+PAUSE = float(os.environ["CHAOS_PAUSE"])
 
 
 def tell(task_config, what):
     name = "%s-%s-%d" % (what, task_config.task_type, task_config.task_index)
-    open(os.path.join(os.environ["CHAOS_TOLD"], name), "w").close()
+    with open(os.path.join(os.environ["CHAOS_TOLD"], name), "w") as f:
+        f.write(str(os.getpid()))
 
 
 def records(path):
@@ -85,7 +86,7 @@ class Signature(object):
     def __call__(self, x):
         name = os.path.join(os.environ["CHAOS_TOLD"], "main-%d" % os.getpid())
         open(name, "w").close()
-        time.sleep(0.02)
+        time.sleep(float(os.environ["CHAOS_PAUSE"]))
         return {"y": Value(2 * x)}
 
 
@@ -115,6 +116,9 @@ import akrunner
 
 order = json.loads(sys.argv[1])
 try:
+    if "engine" in order:
+        from akrunner.engines.flink import FlinkEngine
+        order["options"]["engine"] = FlinkEngine(**order["engine"])
     getattr(akrunner, order["call"])(*order["arguments"], **order["options"])
 except akrunner.AkrunnerError as e:
     print(type(e).__name__, e, file=sys.stderr)

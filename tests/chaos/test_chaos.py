@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import List
 
 import pytest
 
 from tests.chaos.figures import figures, many
-from tests.chaos.harness import Place, Report
-from tests.chaos.plan import MODES, Plan
+from tests.chaos.harness import Place, Report, Trial
+from tests.chaos.plan import FLINK as ON_FLINK
+from tests.chaos.plan import MODES, SHARED, Plan
 
 SEEDS = range(100)
 
@@ -22,7 +24,9 @@ PART = 20
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", SEEDS[::PART])
 def test_a_hundred_seeds(tmp_path: Path, first: int) -> None:
-    reports: List[Report] = many([Plan.of(seed) for seed in SEEDS[first : first + PART]], Place(tmp_path), jobs=3)
+    reports: List[Report] = many(
+        [Plan.of(seed) for seed in SEEDS[first : first + PART]], functools.partial(Trial, Place(tmp_path)), jobs=3
+    )
     wrong = [f"seed {report.plan.seed}: {report.wrong} {report.plan}" for report in reports if report.wrong]
     assert not wrong, "\n".join(wrong)
     told = figures(reports)
@@ -39,3 +43,12 @@ def test_seeds_are_plans_of_all_kinds() -> None:
     assert {kill.signal for plan in plans for kill in plan.kills} == {"KILL", "TERM", "STOP", "SEGV"}
     pairs = {frozenset(kill.target.partition("-")[0] for kill in plan.kills) for plan in plans if len(plan.kills) == 2}
     assert {frozenset(("host", "guard")), frozenset(("host", "chief")), frozenset(("guard", "chief"))} <= pairs
+
+
+def test_seeds_on_flink_are_plans_of_all_kinds() -> None:
+    plans = [Plan.on_flink(seed) for seed in SEEDS]
+    assert plans == [Plan.on_flink(seed) for seed in SEEDS]
+    assert {plan.mode for plan in plans} == set(MODES)
+    targets = {kill.target.partition("-")[0] for plan in plans for kill in plan.kills}
+    assert targets >= {*ON_FLINK, "chief", "worker", "ps"}
+    assert {target for plan in plans if plan.lonely for kill in plan.kills for target in [kill.target]} >= set(SHARED)
