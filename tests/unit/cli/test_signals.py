@@ -20,6 +20,8 @@ def watched() -> Iterator[None]:
     signals.watch()
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
+    # what has come is forgotten
+    signals.watch()
     for number, handler in before.items():
         signal.signal(number, handler)
 
