@@ -8,9 +8,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Type
 
 import psutil
 
-from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds
+from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, shown
 from akrunner.cluster.resources import assign
-from akrunner.errors import PythonEnvError, StartError
+from akrunner.errors import ConfigError, PythonEnvError, StartError
 from akrunner.foreign import ours
 from akrunner.launch import devices, environments
 from akrunner.launch.process import worker_environment
@@ -60,6 +60,9 @@ def warm(
     idle = check_seconds("idle_timeout", idle_timeout)
     most = check_count("max_memory", max_memory, 1) if max_memory is not None else psutil.virtual_memory().total // 4
     modules = check_names("preload", preload) or ()
+    for name in modules:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ConfigError(f"preload: {shown(name)} is no module's name")
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(python_env, "local", keras)
     overlay = ""

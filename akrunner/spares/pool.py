@@ -29,8 +29,7 @@ _TICK = 0.25
 _IDLE_CORES = 0.7
 #: seconds a machine may be busy until one is replaced nevertheless
 _LATEST = 30.0
-#: a spare's memory before one is known, and memory of the machine that is left alone
-_GUESS = 512 << 20
+#: memory of the machine that is left alone
 _SPARED = 512 << 20
 #: one that cannot be started is tried again so often
 _TRIES = 3
@@ -59,6 +58,7 @@ class Pool:
         self._spares: List[Spare] = []
         self._wanted: Deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
         self._failed = 0
+        self._size = 0
         self._used = self._short_since = time.monotonic()
         self._hurry = bool(first)
         self._closed = False
@@ -217,8 +217,10 @@ class Pool:
             wanted = list(self._wanted)
             old = [one for one in self._spares if one not in over and all(one.wanted.other(each) for each in wanted)]
             over += old[:1]
-        if _memory_left() < _SPARED // 2:
-            over += [one for one in self._spares if one not in over][:1]
+        left = {one: one.rss for one in self._spares if one not in over and one.waiting}
+        self._size = max([self._size, *left.values()])
+        if left and (_memory_left() < _SPARED // 2 or sum(left.values()) > self.most_bytes):
+            over.append(next(iter(left)))
         self._spares = [one for one in self._spares if one not in over]
         return over
 
@@ -227,14 +229,15 @@ class Pool:
         return importing >= max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
     def _has_memory(self) -> bool:
-        sizes = [spare.rss for spare in self.spares()]
-        size = max([_GUESS, *sizes])
-        self.trouble = ""
-        if sum(sizes) + size > self.most_bytes and sizes:
-            self.trouble = f"those there are have {sum(sizes) >> 20} MiB of the {self.most_bytes >> 20} MiB they may have"
-        elif _memory_left() < size + _SPARED:
-            self.trouble = f"the machine has only {_memory_left() >> 20} MiB of memory left"
-        return not self.trouble
+        there, left = sum(spare.rss for spare in self.spares()), _memory_left()
+        trouble = ""
+        if there + self._size > self.most_bytes:
+            trouble = f"one has {self._size >> 20} MiB of memory, and all may have {self.most_bytes >> 20} MiB (max_memory=)"
+        elif left < self._size + _SPARED:
+            trouble = f"the machine has only {left >> 20} MiB of memory left"
+        if trouble or not self._failed:
+            self.trouble = trouble
+        return not trouble
 
     def _start(self, wanted: Wanted) -> None:
         here = surroundings()

@@ -10,9 +10,10 @@ import psutil
 import pytest
 
 import akrunner
+from akrunner.cluster.resources import THREADS
 from tests.conftest import nothing_is_left
 
-ENGINES = ["local", "flink"]
+ENGINES = ["local", "flink", "warm"]
 
 Run = Callable[..., akrunner.Result]
 Workers = Callable[[], List[psutil.Process]]
@@ -20,9 +21,21 @@ Workers = Callable[[], List[psutil.Process]]
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """An engine's name, or an engine. On Flink nothing of a job is left on the cluster's side either."""
+    """An engine's name, or an engine. On Flink nothing of a job is left on the cluster's side either. "warm": the local one, and the
+    first job's tasks are worker processes that have waited for it."""
     if request.param == "local":
         yield "local"
+        return
+    if request.param == "warm":
+        request.getfixturevalue("leaves_nothing")
+        patched = request.getfixturevalue("monkeypatch")
+        for name in THREADS:
+            # jobs of one and of two tasks want the same
+            patched.setenv(name, "1")
+        with akrunner.warm(workers=2, preload=()) as warm:
+            assert warm.wait()
+            yield "local"
+            assert warm.status()["taken"] >= 1
         return
     yield request.getfixturevalue("flink")
     nothing_is_left(request.getfixturevalue("flink_cluster"))
@@ -33,10 +46,20 @@ ONCE_ON_FLINK = re.compile(
     r"test_host_killed\[flink-(?!time)|test_a_task_is_killed_at_some_moment\[flink-13|test_jobs_started_together_never_collide\[flink|"
     r"test_fatal\[(train|stream|columns)-flink-.*-(importing|reading|writing)\]|test_harmless\[(train|stream|columns)-flink-(?!leaves)"
 )
+#: rows of the crash table whose end is another for a worker process that has waited; not what it writes, nor where in `main` it crashes
+WARM = re.compile(
+    r"test_(fatal|harmless)\[warm-.*-(importing|main)\]|test_(after_main|hang|closes_our_pipes|out_of_memory_kill)\["
+    r"(?!.*-(reading|writing)\])|test_one_of_two_fails\[.*sleep|test_(hang_after_main|hang_that_ignores_sigterm|binary_output)"
+)
 
 
 def pytest_collection_modifyitems(items: List[Any]) -> None:
-    items[:] = [item for item in items if not ONCE_ON_FLINK.search(item.name)]
+    items[:] = [item for item in items if not ONCE_ON_FLINK.search(item.name) and not _only_cold(item)]
+
+
+def _only_cold(item: Any) -> bool:
+    warm = getattr(item, "callspec", None) is not None and item.callspec.params.get("engine") == "warm"
+    return warm and not (item.module.__name__.endswith("test_crash_table") and WARM.search(item.name))
 
 
 @pytest.fixture

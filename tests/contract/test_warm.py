@@ -1,0 +1,234 @@
+"""Warm workers that died, were stopped, or are no longer what a job wants: it starts cold, says why, and nothing else is different.
+
+They import a module of the test's own, or nothing, in place of TensorFlow.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import psutil
+import pytest
+
+import akrunner
+from tests.conftest import Script
+
+from .test_crash_table import gone
+
+SAYS = """
+import os, sys
+
+def main(task_config):
+    task_config.output_writer.write_batch({"pid": [os.getpid()], "said": [os.environ.get("SAID", "")]})
+"""
+Start = Callable[..., akrunner.Result]
+
+
+@pytest.fixture
+def prepared(leaves_nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module that is imported while the workers wait, and is of a package that may change."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "prepared.py").write_text("VERSION = 1\n")
+    os.utime(folder / "prepared.py", (1e9, 1e9))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def warm(prepared: Path) -> Iterator[akrunner.Warm]:
+    with akrunner.warm(workers=1, preload=["prepared"]) as warm:
+        assert warm.wait()
+        yield warm
+
+
+@pytest.fixture
+def start(script: Script) -> Start:
+    path = script(SAYS)
+
+    def run(path: str = path, **options: Any) -> akrunner.Result:
+        return akrunner.run(path, {"a": [1]}, output_schema="pid bigint, said string", **options)
+
+    return run
+
+
+def pids(warm: akrunner.Warm) -> "list[int]":
+    return [spare["pid"] for spare in warm.status()["spares"]]
+
+
+def started(result: akrunner.Result) -> str:
+    (how,) = result.stats.starts.values()
+    return how
+
+
+def test_each_is_used_once_and_replaced(warm: akrunner.Warm, start: Start) -> None:
+    first, second = pids(warm), None
+    result = start()
+    assert started(result) == "warm" and result.table["pid"].to_pylist() == first
+    assert warm.wait()
+    second = pids(warm)
+    result = start()
+    assert started(result) == "warm" and result.table["pid"].to_pylist() == second != first
+    assert "2 taken by jobs" in repr(warm) and "MiB" in repr(warm)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(signal.SIGKILL, "had ended: SIGKILL"), (signal.SIGSEGV, "SIGSEGV"), (signal.SIGSTOP, "was stopped")]
+)
+def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number: int, words: str) -> None:
+    (pid,) = pids(warm)
+    warm._pool._hurry = False
+    with warm._pool._changed:  # nobody replaces it before the job comes
+        os.kill(pid, number)
+        process = psutil.Process(pid)
+        while process.is_running() and process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+            time.sleep(0.01)
+        result = start()
+    assert started(result).startswith("cold: ") and words in started(result)
+    assert result.table["pid"].to_pylist() != [pid] and not result.stats.warnings
+    assert warm.wait() and started(start()) == "warm", "another has taken its place"
+
+
+def test_one_that_does_not_answer(warm: akrunner.Warm, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    from akrunner.spares import spare
+
+    monkeypatch.setattr(spare, "_PATIENCE", 0.0)
+    assert "did not answer" in started(start())
+
+
+def test_a_package_that_was_changed(warm: akrunner.Warm, prepared: Path, start: Start) -> None:
+    (prepared / "prepared.py").write_text("VERSION = 2\n")
+    assert started(start()).endswith("prepared.py has changed since")
+    assert warm.wait() and started(start()) == "warm"
+
+
+def test_a_package_that_was_installed(warm: akrunner.Warm, prepared: Path, start: Start) -> None:
+    (prepared / "rows.csv").write_text("a\n1\n")
+    assert started(start()) == "warm", "a file that cannot be imported is none"
+    assert warm.wait()
+    (prepared / "another.py").write_text("")
+    assert "something was installed in" in started(start())
+    assert warm.wait() and started(start()) == "warm"
+
+
+def test_a_file_of_the_job_with_the_name_of_an_imported_module(warm: akrunner.Warm, start: Start, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "prepared.py"
+    own.parent.mkdir()
+    own.write_text("")
+    before = pids(warm)
+    assert started(start(user_files=[own])).startswith("cold: prepared.py, one of the job's files, has the name of a module")
+    assert pids(warm) == before and started(start()) == "warm", "it is still right for another job"
+
+
+def test_what_a_job_wants_is_learnt(warm: akrunner.Warm, start: Start) -> None:
+    result = start(env={"SAID": "hello"})
+    assert started(result) == (
+        "cold: the environment variable SAID is set for this one, and may be read when TensorFlow is imported"
+    )
+    assert result.table["said"].to_pylist() == ["hello"]
+    assert warm.wait()
+    result = start(env={"SAID": "hello"})
+    assert started(result) == "warm" and result.table["said"].to_pylist() == ["hello"]
+    assert warm.wait()
+    old = os.umask(0o077)
+    try:
+        assert started(start(env={"SAID": "hello"})) == "cold: they were started with another umask"
+    finally:
+        os.umask(old)
+
+
+def test_what_a_script_does_before_the_import(warm: akrunner.Warm, script: Script, start: Start) -> None:
+    path = script("import os\nos.environ['TF_X'] = '1'\n" + SAYS, "sets.py")
+    how = started(start(path))
+    assert how.startswith("cold: sets.py, line 2, changes the environment variable TF_X, which may matter before")
+
+
+def test_switched_off(warm: akrunner.Warm, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKRUNNER_WARM", "0")
+    assert started(start()) == "cold" and not warm.status()["taken"]
+
+
+def test_two_tasks_and_one_spare(warm: akrunner.Warm, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    path = script("def main(c):\n    pass\n", "two.py")
+    akrunner.run(path, {"a": [1, 2]}, num_workers=2)
+    assert warm.wait()
+    result = akrunner.run(path, {"a": [1, 2]}, num_workers=2)
+    assert result.stats.starts == {"chief:0": "warm", "worker:0": "cold: none was ready"}
+
+
+def test_what_cannot_be_imported(leaves_nothing: Path, start: Start) -> None:
+    with akrunner.warm(workers=1, preload=["there_is_none"]) as warm:
+        assert not warm.wait(3.0)
+        assert "No module named 'there_is_none'" in warm.status()["trouble"]
+        assert "there_is_none" in started(start())
+
+
+def test_idle_ones_go(prepared: Path, start: Start) -> None:
+    with akrunner.warm(workers=1, preload=["prepared"], idle_timeout=1.0) as warm:
+        assert warm.wait()
+        (pid,) = pids(warm)
+        assert gone([pid])
+        assert started(start()).startswith("cold: ") and warm.wait() and started(start()) == "warm"
+
+
+def test_memory_is_bounded(prepared: Path, start: Start) -> None:
+    with akrunner.warm(workers=2, preload=["prepared"], max_memory=1 << 20) as warm:
+        assert not warm.wait(2.0)
+        assert "all may have 1 MiB (max_memory=)" in started(start()) and not pids(warm)
+
+
+def test_wrong_arguments(leaves_nothing: Path) -> None:
+    for options, words in (
+        ({"workers": 0}, "workers=0"),
+        ({"python_env": "/nowhere"}, "there is no /nowhere"),
+        ({"idle_timeout": -1}, "idle_timeout=-1"),
+        ({"env": {"A": 1}}, "env"),
+        ({"preload": "a b"}, "preload"),
+    ):
+        with pytest.raises(akrunner.ConfigError, match=words):
+            akrunner.warm(**options)
+
+
+HOST = """
+import os, sys, akrunner
+
+warm = akrunner.warm(workers=2, preload=())
+assert warm.wait()
+print(*[spare["pid"] for spare in warm.status()["spares"]], flush=True)
+if sys.argv[1:]:
+    akrunner.run(sys.argv[1], {"a": [1]}, env={"OUT": "x"})
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["killed", "killed with its guard", "ended", "closed"])
+def test_all_are_gone_with_the_host(leaves_nothing: Path, how: str) -> None:
+    """One of the two is stopped, and notices nothing."""
+    with subprocess.Popen([sys.executable, "-c", HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdin is not None and host.stdout is not None
+        spares = [int(pid) for pid in host.stdout.readline().split()]
+        guards = [child for child in psutil.Process(host.pid).children() if child.pid not in spares]
+        os.kill(spares[0], signal.SIGSTOP)
+        if how == "closed":
+            host.stdin.close()
+        elif how == "ended":
+            host.terminate()
+        else:
+            if how != "killed":
+                for guard in guards:
+                    guard.suspend()
+            host.kill()
+            for guard in guards if how != "killed" else []:
+                guard.kill()
+    assert gone(spares)
+    deadline = time.monotonic() + 10
+    while os.listdir(leaves_nothing) and time.monotonic() < deadline:
+        time.sleep(0.05)
