@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type
 
 import psutil
 
@@ -15,8 +15,10 @@ from akrunner.foreign import ours
 from akrunner.launch import devices, environments
 from akrunner.launch.process import worker_environment
 from akrunner.prepare import PathLike, interpreter_for
-from akrunner.spares import registry
+from akrunner.spares import client, registry
+from akrunner.spares.daemon import AlreadyKept, Daemon, Listening
 from akrunner.spares.pool import Pool
+from akrunner.spares.talk import TalkError
 from akrunner.spares.wanted import Wanted, surroundings
 from akrunner.spec import ClusterSpec, ResourceSpec
 
@@ -54,6 +56,21 @@ def warm(
     Returns: an object with `wait()`, `status()` and `close()`, and a context manager.
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
+    return Warm(_pool(python_env, workers, num_workers, keras, env, requirements, idle_timeout, max_memory, preload))
+
+
+def _pool(
+    python_env: Optional[PathLike],
+    workers: int,
+    num_workers: int,
+    keras: Optional[str],
+    env: Optional[Mapping[str, str]],
+    requirements: Optional[PathLike],
+    idle_timeout: float,
+    max_memory: Optional[int],
+    preload: Sequence[str],
+) -> Pool:
+    """Of `warm`'s arguments. Raises: ConfigError: one is wrong."""
     workers = check_count("workers", workers, 1, _MOST)
     cluster = ClusterSpec.of(num_workers=num_workers)
     variables = check_environment("env", env if env is not None else {})
@@ -71,7 +88,7 @@ def warm(
     task_env = {**({"TF_USE_LEGACY_KERAS": "1"} if keras == "legacy" else {}), **variables}
     first = wanted_by(cluster, python, overlay, task_env)
     with ours(StartError, "warm: TMPDIR: no directory can be made for the warm workers"):
-        return Warm(Pool(first, workers, modules, idle or 0.0, most))
+        return Pool(first, workers, modules, idle or 0.0, most)
 
 
 def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping[str, str]) -> List[Wanted]:
@@ -118,6 +135,42 @@ class Warm:
 
     def __repr__(self) -> str:
         return f"<akrunner.Warm: {in_words(self.status())}>"
+
+
+def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
+    """Keep warm workers for the jobs of other processes of this user (`akrunner warm start`), until one says `stop_kept`.
+
+    Args: options: of `warm`; listens: called when they can be reached. Raises: ConfigError: one is wrong, or others are kept already.
+    """
+    with ours(StartError, "warm: they cannot be kept"):
+        try:
+            listening = Listening()
+        except AlreadyKept:
+            raise ConfigError("they are kept already; `akrunner warm stop` first") from None
+    try:
+        pool = _pool(**{"preload": ("tensorflow",), **options})
+    except BaseException:
+        listening.close()
+        raise
+    listens()
+    Daemon(listening, pool, {**options, "env": sorted(options["env"])}).serve()
+
+
+def kept_status() -> Optional[Dict[str, Any]]:
+    """How those are that are kept, as `Warm.status` and more; None when there are none. Raises: StartError: it does not answer."""
+    return _asked("status")
+
+
+def stop_kept() -> Optional[Dict[str, Any]]:
+    """End those that are kept. Returns: how they were; None when there were none. Raises: StartError: it does not answer."""
+    return _asked("stop")
+
+
+def _asked(what: str) -> Optional[Dict[str, Any]]:
+    try:
+        return client.ask(what)
+    except TalkError as e:
+        raise StartError(f"the process that keeps the warm workers does not answer: {e}; end it, and start another") from None
 
 
 def in_words(status: Mapping[str, Any]) -> str:

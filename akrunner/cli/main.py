@@ -14,6 +14,7 @@ import akrunner
 from akrunner.cli import detached, engines, lines, predicting, show, streaming, values
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
+from akrunner.cli import warm as warm_commands
 from akrunner.cli.guarded import EPILOG, asks_for_json, emit, ended
 from akrunner.foreign import ours
 
@@ -276,6 +277,7 @@ def run(
 
 app.add_typer(env_commands.app, name="env")
 app.add_typer(flink_commands.app, name="flink")
+app.add_typer(warm_commands.app, name="warm")
 for command in (detached.status, detached.logs, detached.cancel):
     app.command(command.__name__, epilog=detached.EPILOG)(command)
 app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)

@@ -22,7 +22,7 @@ from akrunner.engines.workdir import WorkDir
 from akrunner.launch import devices
 from akrunner.launch.files import lay_out
 from akrunner.launch.guard import Guard
-from akrunner.launch.process import ChildProcess, sweep, worker_environment
+from akrunner.launch.process import LocalProcess, sweep, worker_environment
 from akrunner.launch.session import TaskSession
 from akrunner.spares.starts import Starts
 from akrunner.spec import JobSpec, TaskSpec
@@ -60,7 +60,7 @@ class LocalLauncher:
         self._resources = resources
         self._mark = uuid.uuid4().hex
         self._starts = Starts(job.python, job.overlay, job.task_env, time.time())
-        self._processes: Dict[TaskSpec, ChildProcess] = {}
+        self._processes: Dict[TaskSpec, LocalProcess] = {}
 
     def __enter__(self) -> "LocalLauncher":
         job = self._job
@@ -77,7 +77,7 @@ class LocalLauncher:
     def context(self, task: TaskSpec, tf_config: Mapping[str, Any], attempt: int) -> Dict[str, Any]:
         return self._work.context(self._job, task, tf_config, attempt, self._resources[task].cpus)
 
-    def start(self, task: TaskSpec) -> ChildProcess:
+    def start(self, task: TaskSpec) -> LocalProcess:
         work = self._work
         lay_out(self._job.script, work.files_dir(task))
         # what libraries leave in the temp directory (TensorFlow does, when it is killed) goes with the job
@@ -115,6 +115,7 @@ class LocalLauncher:
             self._guard.forget_mark(mark)
         for process in self._processes.values():
             self._guard.forget(process.pid)
+        self._starts.ended()
 
     def take_model(self) -> None:
         self._work.take_model(self._job)

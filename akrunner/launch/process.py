@@ -14,7 +14,7 @@ import termios
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence
 
 try:
     import psutil
@@ -145,8 +145,8 @@ def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, k
     return ChildProcess([python, bundle, kind, "{read_fd}", "{write_fd}"], env, cwd)
 
 
-class ChildProcess:
-    """A child with two pipes of its own besides stdout/stderr.
+class LocalProcess:
+    """A worker process of this machine that leads a session of its own, whoever has started it.
 
     Attributes:
         pid: also the id of its process group and session.
@@ -156,39 +156,10 @@ class ChildProcess:
         sampled_rss, sampled_cpu: largest memory in bytes, and processor seconds, when last looked at.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, pipe_bytes: int = 1 << 20) -> None:
-        """Start it. `{read_fd}` and `{write_fd}` in the command become the child's ends of the pipes.
-
-        Raises: OSError: it cannot be started; nothing is left open.
-        """
-        opened: List[int] = []
-        try:
-            child_read, self.input_fd = _pipe(opened)
-            self.output_fd, child_write = _pipe(opened)
-            self.log_fd, child_log = _pipe(opened)
-            for fd in (self.input_fd, self.output_fd):
-                _enlarge(fd, pipe_bytes)
-            argv = [part.format(read_fd=child_read, write_fd=child_write) for part in command]
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=child_log,
-                stderr=child_log,
-                pass_fds=(child_read, child_write),
-                start_new_session=True,
-                cwd=cwd,
-                env=dict(env),
-            )
-        except BaseException:
-            for fd in opened:
-                os.close(fd)
-            raise
-        for fd in (child_read, child_write, child_log):
-            os.close(fd)
-        self.pid = self._process.pid
-        # a child's peak starts at the highest its parent had when it was forked, so a peak below that says nothing
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        self._parent_rss = usage.ru_maxrss * _RSS_UNIT
+    def __init__(self, pid: int, input_fd: int, output_fd: int, log_fd: int) -> None:
+        """Wait for its end in a thread of its own. Raises: RuntimeError: there are no more threads; it is killed then."""
+        self.pid = pid
+        self.input_fd, self.output_fd, self.log_fd = input_fd, output_fd, log_fd
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self.exit: Optional[Exit] = None
@@ -197,18 +168,19 @@ class ChildProcess:
         try:
             self._waiter.start()
         except BaseException:
-            # no more threads: nobody would know that it has ended
+            # nobody would know that it has ended
             self._signal_group(signal.SIGKILL)
-            self._process.wait()
             for fd in (self.input_fd, self.output_fd, self.log_fd):
                 os.close(fd)
             raise
 
+    def _awaited(self) -> Exit:
+        """Block until it has ended."""
+        raise NotImplementedError
+
     def _wait(self) -> None:
         try:
-            ended = self._ended_as(*os.wait4(self.pid, 0)[1:])
-        except ChildProcessError:
-            ended = self._lost("something else in this process, a handler of SIGCHLD perhaps, has waited for it")
+            ended = self._awaited()
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
         # what it started and left running goes with it
@@ -216,20 +188,7 @@ class ChildProcess:
         self.exit = ended
         self._ended.set()
 
-    def _ended_as(self, status: int, usage: Any) -> Exit:
-        code = self._process.returncode = os.waitstatus_to_exitcode(status)
-        peak = usage.ru_maxrss * _RSS_UNIT
-        return Exit(
-            code=code if code >= 0 else None,
-            signal=-code if code < 0 else None,
-            peak_rss=peak if peak > self._parent_rss else self.sampled_rss,
-            cpu_seconds=usage.ru_utime + usage.ru_stime,
-            time_ns=time.time_ns(),
-        )
-
     def _lost(self, why: str) -> Exit:
-        # `Popen` would look for it once more
-        self._process.returncode = 0
         return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"nobody knows how: {why}")
 
     def sample(self) -> None:
@@ -300,6 +259,68 @@ class ChildProcess:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
             pass
+
+
+class ChildProcess(LocalProcess):
+    """A child with two pipes of its own besides stdout/stderr."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, pipe_bytes: int = 1 << 20) -> None:
+        """Start it. `{read_fd}` and `{write_fd}` in the command become the child's ends of the pipes.
+
+        Raises: OSError: it cannot be started; nothing is left open.
+        """
+        opened: List[int] = []
+        try:
+            child_read, input_fd = _pipe(opened)
+            output_fd, child_write = _pipe(opened)
+            log_fd, child_log = _pipe(opened)
+            for fd in (input_fd, output_fd):
+                _enlarge(fd, pipe_bytes)
+            argv = [part.format(read_fd=child_read, write_fd=child_write) for part in command]
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=child_log,
+                stderr=child_log,
+                pass_fds=(child_read, child_write),
+                start_new_session=True,
+                cwd=cwd,
+                env=dict(env),
+            )
+        except BaseException:
+            for fd in opened:
+                os.close(fd)
+            raise
+        for fd in (child_read, child_write, child_log):
+            os.close(fd)
+        # a child's peak starts at the highest its parent had when it was forked, so a peak below that says nothing
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self._parent_rss = usage.ru_maxrss * _RSS_UNIT
+        try:
+            super().__init__(self._process.pid, input_fd, output_fd, log_fd)
+        except BaseException:
+            self._process.wait()
+            raise
+
+    def _awaited(self) -> Exit:
+        try:
+            status, usage = os.wait4(self.pid, 0)[1:]
+        except ChildProcessError:
+            return self._lost("something else in this process, a handler of SIGCHLD perhaps, has waited for it")
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        peak = usage.ru_maxrss * _RSS_UNIT
+        return Exit(
+            code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            peak_rss=peak if peak > self._parent_rss else self.sampled_rss,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            time_ns=time.time_ns(),
+        )
+
+    def _lost(self, why: str) -> Exit:
+        # `Popen` would look for it once more
+        self._process.returncode = 0
+        return super()._lost(why)
 
 
 def stop_all(processes: Iterable[TaskProcess], grace: float) -> None:

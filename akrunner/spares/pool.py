@@ -44,9 +44,16 @@ class Pool:
     """
 
     def __init__(
-        self, first: Sequence[Wanted], workers: int, preload: Sequence[str], idle_seconds: float, most_bytes: int
+        self,
+        first: Sequence[Wanted],
+        workers: int,
+        preload: Sequence[str],
+        idle_seconds: float,
+        most_bytes: int,
+        hurry: bool = True,
     ) -> None:
-        """Args: first: what the first are to be, before any job has come; preload: modules they import."""
+        """Args: first: what the first are to be, before another job has come; preload: modules they import; hurry: the first are
+        started at once, however busy the processor is. Raises: OSError: there is no place for it."""
         self.workers = workers
         self.preload = tuple(preload)
         self.idle_seconds = idle_seconds
@@ -60,7 +67,7 @@ class Pool:
         self._failed = 0
         self._size = 0
         self._used = self._short_since = time.monotonic()
-        self._hurry = bool(first)
+        self._hurry = hurry
         self._closed = False
         self._folder = leftovers.temp_folder("akrunner-warm-")
         os.mkdir(os.path.join(self._folder, "tmp"), 0o700)
@@ -102,6 +109,10 @@ class Pool:
             self._wanted.appendleft(wanted)
             self._changed.notify_all()
 
+    def knows(self, python: str) -> bool:
+        """Whether the last jobs used this interpreter."""
+        return any(one.python == python for one in list(self._wanted))
+
     def _claim(self, wanted: Wanted) -> Tuple[Optional[Spare], str]:
         with self._changed:
             others = [spare.wanted.other(wanted) for spare in self._spares]
@@ -124,6 +135,10 @@ class Pool:
             while not self._whole() and time.monotonic() < deadline and not self._closed:
                 self._changed.wait(0.05)
             return self._whole()
+
+    def asleep(self) -> bool:
+        """Whether no job has come for so long that all have gone."""
+        return time.monotonic() - self._used > self.idle_seconds
 
     def status(self) -> Dict[str, Any]:
         """As `akrunner.Warm.status`."""
@@ -192,7 +207,7 @@ class Pool:
 
     def _missing(self) -> List[Wanted]:
         """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
-        if time.monotonic() - self._used > self.idle_seconds or self._failed >= _TRIES:
+        if self.asleep() or self._failed >= _TRIES:
             return []
         there = [spare.wanted for spare in self._spares]
         missing = []
@@ -211,7 +226,7 @@ class Pool:
             self._failed += not spare.waiting
             if not spare.waiting:
                 self.trouble = f"the last one that was started ended: {spare.last_words() or spare.lifeless()}"
-        if time.monotonic() - self._used > self.idle_seconds:
+        if self.asleep():
             over = list(self._spares)
         elif len(self._spares) - len(over) >= self.workers and self._missing():
             wanted = list(self._wanted)

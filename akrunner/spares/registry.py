@@ -1,23 +1,52 @@
-"""The pools of this process."""
+"""The pools of this process: those somebody has asked for, and in a notebook the one that comes by itself."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import List
+import sys
+from typing import List, Sequence
+
+import psutil
 
 from akrunner.spares.pool import Pool
+from akrunner.spares.wanted import Wanted
 
+_MOST_IN_NOTEBOOKS = 2
+_IDLE_IN_NOTEBOOKS = 900.0
 _pools: List[Pool] = []
+_own: List[Pool] = []
 
 
-def pools() -> List[Pool]:
-    """Those whose spares jobs may take, newest first."""
-    return list(_pools)
+def pools(python: str = "") -> List[Pool]:
+    """Those whose spares jobs may take: first those whose jobs have used this interpreter, then the newest."""
+    return sorted(_pools, key=lambda pool: not pool.knows(python))
 
 
 def add(pool: Pool) -> None:
-    """Let jobs take its spares."""
+    """Let jobs take its spares. The one that has come by itself goes."""
+    while _own:
+        own = _own.pop()
+        remove(own)
+        own.close()
     _pools.insert(0, pool)
+
+
+def after_job(wants: Sequence[Wanted]) -> None:
+    """In a notebook, where the next job comes soon: keep what the first has wanted, unless somebody keeps others."""
+    if _pools or not wants or not in_notebook():
+        return
+    most = psutil.virtual_memory().total // 4
+    with contextlib.suppress(OSError, RuntimeError):  # nobody has asked for it
+        pool = Pool(wants, min(len(wants), _MOST_IN_NOTEBOOKS), ("tensorflow",), _IDLE_IN_NOTEBOOKS, most, hurry=False)
+        _own.append(pool)
+        _pools.insert(0, pool)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of one."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 def remove(pool: Pool) -> None:
@@ -26,5 +55,10 @@ def remove(pool: Pool) -> None:
         _pools.remove(pool)
 
 
-# a child made by fork: they are its parent's
-os.register_at_fork(after_in_child=_pools.clear)
+def _forked() -> None:
+    # a child made by fork: they are its parent's
+    _pools.clear()
+    _own.clear()
+
+
+os.register_at_fork(after_in_child=_forked)

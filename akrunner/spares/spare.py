@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import psutil
 
 from akrunner import leftovers
-from akrunner.launch.process import ChildProcess, worker_environment, worker_process
+from akrunner.launch.process import ChildProcess, LocalProcess, worker_environment, worker_process
 from akrunner.spares.wanted import Wanted, early, is_late
 from akrunner.wire import frames, messages
 
@@ -99,13 +100,22 @@ class Spare:
         self._wait(lambda: self._answer is not None, _PATIENCE)
         return self._answer or Answer(self.lifeless() or "the warm worker did not answer", False)
 
-    def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> ChildProcess:
+    def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> LocalProcess:
         """Make it the worker process of a job that it has been offered. Args: env: all of that process's environment."""
-        names = {*env, *self._env}
-        late = {name: env.get(name) for name in names if is_late(name) and env.get(name) != self._env.get(name)}
         self._thread.join()
-        self._say(frames.ORDER, {"env": late, "cwd": cwd, "bundle": bundle})
+        become(self.process.input_fd, env, self.late(), cwd, bundle)
         return self.process
+
+    def late(self) -> List[str]:
+        """Variables it has that a job gives it anew."""
+        return [name for name in self._env if is_late(name)]
+
+    def hand_over(self) -> List[int]:
+        """Let a job of another process have it, which orders. Returns: its pipes' descriptors, to be closed here."""
+        self._thread.join()
+        leftovers.unwatch(self.process.pid)
+        leftovers.unmark(self.mark)
+        return [self.process.input_fd, self.process.output_fd, self.process.log_fd]
 
     def end(self) -> None:
         """Kill it. Returns when it is gone and nothing is held for it any more."""
@@ -158,4 +168,15 @@ class Spare:
             self.process.kill()
 
 
-__all__ = ["Answer", "Spare"]
+def become(input_fd: int, env: Mapping[str, str], late: Sequence[str], cwd: str, bundle: str) -> None:
+    """Make a spare that has been offered a job its worker process.
+
+    Args: input_fd: of the pipe it reads; env: all of that process's environment; late: variables it has that may be others now.
+    """
+    names = [*late, *(name for name in env if is_late(name))]
+    body = {"env": {name: env.get(name) for name in names}, "cwd": cwd, "bundle": bundle}
+    with contextlib.suppress(OSError):  # it has ended; whoever waits for its first word sees that
+        frames.FrameWriter(input_fd).write_json(frames.ORDER, body)
+
+
+__all__ = ["Answer", "Spare", "become"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from akrunner.launch.process import ChildProcess, worker_process
-from akrunner.spares import registry
+from akrunner.launch.process import LocalProcess, worker_process
+from akrunner.spares import client, registry
+from akrunner.spares.client import Handed
 from akrunner.spares.hazards import hazard
+from akrunner.spares.spare import Spare
 from akrunner.spares.wanted import Wanted, surroundings
 
 OFF = "AKRUNNER_WARM"
@@ -31,29 +33,57 @@ class Starts:
         self._overlay = overlay
         self._task_env = task_env
         self._hazard: Optional[str] = None
+        self._wants: List[Wanted] = []
 
-    def start(self, task: str, env: Mapping[str, str], cpus: Sequence[int], cwd: str, bundle: str) -> ChildProcess:
+    def start(self, task: str, env: Mapping[str, str], cpus: Sequence[int], cwd: str, bundle: str) -> LocalProcess:
         """Start a task's process. Args: env: all of its environment; cwd: where the job's files are laid out.
 
         Raises: OSError: it cannot be started.
         """
-        self.told[task] = COLD
-        if os.environ.get(OFF) == "0":
-            return worker_process(self._python, bundle, env, cwd)
-        wanted = Wanted(self._python, dict(env), self._overlay, tuple(cpus), dict(self._task_env), surroundings())
-        why = ""
-        for pool in registry.pools():
-            if pool.preload and self._hazard is None:
-                self._hazard = hazard(cwd)
-            pool.note(wanted)
-            why = self._hazard if pool.preload and self._hazard else ""
-            if not why:
-                spare, why = pool.take(wanted, os.listdir(cwd))
-                if spare is not None:
-                    self.told[task] = WARM
-                    self.marks.append(spare.mark)
-                    self.since = min(self.since, spare.began)
-                    return spare.order(env, cwd, bundle)
-        if why:
-            self.told[task] = f"{COLD}: {why}"
+        if os.environ.get(OFF) != "0":
+            spare, why = self._taken(env, cpus, cwd)
+            if spare is not None:
+                self.told[task] = WARM
+                self.marks.append(spare.mark)
+                self.since = min(self.since, spare.began)
+                return spare.order(env, cwd, bundle)
+            self.told[task] = f"{COLD}: {why}" if why else COLD
+        else:
+            self.told[task] = COLD
         return worker_process(self._python, bundle, env, cwd)
+
+    def ended(self) -> None:
+        """Its processes have ended."""
+        registry.after_job(self._wants)
+
+    def _taken(self, env: Mapping[str, str], cpus: Sequence[int], cwd: str) -> Tuple[Union[Spare, Handed, None], str]:
+        """A warm worker that is right for a task, or why there is none: of this process, or of the one that keeps some for all."""
+        pools = registry.pools(self._python)
+        nobody = not pools and not client.is_there()
+        if nobody and not registry.in_notebook():
+            return None, ""
+        if self._hazard is None:
+            self._hazard = relative(env.get("PYTHONPATH", "")) or hazard(cwd)
+        if self._hazard and (not pools or pools[0].preload):
+            return None, self._hazard if not nobody else ""
+        wanted = Wanted(self._python, dict(env), self._overlay, tuple(cpus), dict(self._task_env), surroundings())
+        if nobody:
+            self._wants.append(wanted)
+            return None, ""
+        names = os.listdir(cwd)
+        if not pools:
+            return client.take(wanted, names)
+        pools[0].note(wanted)
+        reasons = []
+        for pool in pools:
+            spare, why = pool.take(wanted, names)
+            if spare is not None:
+                return spare, ""
+            reasons.append(why)
+        return None, reasons[0]
+
+
+def relative(module_path: str) -> str:
+    """Why PYTHONPATH speaks against a warm worker, "" when it does not: the directory of each task is another."""
+    entries = [entry for entry in module_path.split(os.pathsep) if entry not in ("", ".") and not os.path.isabs(entry)]
+    return f"PYTHONPATH has {entries[0]!r}, which is another directory for each task" if entries else ""

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, Mapping, Tuple
+from typing import Any, Dict, Iterator, Mapping, Tuple
 
 #: variables nothing reads while it is imported: set when a spare is taken. They say where a terminal is, or what a job is
 _LATE = frozenset(
@@ -41,6 +41,15 @@ class Wanted:
     cpus: Tuple[int, ...] = ()
     task_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     surroundings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Wanted":
+        """From `dataclasses.asdict`, as JSON. Raises: LookupError, TypeError, ValueError: it is none."""
+        maps = [told[name] for name in ("env", "task_env", "surroundings")]
+        texts = [told["python"], told["overlay"], *(text for one in maps for pair in one.items() for text in pair)]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("not text")
+        return cls(told["python"], maps[0], told["overlay"], tuple(map(int, told["cpus"])), maps[1], maps[2])
 
     def other(self, other: "Wanted") -> str:
         """In which way another one differs, in words; "" when a spare of the one is right for the other. Never a variable's value."""

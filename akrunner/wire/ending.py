@@ -17,7 +17,7 @@ import signal
 import stat
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 #: in the environment of every process of a job: finds what left the process group
 MARK = "AKRUNNER_JOB"
@@ -82,37 +82,18 @@ def end(groups: Iterable[Tuple[int, str]], marks: Iterable[str]) -> None:
         if group > 1 and (not now or not start or now == start):
             _kill(os.killpg, group)
     for mark in marks:
-        _end_all(("%s=%s" % (MARK, mark)).encode("ascii").__eq__)
+        for _ in range(_TRIES):
+            left = carrying(mark)
+            if not left:
+                break
+            for pid in left:
+                _kill(os.kill, pid)
+            time.sleep(_PAUSE / 10)
 
 
-def end_hosted(pid: int, start: str) -> None:
-    """SIGKILL to every process that a host has started which is dead, for whichever job, or none yet. Args: pid, start: the host's."""
-
-    def hosted(variable: bytes) -> bool:
-        name, _, value = variable.partition(b"=")
-        if name != HOST.encode("ascii"):
-            return False
-        try:
-            host = json.loads(value)
-            return bool(host["pid"] == pid and host["start"] == start)
-        except (ValueError, LookupError, TypeError):
-            return False
-
-    _end_all(hosted)
-
-
-def _end_all(is_one: Callable[[bytes], bool]) -> None:
-    for _ in range(_TRIES):
-        left = _with(is_one)
-        if not left:
-            break
-        for pid in left:
-            _kill(os.kill, pid)
-        time.sleep(_PAUSE / 10)
-
-
-def _with(is_one: Callable[[bytes], bool]) -> List[int]:
-    """Other processes with such a variable in their environment, zombies left out; none where there is no /proc."""
+def carrying(mark: str) -> List[int]:
+    """Other processes with the mark in their environment, zombies left out; none where there is no /proc."""
+    wanted = ("%s=%s" % (MARK, mark)).encode("ascii")
     found = []
     try:
         names = os.listdir("/proc")
@@ -123,7 +104,7 @@ def _with(is_one: Callable[[bytes], bool]) -> List[int]:
             continue
         try:
             with open("/proc/%s/environ" % name, "rb") as f:
-                carries = any(map(is_one, f.read().split(b"\0")))
+                carries = wanted in f.read().split(b"\0")
         except OSError:
             continue
         if carries and started(int(name)):

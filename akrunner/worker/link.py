@@ -22,8 +22,8 @@ from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
 _DYING = 1.0
-#: what the environment says of the job and its host, before the script could change it
-_told = {"mark": "", "host": {}}
+#: what the environment says of the job and its host, before the script could change it; a warm worker has had another mark before
+_told = {"marks": [], "host": {}}
 _going = threading.Lock()
 
 
@@ -203,7 +203,8 @@ def _say(what, error):
 
 def remember_host():
     """Take from the environment whose process this is."""
-    _told.update(mark=os.environ.get(ending.MARK, ""), host=json.loads(os.environ.get(ending.HOST, "{}")))
+    _told["marks"] += [mark for mark in [os.environ.get(ending.MARK)] if mark]
+    _told["host"] = json.loads(os.environ.get(ending.HOST, "{}"))
 
 
 def host_is_gone():
@@ -223,14 +224,11 @@ def host_is_gone():
 
 def _clean_up():
     """What the guard of a dead host would do; nothing when the host lives and has only closed the pipe."""
-    mark, host = _told["mark"], _told["host"]
+    host = _told["host"]
     deadline = time.monotonic() + _DYING
     while host and ending.started(host["pid"]) == host["start"] and time.monotonic() < deadline:
         time.sleep(0.01)
     if host and ending.started(host["pid"]) != host["start"]:
-        # a warm worker's environment, as others see it, has another job's mark
-        ending.end_hosted(host["pid"], host["start"])
-        if mark:
-            ending.end((), [mark])
+        ending.end((), _told["marks"])
         if host["remove"]:
             ending.remove(host["remove"])

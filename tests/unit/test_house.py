@@ -117,7 +117,7 @@ MAY: Dict[str, Set[str]] = {
         "model",
         "engines",
     },
-    "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", ""},
+    "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", "warming", ""},
     "": {"api", "errors", "model", "schema", "serving", "stream_job", "warming"},
     "__main__": {"cli"},
 }

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Dict
 
+import pytest
+
 import akrunner
 from akrunner.launch.interpreters import Interpreter
 from tests.conftest import Script
@@ -100,6 +102,7 @@ def snapshot(script: str, out: Path, starts: str, **options: Any) -> Any:
     return json.loads(text), drawn
 
 
+@pytest.mark.matrix
 def test_a_script_sees_what_it_sees_cold(
     matrix_python: Interpreter, leaves_nothing: Path, script: Script, tmp_path: Path
 ) -> None:

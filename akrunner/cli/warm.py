@@ -1,0 +1,173 @@
+"""`akrunner warm start | status | stop`: worker processes that have imported TensorFlow, for the jobs of this user's commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+import typer
+
+import akrunner
+from akrunner import leftovers
+from akrunner.cli import values
+from akrunner.cli.guarded import emit
+
+HELP = """
+Keep worker processes that have imported TensorFlow: `akrunner run` (and `akrunner.run` in any program of yours) takes one and begins in a tenth
+of a second, not in three.
+
+A small process of your own keeps them, reachable by nobody else; it ends by itself when no job has come for --idle-timeout. A job that needs
+another environment (a variable that is read when TensorFlow is imported, another interpreter) starts cold and says why in its
+stats (`--json`: stats.starts), and the next workers are what it wanted. AKRUNNER_WARM=0 has a job start cold.
+
+[bold]Examples[/bold]
+
+  akrunner warm start
+
+  akrunner run train.py -i iris.csv        (and again)
+
+  akrunner warm start --python-env tf2.3 --workers 4 --idle-timeout 600
+
+  akrunner warm status
+
+  akrunner warm stop
+"""
+
+app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+#: seconds the keeping process may take to say that it listens
+_STARTING = 60.0
+
+
+@app.command(
+    "start",
+    help="Start keeping some, with the environment this shell has. Returns when they have been started; they import TensorFlow meanwhile.",
+)
+def start(
+    workers: int = typer.Option(2, min=1, help="How many wait. Each has 200 to 500 MiB of memory."),
+    python_env: Optional[str] = typer.Option(
+        None, help="As for `akrunner run`. Default: this one. It is learnt from the jobs, too."
+    ),
+    keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
+    num_workers: int = typer.Option(1, min=1, help="Of the jobs to come: those of several share the cores."),
+    env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE of the jobs to come. Repeatable. {values.FROM_FILE}"),
+    requirements: Optional[str] = typer.Option(None, help="As for `akrunner run`."),
+    idle_timeout: float = typer.Option(3600.0, help="Seconds without a job until all of it ends."),
+    max_memory: Optional[int] = typer.Option(None, help="Bytes they may have together. Default: a quarter of the machine's."),
+    wait: bool = typer.Option(False, "--wait", help="Return when all of them wait for a job."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+) -> None:
+    from akrunner.warming import kept_status
+
+    already = kept_status()
+    if already is None:
+        options: Dict[str, Any] = dict(
+            python_env=os.path.abspath(python_env) if python_env and os.path.exists(python_env) else python_env,
+            workers=workers,
+            keras=keras,
+            num_workers=num_workers,
+            env=values.environment(env, []),
+            requirements=os.path.abspath(requirements) if requirements and os.path.exists(requirements) else requirements,
+            idle_timeout=idle_timeout,
+            max_memory=max_memory,
+        )
+        _start(options)
+    deadline = time.monotonic() + _STARTING
+    status = kept_status()
+    while wait and status is not None and status["waiting"] < status["workers"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+        status = kept_status()
+    _show(status, as_json, "they are kept already; `akrunner warm stop` first for others" if already else "")
+
+
+@app.command(
+    "status", help="Which there are, their memory, how many jobs took one, and why there are fewer than there should be."
+)
+def status(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
+    from akrunner.warming import kept_status
+
+    _show(kept_status(), as_json, "")
+
+
+@app.command("stop", help="End all that wait for a job. Those that jobs have taken go on with their jobs.")
+def stop(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
+    from akrunner.warming import stop_kept
+
+    before = stop_kept()
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "stopped": before is not None})
+    elif before is None:
+        typer.echo("no warm workers are kept")
+    else:
+        jobs = f"; {before['jobs']} that jobs have taken go on" if before["jobs"] else ""
+        typer.echo(f"stopped: {before['waiting'] + before['importing']} warm workers ended{jobs}")
+
+
+@app.command("serve", hidden=True)
+def serve() -> None:
+    """What `start` starts: options as JSON on stdin, a line of JSON on stdout when it listens."""
+    from akrunner.warming import keep
+
+    options = json.loads(sys.stdin.read())
+
+    def listens(error: str = "") -> None:
+        print(json.dumps({"error": error}), flush=True)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+
+    try:
+        keep(options, listens)
+    except akrunner.AkrunnerError as e:
+        listens(str(e))
+
+
+def _start(options: Dict[str, Any]) -> None:
+    """Start the process that keeps them. Raises: ConfigError: it says what is wrong."""
+    folder = leftovers.state_dir("warm")
+    if folder is None:
+        raise akrunner.ConfigError(
+            "no directory can be made for the warm workers: XDG_STATE_HOME must name one that can be written"
+        )
+    with open(os.path.join(folder, "log.txt"), "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "akrunner", "warm", "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            text=True,
+        )
+    assert process.stdin is not None and process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write(json.dumps(options))
+        process.stdin.close()
+        said = process.stdout.readline()
+    # it is nobody's child when this command has ended
+    process.returncode = 0
+    error = json.loads(said)["error"] if said else f"the process that was to keep them ended; see {log.name}"
+    if error:
+        raise akrunner.ConfigError(error)
+
+
+def _show(status: Optional[Dict[str, Any]], as_json: bool, note: str) -> None:
+    from akrunner.warming import in_words
+
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "running": status is not None, **(status or {})})
+        return
+    if status is None:
+        typer.echo("no warm workers are kept; `akrunner warm start` keeps some")
+        return
+    if note:
+        typer.echo(note, err=True)
+    typer.echo(in_words(status))
+    for spare in status["spares"]:
+        state = "waits" if spare["waiting"] else "imports TensorFlow"
+        typer.echo(f"  pid {spare['pid']}  {state}  {spare['rss'] >> 20} MiB  {spare['python']}")
+    typer.echo(
+        f"kept by pid {status['pid']}; it ends when no job has come for {status['options']['idle_timeout']:g} s, or by `akrunner warm stop`"
+    )
