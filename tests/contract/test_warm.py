@@ -83,11 +83,10 @@ def test_each_is_used_once_and_replaced(warm: akrunner.Warm, start: Start) -> No
 )
 def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number: int, words: str) -> None:
     (pid,) = pids(warm)
-    warm._pool._hurry = False
+    (spare,) = warm._pool.spares()
     with warm._pool._changed:  # nobody replaces it before the job comes
         os.kill(pid, number)
-        process = psutil.Process(pid)
-        while process.is_running() and process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+        while not spare.lifeless():
             time.sleep(0.01)
         result = start()
     assert started(result).startswith("cold: ") and words in started(result)
