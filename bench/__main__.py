@@ -174,6 +174,42 @@ def start() -> List[Row]:
     ]
 
 
+def warm() -> List[Row]:
+    """The same with a worker that has waited, against the same with one that has not."""
+    cold, ours = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "times.py")
+        script.write_text(_TIMES)
+
+        def to_main(how: str) -> float:
+            began = time.time()
+            result = akrunner.run(script, {"a": [1, 2, 3]})
+            if result.stats.starts != {"chief:0": how}:
+                raise RuntimeError(f"it was to be {how}: {result.stats.starts}")
+            return float(result.stats.reports[0]["entered"]) - began
+
+        to_main("cold")
+        for _ in range(7):
+            cold.append(to_main("cold"))
+        with akrunner.warm(workers=1) as kept:
+            for _ in range(7):
+                if not kept.wait():
+                    raise RuntimeError(f"none came: {kept}")
+                ours.append(to_main("warm"))
+    first, then = statistics.median(cold), statistics.median(ours)
+    goal = 0.1 * first
+    return [
+        (
+            "run() to main(), a warm worker",
+            f"{then:.2f} s",
+            f"cold: {first:.2f} s",
+            f"{then / first:.3f} x",
+            "<= 0.1 x",
+            then <= goal,
+        )
+    ]
+
+
 _MEMORY = """
 import resource, sys, akrunner
 akrunner.run(sys.argv[1], sys.argv[2])
@@ -631,6 +667,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "codec": codec,
     "spool": spool,
     "start": start,
+    "warm": warm,
     "memory": memory,
     "output": output,
     "stream": stream,
