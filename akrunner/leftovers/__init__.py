@@ -10,7 +10,7 @@
 There is one guard for a process, while anything is registered. Threads may call all of this; a child made by fork starts anew.
 """
 
-from akrunner.leftovers.keeper import drop, forget, guards, mark, register, temp_folder, unmark, unwatch, watch
+from akrunner.leftovers.keeper import drop, forget, guards, keep_awake, mark, register, temp_folder, unmark, unwatch, watch
 from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import remove
 
@@ -18,6 +18,7 @@ __all__ = [
     "drop",
     "forget",
     "guards",
+    "keep_awake",
     "mark",
     "register",
     "remove",

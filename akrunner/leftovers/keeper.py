@@ -108,6 +108,7 @@ class _Keeper:
         self._guard: Optional[_Guard] = None
         self._journal: Optional[Journal] = None
         self._again_at = 0.0
+        self._awake = 0.0
         self.replaced = 0
 
     def say(self, *line: Any) -> None:
@@ -141,6 +142,16 @@ class _Keeper:
             self._start()
             return self.replaced
 
+    def keep_awake(self, seconds: float) -> None:
+        """From now on every guard kills this process when something has held it stopped for so long."""
+        with self._lock:
+            self._awake = seconds
+            if self._guard is not None:
+                self._guard.say(self._patience())
+
+    def _patience(self) -> bytes:
+        return json.dumps(["awake", self._awake]).encode() + b"\n"
+
     def _start(self) -> None:
         """A guard that knows everything; without one (no process can be started) the workers and the journal are left."""
         if time.monotonic() < self._again_at:
@@ -156,6 +167,8 @@ class _Keeper:
             self._journal.write(json.dumps(["+", "group", guard.pid, ending.started(guard.pid)]).encode() + b"\n")
         for line in self._held.lines():
             guard.say(json.dumps(line).encode() + b"\n")
+        if self._awake:
+            guard.say(self._patience())
         # a guard that was not told everything when this process dies leaves the journal, and so the rest, to the next start
         guard.say(b'["all"]\n')
 
@@ -237,6 +250,12 @@ def mark(value: str) -> None:
 def unmark(value: str) -> None:
     """Hold a mark no longer: every process that carried it has ended."""
     _keepers[0].say("-", "mark", value)
+
+
+def keep_awake(seconds: float) -> None:
+    """Have this process killed when it was stopped (SIGSTOP) for so long while it holds anything: for one that others wait for, and that nobody
+    stops who means well."""
+    _keepers[0].keep_awake(seconds)
 
 
 def guards() -> int:

@@ -4,7 +4,8 @@
 
     host --- pipe --->  guard (`guard` below, run as `python -c`)     a JSON line each: ["+", "path", PATH], ["-", "path", PATH],
       x (gone) .......  end of file: processes killed, paths removed         "group" PID START, "mark" MARK; ["all"]: it was told
-                                                                   everything, and removes the journal last; ["!"]: leave
+                                                                   everything, and removes the journal last; ["!"]: leave;
+                                                                   ["awake", SECONDS]: a host stopped for so long is killed
 
 Imports nothing of akrunner: the guard is this file and nothing else. Python 3.7, standard library only.
 """
@@ -165,6 +166,15 @@ def wake_when_parent_dies() -> None:
         pass
 
 
+def _is_stopped(pid: int) -> bool:
+    """Whether SIGSTOP, or the like, holds a process."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as f:
+            return f.read().rsplit(b")", 1)[1].split()[0] == b"T"
+    except (OSError, IndexError):
+        return False
+
+
 def guard(host: int, journal: str) -> None:
     """The guard process: knows what the host says on stdin until the host is gone, or says that it may leave.
 
@@ -179,10 +189,15 @@ def guard(host: int, journal: str) -> None:
     except (AttributeError, OSError):
         pass
     held, rest, told_all = Held(), b"", False
+    awake, seen = 0.0, time.monotonic()
     while True:
         there = os.getppid() == host
         if there:
             select.select(watched, [], [], 1.0 if len(watched) > 1 else 0.1)
+        if not awake or not _is_stopped(host):
+            seen = time.monotonic()
+        elif there and time.monotonic() - seen > awake:
+            _kill(os.kill, host)
         try:
             data = os.read(0, 65536)
         except BlockingIOError:
@@ -196,6 +211,8 @@ def guard(host: int, journal: str) -> None:
                 return
             if line[0] == "all":
                 told_all = True
+            elif line[0] == "awake":
+                awake = line[1]
             else:
                 held.take(line)
         if not data:

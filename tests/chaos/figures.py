@@ -13,7 +13,7 @@ from tests.chaos.plan import Plan
 #: what can be wrong -> how its words begin
 KINDS = {
     "hangs": "hang", "orphans": "orphans", "wrong successes": "wrong success", "leftovers": ("left over", "nothing but the next start"),
-    "Flink jobs left running": "Flink runs",
+    "Flink jobs left running": "Flink runs", "TaskManagers lost": "the cluster has lost",
     "partial outputs": ("partial output", "the file that was there before"), "foreign words": ("a traceback", "exit code", "failed without"),
 }  # fmt: skip
 Told = Optional[Callable[[Report], None]]

@@ -34,7 +34,7 @@ from tests.conftest import FLINK, start_cluster
 #: what a trial's Flink job is known by, in its parameters
 _NAME = "chaos"
 #: seconds: for the cluster to see that a job has ended; for what is left there to go; for a TaskManager to come back
-_JOBS_END, _ALL_GOES, _COMES_BACK = 60.0, 20.0, 90.0
+_JOBS_END, _ALL_GOES, _COMES_BACK = 50.0, 20.0, 90.0
 _CLEAN = "def main(task_config):\n    pass\n"
 
 
@@ -52,10 +52,24 @@ class Ground:
             pid: (processes.words_of(pid), processes.environ_of(pid), os.readlink(f"/proc/{pid}/cwd")) for pid in self.pids
         }
         self._own: Dict[int, "subprocess.Popen[bytes]"] = {child.pid: child for child in cluster.children}
+        self._lock = threading.Lock()
         self.slots = self._ask("/overview")["slots-total"]
 
     def mend(self, ending: Collection[int]) -> None:
         """Whoever of the cluster was stopped goes on, and who has ended is started again. Args: ending: processes that will have."""
+        with self._lock:
+            self._mend(ending)
+
+    def lost(self) -> List[str]:
+        """Those that have ended though nobody was to hit them; they are started again."""
+        with self._lock:
+            gone = [pid for pid in self.pids if not processes.is_there(pid)]
+            words = [" ".join(self._again[pid][0][-5:]) for pid in gone]
+            if gone:
+                self._mend(gone)
+        return words
+
+    def _mend(self, ending: Collection[int]) -> None:
         for at, pid in enumerate(self.pids):
             if processes.is_there(pid):
                 os.kill(pid, signal.SIGCONT)
@@ -241,6 +255,7 @@ class FlinkTrial(Trial):
             self.report.next_start = True
             clean_up(self.ground, self.place)
             left = self.ground.soon_left()
+        wrong += [f"the cluster has lost a process: {words}" for words in self.ground.lost()]
         return wrong + [f"left over on the cluster: {name}" for name in left]
 
 

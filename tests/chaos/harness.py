@@ -355,8 +355,8 @@ class Trial:
 
 
 def busy() -> float:
-    """How much longer than on a quiet machine things may take, now."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """How much longer than on a quiet machine things may take, now; not so long that nothing would be missed."""
+    return min(3.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def is_guard(pid: int) -> bool:

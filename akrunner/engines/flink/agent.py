@@ -29,6 +29,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
+from akrunner import leftovers
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.resources import THREADS
 from akrunner.engines.flink import threads
@@ -43,6 +44,8 @@ from akrunner.launch.trees import Blame
 if TYPE_CHECKING:
     from akrunner.engines.flink.feed import Feed
 
+#: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that is there
+_STOPPED_SECONDS = 20.0
 _SAMPLE_SECONDS = 0.3
 _LOG_SECONDS = 0.5
 _CHUNK = 1 << 20
@@ -87,6 +90,7 @@ class _Agent:
         self._broken: Optional[BaseException] = None
 
     def run(self) -> None:
+        leftovers.keep_awake(_STOPPED_SECONDS)
         watch_java(self._broke)
         try:
             self._control = self._connect("control")

@@ -152,6 +152,18 @@ def test_a_stopped_guard_is_woken(state: Path, tmp_path: Path) -> None:
     assert soon(lambda: not runs(guard)) and not os.listdir(tmp_path)
 
 
+def test_a_host_that_was_stopped_is_killed_if_it_wants_to_be(state: Path, tmp_path: Path) -> None:
+    other, guard_of_other = held("", "", tmp_path / "another's")
+    process, guard = held("leftovers.keep_awake(0.1)", "", tmp_path / "held")
+    for one in (other, process):
+        one.send_signal(signal.SIGSTOP)
+    assert soon(lambda: not runs(guard) and not runs(process.pid))
+    assert os.listdir(tmp_path) == ["another's"] and runs(other.pid) and runs(guard_of_other)
+    stop(process)
+    stop(other)
+    assert soon(lambda: not runs(guard_of_other)) and not os.listdir(tmp_path)
+
+
 def test_the_guard_ignores_polite_signals_and_leaves_with_its_host(state: Path, tmp_path: Path) -> None:
     process, guard = held("", "", tmp_path / "held")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
