@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
-import signal
 import sys
+from typing import NoReturn
 
 
-def main() -> int:
-    """The console script. Returns: the exit code."""
+def main() -> NoReturn:
+    """The console script; the process ends here.
+
+    By `os._exit` once everything is said and every exit handler has run: at Python's own end libraries take their threads down, and
+    one that could not start them (`ulimit -v`) waits for them for ever.
+    """
     from akrunner.cli import signals
 
     signals.watch()
     try:
-        return _run()
-    finally:
-        signals.ignore()
+        code = _run()
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 70
+    signals.ignore()
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(code)
 
 
 def _run() -> int:
@@ -24,14 +44,28 @@ def _run() -> int:
     _stand_in()
     try:
         from akrunner.cli.main import main as command
-    except BaseException:
+    except BaseException as e:
         # an import that is interrupted may end in any exception
         number = signals.seen()
-        if number is None:
-            raise
-        return signals.say_early(number)
+        if number is not None:
+            return signals.say_early(number)
+        if isinstance(e, (ImportError, MemoryError)):
+            return _say_no_room(e)
+        raise
     number = signals.seen()
     return command() if number is None else signals.say_early(number)
+
+
+def _say_no_room(error: BaseException) -> int:
+    """An import that failed: for want of memory, or for a fault of the installation. Returns: the exit code."""
+    from akrunner.foreign import in_words
+
+    text = f"{in_words(error)}; nothing was started"
+    if "--json" in sys.argv:
+        print(json.dumps({"ok": False, "error": type(error).__name__, "message": text, "exit_code": 2}))
+    else:
+        print(f"akrunner: {text}", file=sys.stderr)
+    return 2
 
 
 def _stand_in() -> None:
@@ -49,8 +83,4 @@ def _stand_in() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-    except KeyboardInterrupt:
-        code = 128 + signal.SIGINT
-    sys.exit(code)
+    main()

@@ -161,13 +161,16 @@ def _chain(error: BaseException) -> List[BaseException]:
 _LIMITS = {
     errno.EMFILE: "too many files are open: this process may open no more (ulimit -n); fewer tasks (num_workers=, num_ps=) need fewer",
     errno.ENFILE: "too many files are open on this machine; fewer tasks (num_workers=, num_ps=) need fewer",
-    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u); fewer tasks (num_workers=, num_ps=) need fewer",
+    errno.EAGAIN: "this user may start no more processes or threads (ulimit -u, or for want of memory -v); fewer tasks (num_workers=, num_ps=) need fewer",
     errno.EFBIG: "the file would be larger than allowed (ulimit -f, or the file system)",
     errno.EROFS: "the file system is read-only",
     errno.ENAMETOOLONG: "the name is too long",
     errno.ESTALE: "the network file system has lost it (stale file handle)",
     errno.EIO: "the disk or network file system failed (input/output error)",
 }
+
+#: what the dynamic linker says when there is no memory for a library
+_NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 
 
 def _text(error: BaseException) -> str:
@@ -272,17 +275,25 @@ def _status(error: BaseException) -> str:
     return f"the server answered HTTP {code}" + (f": {hints[code]}" if code in hints else "")
 
 
-def _resources(error: BaseException) -> str:
+def no_memory(error: BaseException) -> bool:
+    """Whether it was raised for want of memory; a library that finds none for its code cannot be imported."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    return isinstance(error, ImportError) and any(words in _text(error) for words in _NO_ROOM)
+
+
+def _resources(error: BaseException) -> str:
+    if no_memory(error):
         return "there is not enough memory (ulimit -v, or what this process may have); num_workers=, or chunks of fewer columns, need less"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    if isinstance(error, RuntimeError) and "start new thread" in _text(error):
+    if "start new thread" in _text(error) or "launch worker thread" in _text(error):
         return _LIMITS[errno.EAGAIN]
     return _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
 _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
+    lambda error: _resources(error) if no_memory(error) else "",
     _package,
     _s3,
     _meaning,
@@ -292,4 +303,4 @@ _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     _resources,
 )
 
-__all__ = ["disk_full", "in_words", "ours", "redacted", "underway"]
+__all__ = ["disk_full", "in_words", "no_memory", "ours", "redacted", "underway"]

@@ -18,7 +18,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.cli import signals
-from akrunner.foreign import in_words, redacted
+from akrunner.foreign import in_words, no_memory, redacted
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -38,7 +38,6 @@ _CODES: Tuple[Tuple[Type[BaseException], int], ...] = (
     # as if the command had been told itself: nobody is to start the job again
     (akrunner.JobCancelledError, EXIT_TERMINATED),
     (akrunner.AkrunnerError, EXIT_FAILED),
-    (MemoryError, EXIT_FAILED),
 )
 
 EPILOG = """
@@ -98,12 +97,12 @@ def _failed(error: BaseException, as_json: bool) -> int:
     if lost is not None:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
+    if code == EXIT_FAULT and no_memory(error):
+        return _say("MemoryError", in_words(error), EXIT_FAILED, as_json)
     if code == EXIT_FAULT:
         message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"
         trace = redacted("".join(traceback.format_exception(error)))
         return _say("InternalError", message, code, as_json, trace)
-    if isinstance(error, MemoryError):
-        return _say("MemoryError", "this machine's memory is used up", code, as_json)
     if as_json:
         return _emit(failure(error, code), code)
     return _say(type(error).__name__, str(error), code, False, kind=True)

@@ -24,13 +24,19 @@ _TASK_FILES = 6
 _OTHER_FILES = 64
 #: it has threads beside its main one
 _TASK_THREADS = 3
+#: limit, the least a job needs, its unit, what it counts, the shell's letter for it
+_LEAST = (
+    (resource.RLIMIT_AS, 1 << 30, 1 << 20, "MiB of address space", "v"),
+    (resource.RLIMIT_NOFILE, 48, 1, "open files", "n"),
+)
 
 
 def check_fits(**counts: Any) -> None:
     """Args: counts: of tasks, by the parameters they were given by; what is no number is not looked at.
 
-    Raises: ConfigError: not even idle processes of so many tasks fit this machine; it says how many do, and why no more.
+    Raises: ConfigError: this process may not have what any job needs, or not even idle processes of so many tasks fit this machine; it says how many do, and why no more.
     """
+    _check_limits()
     given = {name: int(value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
     count = max(sum(value for name, value in given.items() if name != "parallelism"), given.get("parallelism", 0))
     if count <= 2:
@@ -39,6 +45,14 @@ def check_fits(**counts: Any) -> None:
     if count > most:
         name, value = max(given.items(), key=lambda one: one[1])
         raise ConfigError(f"{name}={shown(value)}: this machine holds at most {most} tasks ({why})")
+
+
+def _check_limits() -> None:
+    """Raises: ConfigError: a job would end half way, and not always in words: Arrow crashes where it can start no thread."""
+    for kind, least, unit, what, flag in _LEAST:
+        limit = resource.getrlimit(kind)[0]
+        if limit != resource.RLIM_INFINITY and limit < least:
+            raise ConfigError(f"this process may have {limit // unit} {what} (ulimit -{flag}); a job needs at least {least // unit}")
 
 
 def most_tasks() -> Tuple[int, str]:

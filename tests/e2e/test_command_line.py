@@ -186,3 +186,13 @@ sys.exit(main())
 """
     done = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_no_memory_for_a_library(leaves_nothing: Path, json_too: bool) -> None:
+    """It ends, in words: at Python's own end libraries wait for ever for threads they could not start."""
+    made = [sys.executable, "-m", "akrunner", "run", "x.py", "-i", "t.csv", *["--json"] * json_too]
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (180 << 20,) * 2); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", limited, *made], capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2) and "not enough memory" in (done.stdout if json_too else done.stderr), done
+    assert "Traceback" not in done.stderr

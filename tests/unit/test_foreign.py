@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
 from akrunner import errors
-from akrunner.foreign import disk_full, in_words, ours, redacted
+from akrunner.foreign import disk_full, in_words, no_memory, ours, redacted
 
 
 def answered(code: str, message: str = "something") -> ClientError:
@@ -193,3 +193,9 @@ def test_no_secret_in_the_traceback_either() -> None:
 def test_what_a_program_says_of_a_broken_connection_is_kept() -> None:
     assert in_words(BrokenPipeError("the queue is gone")) == "the connection broke: the queue is gone"
     assert in_words(BrokenPipeError(32, "Broken pipe")) == "the connection broke"
+
+
+def test_a_library_that_finds_no_memory() -> None:
+    lost = ImportError("/x/_core.so: failed to map segment from shared object")
+    assert no_memory(lost) and "ulimit -v" in in_words(lost)
+    assert not no_memory(ImportError("No module named 'x'"))

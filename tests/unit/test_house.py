@@ -119,7 +119,7 @@ MAY: Dict[str, Set[str]] = {
     },
     "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", "warming", ""},
     "": {"api", "errors", "model", "schema", "serving", "stream_job", "warming"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "foreign"},
 }
 #: package -> the rooms that may import it
 ONLY_IN = {
