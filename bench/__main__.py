@@ -686,11 +686,14 @@ def main() -> int:
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, pyarrow {pa.__version__}\n")
     print("| what | measured | against | ratio | goal | |\n| --- | --- | --- | --- | --- | --- |")
     met = True
-    for name, measure in MEASUREMENTS.items():
-        if not chosen or any(name.startswith(one) for one in chosen):
-            for *cells, good in measure():
-                met &= bool(good)
-                print("| " + " | ".join([*map(str, cells), "met" if good else "NOT MET"]) + " |", flush=True)
+    with tempfile.TemporaryDirectory() as state:
+        # warm workers that somebody keeps (`akrunner warm start`) are not what is measured
+        os.environ["XDG_STATE_HOME"] = state
+        for name, measure in MEASUREMENTS.items():
+            if not chosen or any(name.startswith(one) for one in chosen):
+                for *cells, good in measure():
+                    met &= bool(good)
+                    print("| " + " | ".join([*map(str, cells), "met" if good else "NOT MET"]) + " |", flush=True)
     return 0 if met else 1
 
 
