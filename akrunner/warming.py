@@ -6,13 +6,12 @@ import os
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type
 
-import psutil
-
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, shown
 from akrunner.cluster.resources import assign
 from akrunner.errors import ConfigError, PythonEnvError, StartError
 from akrunner.foreign import ours
 from akrunner.launch import devices, environments
+from akrunner.launch.capacity import memory_bytes
 from akrunner.launch.process import worker_environment
 from akrunner.prepare import PathLike, interpreter_for
 from akrunner.spares import client, registry
@@ -75,7 +74,7 @@ def _pool(
     cluster = ClusterSpec.of(num_workers=num_workers)
     variables = check_environment("env", env if env is not None else {})
     idle = check_seconds("idle_timeout", idle_timeout)
-    most = check_count("max_memory", max_memory, 1) if max_memory is not None else psutil.virtual_memory().total // 4
+    most = check_count("max_memory", max_memory, 1) if max_memory is not None else memory_bytes() // 4
     modules = check_names("preload", preload) or ()
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):

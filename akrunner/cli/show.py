@@ -104,6 +104,8 @@ class Screen:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
         if not self._quiet:
             self._err.print(Text(closing_line(result.stats)))
+            for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
+                self._err.print(Text(f"no warm worker was taken: {why[len('cold: ') :]}"))
             if result.output is not None:
                 self._err.print(Text(f"output: {result.output}"))
             if result.work_dir is not None:

@@ -52,7 +52,9 @@ def _check_limits() -> None:
     for kind, least, unit, what, flag in _LEAST:
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY and limit < least:
-            raise ConfigError(f"this process may have {limit // unit} {what} (ulimit -{flag}); a job needs at least {least // unit}")
+            raise ConfigError(
+                f"this process may have {limit // unit} {what} (ulimit -{flag}); a job needs at least {least // unit}"
+            )
 
 
 def most_tasks() -> Tuple[int, str]:
@@ -60,8 +62,22 @@ def most_tasks() -> Tuple[int, str]:
     return min(((max(1, most), why) for most, why in _bounds()), key=lambda bound: bound[0])
 
 
+def memory_bytes() -> int:
+    """Memory of the machine, or as much of it as this process's control group may have."""
+    return int(min([psutil.virtual_memory().total, *_group("memory.max")]))
+
+
+def memory_left() -> int:
+    """As much of it as nobody uses."""
+    rooms = [psutil.virtual_memory().available]
+    for folder in _groups():
+        most, used = (_number(os.path.join(folder, name)) for name in ("memory.max", "memory.current"))
+        rooms += [most[0] - used[0]] if most and used else []
+    return max(0, int(min(rooms)))
+
+
 def _bounds() -> Iterator[Tuple[int, str]]:
-    memory = min([psutil.virtual_memory().total, *_group("memory.max")])
+    memory = memory_bytes()
     yield memory // _TASK_BYTES, f"{memory / 2**30:.1f} GiB of memory, {_TASK_BYTES >> 20} MiB for each at the very least"
     threads = _group("pids.max")
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -81,16 +97,18 @@ def _bounds() -> Iterator[Tuple[int, str]]:
 
 def _group(limit: str) -> List[int]:
     """A limit of this process's cgroup and of those above it."""
+    return [value for folder in _groups() for value in _number(os.path.join(folder, limit))]
+
+
+def _groups() -> List[str]:
+    """Directories of this process's cgroup and of those above it."""
     try:
         with open("/proc/self/cgroup") as f:
             own = next((line.strip()[3:] for line in f if line.startswith("0::")), "/")
     except OSError:
         return []
-    found: List[int] = []
     parts = [part for part in own.split("/") if part]
-    for depth in range(len(parts) + 1):
-        found += _number(os.path.join("/sys/fs/cgroup", *parts[:depth], limit))
-    return found
+    return [os.path.join("/sys/fs/cgroup", *parts[:depth]) for depth in range(len(parts) + 1)]
 
 
 def _number(path: str) -> List[int]:

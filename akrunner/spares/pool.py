@@ -20,6 +20,7 @@ import psutil
 
 from akrunner import leftovers
 from akrunner.launch.bundle import bundle_bytes
+from akrunner.launch.capacity import memory_left
 from akrunner.leftovers.private import private_file
 from akrunner.spares.spare import Spare
 from akrunner.spares.wanted import Wanted, surroundings
@@ -234,7 +235,7 @@ class Pool:
             over += old[:1]
         left = {one: one.rss for one in self._spares if one not in over and one.waiting}
         self._size = max([self._size, *left.values()])
-        if left and (_memory_left() < _SPARED // 2 or sum(left.values()) > self.most_bytes):
+        if left and (memory_left() < _SPARED // 2 or sum(left.values()) > self.most_bytes):
             over.append(next(iter(left)))
         self._spares = [one for one in self._spares if one not in over]
         return over
@@ -244,7 +245,7 @@ class Pool:
         return importing >= max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
     def _has_memory(self) -> bool:
-        there, left = sum(spare.rss for spare in self.spares()), _memory_left()
+        there, left = sum(spare.rss for spare in self.spares()), memory_left()
         trouble = ""
         if there + self._size > self.most_bytes:
             trouble = f"one has {self._size >> 20} MiB of memory, and all may have {self.most_bytes >> 20} MiB (max_memory=)"
@@ -296,7 +297,3 @@ class _Processor:
         before, now = self._before, self._now()
         self._before = now
         return (now[0] - before[0]) / max(now[1] - before[1], 1e-3)
-
-
-def _memory_left() -> int:
-    return int(psutil.virtual_memory().available)

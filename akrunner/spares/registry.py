@@ -7,13 +7,13 @@ import os
 import sys
 from typing import List, Sequence
 
-import psutil
-
+from akrunner.launch.capacity import memory_bytes
 from akrunner.spares.pool import Pool
 from akrunner.spares.wanted import Wanted
 
 _MOST_IN_NOTEBOOKS = 2
 _IDLE_IN_NOTEBOOKS = 900.0
+_PRELOAD = ("tensorflow",)
 _pools: List[Pool] = []
 _own: List[Pool] = []
 
@@ -36,9 +36,9 @@ def after_job(wants: Sequence[Wanted]) -> None:
     """In a notebook, where the next job comes soon: keep what the first has wanted, unless somebody keeps others."""
     if _pools or not wants or not in_notebook():
         return
-    most = psutil.virtual_memory().total // 4
+    most = memory_bytes() // 4
     with contextlib.suppress(OSError, RuntimeError):  # nobody has asked for it
-        pool = Pool(wants, min(len(wants), _MOST_IN_NOTEBOOKS), ("tensorflow",), _IDLE_IN_NOTEBOOKS, most, hurry=False)
+        pool = Pool(wants, min(len(wants), _MOST_IN_NOTEBOOKS), _PRELOAD, _IDLE_IN_NOTEBOOKS, most, hurry=False)
         _own.append(pool)
         _pools.insert(0, pool)
 

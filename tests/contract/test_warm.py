@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 import akrunner
+from akrunner.spares import registry
 from tests.conftest import Script
 
 from .test_crash_table import gone
@@ -182,6 +183,27 @@ def test_memory_is_bounded(prepared: Path, start: Start) -> None:
     with akrunner.warm(workers=2, preload=["prepared"], max_memory=1 << 20) as warm:
         assert not warm.wait(2.0)
         assert "all may have 1 MiB (max_memory=)" in started(start()) and not pids(warm)
+
+
+def test_in_a_notebook_they_come_by_themselves(leaves_nothing: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    class IPython:
+        """As far as it is asked anything."""
+
+        kernel = None
+        get_ipython = classmethod(lambda cls: cls)
+
+    monkeypatch.setattr(registry, "_PRELOAD", ())
+    assert started(start()) == "cold" and not registry.pools()
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    monkeypatch.setenv("AKRUNNER_WARM", "0")
+    assert started(start()) == "cold" and not registry.pools()
+    monkeypatch.delenv("AKRUNNER_WARM")
+    assert started(start()) == "cold"
+    (pool,) = registry.pools()
+    assert pool.wait(60) and started(start()) == "warm"
+    with akrunner.warm(workers=1, preload=()):
+        (asked_for,) = registry.pools()
+        assert asked_for is not pool and not pool.spares(), "somebody has asked for others"
 
 
 def test_wrong_arguments(leaves_nothing: Path) -> None:

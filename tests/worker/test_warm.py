@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Dict
 
@@ -10,6 +11,7 @@ import pytest
 
 import akrunner
 from akrunner.launch.interpreters import Interpreter
+from tests import models
 from tests.conftest import Script
 
 SNAPSHOT = """
@@ -116,3 +118,24 @@ def test_a_script_sees_what_it_sees_cold(
     for name in cold:
         assert first[name] == cold[name] and second[name] == cold[name], name
     assert drawn != other and drawn[0] != other[0] and drawn[1] != other[1], "no two begin with the same random state"
+
+
+@pytest.mark.tensorflow
+def test_predictions_and_streams_take_them(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    model = models.make(sys.executable, models.DOUBLE, tmp_path / "double")
+    body = """
+    import tensorflow as tf
+
+    def main(task_config):
+        for batch in task_config.dataset(2):
+            task_config.output_writer.write_batch({"y": 3 * batch["x"].numpy()})
+    """
+    with akrunner.warm(workers=3) as warm:
+        assert warm.wait(120)
+        result = akrunner.predict(model, {"x": [1.0, 2.0]}, output_schema="y float")
+        assert result.stats.starts == {"chief:0": "warm"} and result.table["y"].to_pylist() == [2.0, 4.0]
+        with akrunner.LocalPredictor(model) as predictor:
+            assert predictor.predict({"x": 1.5}) == {"y": 3.0}
+        with akrunner.stream(script(body), [{"x": 1.0}, {"x": 2.0}], output_schema="y float") as job:
+            assert [y for batch in job for y in batch["y"].to_pylist()] == [3.0, 6.0]
+        assert warm.status()["taken"] == 3
