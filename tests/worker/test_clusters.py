@@ -62,7 +62,10 @@ def test_estimators(leaves_nothing: Path, matrix_python: Interpreter, servers: i
         return  # this TensorFlow has no Estimators
     result = examples.estimator(matrix_python.path, servers)
     rows = result.table.to_pylist()
-    assert len(rows) == 2 and rows[0] == rows[1] and rows[0]["step"] >= 600
+    assert len(rows) == 2 and min(row["step"] for row in rows) >= 600
+    # what is on parameter servers may have had another worker's last step when the second looked
+    ahead = rows[0]["step"] != rows[1]["step"]
+    assert rows[0] == rows[1] or (servers and ahead and abs(rows[0]["variables"] - rows[1]["variables"]) < 1)
     # the evaluator has had its last evaluation
     (evaluated,) = result.stats.report_table.to_pylist()
     assert evaluated["task"] == "evaluator:0" and evaluated["step"] >= 600 and evaluated["accuracy"] >= 0.9
