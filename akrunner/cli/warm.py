@@ -17,11 +17,11 @@ from akrunner.cli import values
 from akrunner.cli.guarded import emit
 
 HELP = """
-Keep worker processes that have imported TensorFlow: `akrunner run` (and `akrunner.run` in any program of yours) takes one and begins in a tenth
+Keep worker processes that have imported TensorFlow: `akrunner run` (and `akrunner.run` in any program of yours) takes one and begins in a tenth \
 of a second, not in three.
 
-A small process of your own keeps them, reachable by nobody else; it ends by itself when no job has come for --idle-timeout. A job that needs
-another environment (a variable that is read when TensorFlow is imported, another interpreter) starts cold and says why in its
+A small process of your own keeps them, reachable by nobody else; it ends by itself when no job has come for --idle-timeout. A job that needs \
+another environment (a variable that is read when TensorFlow is imported, another interpreter) starts cold and says why in its \
 stats (`--json`: stats.starts), and the next workers are what it wanted. AKRUNNER_WARM=0 has a job start cold.
 
 [bold]Examples[/bold]

@@ -103,8 +103,11 @@ class Pool:
 
     def note(self, wanted: Wanted) -> None:
         """A job has wanted this: the next may, too."""
+        possible = wanted.surroundings == surroundings(self._thread.native_id)
         with self._changed:
             self._used = time.monotonic()
+            if not possible:
+                return  # no child of this process would be it; those there are may be another job's
             if all(one.other(wanted) for one in self._wanted):
                 self._failed = 0
             self._wanted.appendleft(wanted)
@@ -198,6 +201,9 @@ class Pool:
             self._end(over)
             idle = busy.idle_cores()
             with self._changed:
+                if not all(spare.waiting for spare in self._spares):
+                    # the time they are idle begins when they wait
+                    self._used = time.monotonic()
                 missing = self._missing()
                 if not missing:
                     self._short_since = time.monotonic()

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, Mapping, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 #: variables nothing reads while it is imported: set when a spare is taken. They say where a terminal is, or what a job is
 _LATE = frozenset(
@@ -84,11 +84,15 @@ def early(env: Mapping[str, str]) -> Dict[str, str]:
     return {name: value for name, value in env.items() if not is_late(name)}
 
 
-def surroundings() -> Dict[str, str]:
-    """What a child of this thread has from it beside its environment: words -> what it is. As far as the system says it."""
+def surroundings(thread: Optional[int] = None) -> Dict[str, str]:
+    """What a child of a thread has from it beside its environment: words -> what it is. As far as the system says it.
+
+    Args: thread: the system's number of one of this process, None: of this one.
+    """
+    number = threading.get_native_id() if thread is None else thread
     told = {"nice value": str(os.getpriority(os.PRIO_PROCESS, 0)), "limits": _text("/proc/self/limits")}
     # a thread has signals and cores of its own
-    for line in _text(f"/proc/self/task/{threading.get_native_id()}/status").splitlines():
+    for line in _text(f"/proc/self/task/{number}/status").splitlines():
         name, _, value = line.partition(":")
         if name in _STATUS:
             told[_STATUS[name]] = told.get(_STATUS[name], "") + value.strip() + " "

@@ -5,6 +5,7 @@ They import a module of the test's own, or nothing, in place of TensorFlow.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.spares import registry
+from akrunner.spares import registry, wanted
 from tests.conftest import Script
 
 from .test_crash_table import gone
@@ -141,6 +142,18 @@ def test_what_a_job_wants_is_learnt(warm: akrunner.Warm, start: Start) -> None:
         assert started(start(env={"SAID": "hello"})) == "cold: they were started with another umask"
     finally:
         os.umask(old)
+
+
+def test_what_cannot_be_had_is_not_learnt(warm: akrunner.Warm, start: Start) -> None:
+    """A child of the pool's thread has the signals of that thread."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        surroundings = wanted.surroundings()
+        warm._pool.note(dataclasses.replace(warm._pool._wanted[0], surroundings={**surroundings, "umask": "0777"}))
+        assert started(start()) == "cold: they were started with another blocked signals"
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert warm.wait() and started(start()) == "warm"
 
 
 def test_what_a_script_does_before_the_import(warm: akrunner.Warm, script: Script, start: Start) -> None:
