@@ -83,6 +83,8 @@ def all_told(report: Report) -> None:
     kills = ", ".join(f"{kill.signal} to {kill.target}" for kill in report.plan.kills)
     hit = f"{report.hit} of {len(report.plan.kills)} hit, exit code {report.code}"
     print(f"seed {report.plan.seed}: {report.plan.mode}, {report.plan.moment}: {kills}: {hit}", flush=True)
+    if report.code and not report.hit:
+        print("    failed by itself: " + report.said, flush=True)
     told(report)
 
 

@@ -47,6 +47,7 @@ def figures(reports: Sequence[Report]) -> Dict[str, Any]:
         "kills tried": sum(len(report.plan.kills) for report in reports),
         "kills that reached somebody": sum(report.hit for report in reports),
         "jobs that succeeded nevertheless": sum(report.code == 0 for report in reports),
+        "jobs that failed though nobody was hit": sum(report.code not in (0, None) and not report.hit for report in reports),
         "cleaned up by the next start": sum(report.next_start for report in reports),
         **counted,
         "seconds to the host's end": _shares([r.seconds for r in reports if r.seconds is not None]),

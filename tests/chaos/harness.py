@@ -33,13 +33,14 @@ STOPPED, TURN = 0.7, 1.0
 
 @dataclass
 class Report:
-    """What one seed came to. Attributes: wrong: in words, nothing if all is well; hit: kills that reached somebody; seconds: from the last one
+    """What one seed came to. Attributes: wrong: in words, nothing if all is well; hit: kills that reached somebody; said: the end of the host's words; seconds: from the last one
     to the host's end, and to the end of all (None: nobody was hit, or the host was stopped meanwhile); next_start: whether one was needed."""
 
     plan: Plan
     wrong: List[str] = field(default_factory=list)
     code: Optional[int] = None
     hit: int = 0
+    said: str = ""
     seconds: Optional[float] = None
     all_seconds: Optional[float] = None
     next_start: bool = False
@@ -342,6 +343,7 @@ class Trial:
     def wrong_words(self) -> List[str]:
         """A host that could speak has spoken in akrunner's words."""
         text = (self.folder / "log.txt").read_text(errors="replace")
+        self.report.said = text[-2000:]
         code, hurt = self.report.code, {kill.signal for kill in self.plan.kills if kill.target == "host"}
         wrong = []
         if "Traceback" in text or "NOT OURS" in text:
