@@ -73,7 +73,7 @@ class Plan:
         for target in targets:
             kills.append(Kill(target, _signal(chance, target), at))
             at += chance.choice((0.0, chance.uniform(0, 0.2)))
-        form = chance.choice(FORMS) if mode != "stream" else chance.choice(("o.jsonl", "o.csv"))
+        form = _form(chance, mode)
         return cls(
             seed=seed,
             mode=mode,
@@ -108,7 +108,7 @@ class Plan:
         for target in targets:
             kills.append(Kill(target, _signal(chance, target), at))
             at += chance.choice((0.0, chance.uniform(0, 0.5)))
-        form = chance.choice(FORMS) if mode != "stream" else chance.choice(("o.jsonl", "o.csv"))
+        form = _form(chance, mode)
         return cls(
             seed=seed,
             mode=mode,
@@ -124,6 +124,12 @@ class Plan:
             kills=tuple(kills),
             blocks=mode in ("batch", "train") and chance.random() < 0.5,
         )
+
+
+def _form(chance: random.Random, mode: str) -> str:
+    form = chance.choice(FORMS) if mode != "stream" else chance.choice(("o.jsonl", "o.csv"))
+    # a prediction writes a file
+    return "o.parquet" if mode == "predict" and form.endswith("/") else form
 
 
 def _tasks(workers: int, servers: int, evaluator: bool) -> List[str]:
