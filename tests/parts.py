@@ -73,15 +73,17 @@ def _shares(item: Any) -> bool:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> Iterator[None]:
     # before pytest looks at `-m`, and pytest-xdist at groups
-    groups = {item: group_of(item) for item in items}
-    for item, group in groups.items():
+    groups = [(item, group_of(item)) for item in items]
+    for item, group in groups:
         if on_flink(item):
             item.add_marker("flink")
         if group and config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group(group))
     yield
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _rank(item, groups[item]))
+        # by identity: pytest-xdist has changed the names, by which items are equal, meanwhile
+        known = {id(item): group for item, group in groups}
+        items.sort(key=lambda item: _rank(item, known[id(item)]))
 
 
 def _rank(item: pytest.Item, group: Optional[str]) -> int:
