@@ -142,11 +142,19 @@ def remove(path: str) -> bool:
 
 
 def _open_up(path: str) -> None:
-    for folder, _, _ in os.walk(path):
-        try:
+    """Each directory before it is looked into: nobody but root can list one of mode 0."""
+    _usable(path)
+    for folder, below, _ in os.walk(path):
+        for name in below:
+            _usable(os.path.join(folder, name))
+
+
+def _usable(folder: str) -> None:
+    try:
+        if not os.path.islink(folder):
             os.chmod(folder, 0o700)
-        except OSError:
-            pass
+    except OSError:
+        pass
 
 
 def _kill(how: Any, number: int) -> None:
