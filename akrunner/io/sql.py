@@ -135,8 +135,11 @@ def heard(
     done = threading.Event()
     threading.Thread(target=run, name="akrunner-query", daemon=True).start()
     try:
-        if not done.wait(seconds):
-            raise TimeoutError
+        late = None if seconds is None else time.monotonic() + seconds
+        # never for long: where polars was imported, Ctrl-C wakes nobody who waits
+        while not done.wait(_TICK if late is None else max(0.0, min(_TICK, late - time.monotonic()))):
+            if late is not None and time.monotonic() >= late:
+                raise TimeoutError
     except BaseException:
         deadline = time.monotonic() + _END_SECONDS
         while interrupt is not None and not done.is_set() and time.monotonic() < deadline:
