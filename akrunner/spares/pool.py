@@ -182,7 +182,9 @@ class Pool:
             self._closed = True
             self._changed.notify_all()
         self._thread.join()
-        self._end(self._spares)
+        with self._changed:
+            ended, self._spares = self._spares, []
+        self._end(ended)
         leftovers.drop(self._folder)
         atexit.unregister(self.close)
 
