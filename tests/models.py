@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 #: float64, string and matrix in; any rank out. Refuses x >= 1e6, never comes back from x == 13
@@ -61,6 +63,8 @@ else:
 
 def make(python: str, code: str, path: Path) -> str:
     """Make one; returns its directory."""
-    done = subprocess.run([python, "-c", code, str(path)], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as temp:  # TensorFlow leaves the bytecode of what it compiles there
+        env = {**os.environ, "TMPDIR": temp}
+        done = subprocess.run([python, "-c", code, str(path)], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     return str(path)

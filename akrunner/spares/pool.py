@@ -22,7 +22,7 @@ from akrunner import leftovers
 from akrunner.launch.bundle import bundle_bytes
 from akrunner.launch.capacity import memory_left
 from akrunner.leftovers.private import private_file
-from akrunner.spares.spare import Spare
+from akrunner.spares.spare import Answer, Spare
 from akrunner.spares.wanted import Wanted, surroundings
 
 _TICK = 0.25
@@ -64,6 +64,8 @@ class Pool:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._spares: List[Spare] = []
+        #: asked by a job whether they are right for it; none is started in their place before they have said yes
+        self._offered: List[Spare] = []
         self._wanted: Deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
         self._failed = 0
         self._size = 0
@@ -90,16 +92,12 @@ class Pool:
             spare, other = self._claim(wanted)
             if spare is None:
                 return None, other or self.trouble or why
-            answer = spare.offer(names)
+            answer = self._ask(spare, names)
             if not answer.why:
-                self.taken += 1
                 return spare, ""
             why = answer.why
             if answer.usable:
-                with self._changed:
-                    self._spares.append(spare)
                 return None, why
-            spare.end()
 
     def note(self, wanted: Wanted) -> None:
         """A job has wanted this: the next may, too."""
@@ -125,7 +123,25 @@ class Pool:
                 return None, others[0] if others else ""
             spare = min(fitting, key=lambda one: (not one.waiting, one.began))
             self._spares.remove(spare)
+            self._offered.append(spare)
             return spare, ""
+
+    def _ask(self, spare: Spare, names: Sequence[str]) -> Answer:
+        """Offer it a job. It is the job's then, or back among the others, or ended."""
+        answer = Answer("it was not asked to the end", False)
+        try:
+            answer = spare.offer(names)
+            return answer
+        finally:
+            with self._changed:
+                self._offered.remove(spare)
+                taken = not answer.why
+                back = not taken and answer.usable and not self._closed
+                self.taken += taken
+                if back:
+                    self._spares.append(spare)
+            if not taken and not back:
+                spare.end()
 
     # -- for people
 
@@ -218,7 +234,7 @@ class Pool:
         """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
         if self.asleep() or self._failed >= _TRIES:
             return []
-        there = [spare.wanted for spare in self._spares]
+        there = [spare.wanted for spare in (*self._spares, *self._offered)]
         missing = []
         for wanted in self._wanted:
             same = next((one for one in there if not one.other(wanted)), None)

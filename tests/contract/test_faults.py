@@ -18,6 +18,7 @@ import akrunner
 from akrunner.engines import feeder, gang, workdir
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.io.sinks import MemorySink
+from akrunner.launch import process
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import ChildProcess
 from akrunner.launch.session import TaskSession
@@ -100,7 +101,7 @@ def test_a_source_of_rows_that_runs_out_of_memory(leaves_nothing: Path, script: 
 
 
 def test_nobody_knows_how_a_process_ended(local: Callable[..., Any], script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ChildProcess, "_ended_as", raises(AttributeError("injected")))
+    monkeypatch.setattr(process.os, "waitstatus_to_exitcode", raises(AttributeError("injected")))
     with pytest.raises(akrunner.TaskDiedError, match="nobody knows how: waiting for it raised AttributeError: injected"):
         local(script("import os\ndef main(c):\n    os._exit(3)\n"))
 

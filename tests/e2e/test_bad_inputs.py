@@ -72,7 +72,7 @@ def table() -> Iterator[Row]:
         yield from (Row("run", {name: value}, C, name) for value in (*bad, -1, 1_000_000_000, HUGE))
     yield Row("run", {"select": "(" * 50_000}, S, "select: DuckDB cannot parse the query")
     yield Row("run", {"select": "a." * 50_000}, S, "select: a name in the query has more than 20 parts")
-    yield Row("predict", {"select": "a+" * 600_000}, S, "select: the query has 1,200")
+    yield Row("run", {"select": "a+" * 600_000}, S, "select: the query has 1,200")
     yield Row("run", {"num_workers": 0}, C, "num_workers=0")
     yield Row("run", {"num_workers": 3, "parallelism": 2}, C, "num_workers=3 is more than parallelism=2")
     yield from (

@@ -166,6 +166,9 @@ class Place:
         except BadLine as e:
             self.broken = f"the agent of subtask {self.subtask} broke the protocol: {e}"
             return None
+        except TimeoutError:
+            self.broken = f"the agent of subtask {self.subtask} said nothing for {seconds:g} s"
+            return None
         except OSError:
             return None
         if word is not None and "broken" in word:
