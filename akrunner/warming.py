@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, shown
 from akrunner.cluster.resources import assign
@@ -127,9 +126,7 @@ class Warm:
     def __enter__(self) -> "Warm":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""`--output -`: the rows of a job that has succeeded go to stdout as lines; a stream's go there as they come (`akrunner.cli.streaming`)."""
+"""Rows to stdout, as lines: `--output -` of a job that has succeeded, and what a stream writes, as it comes."""
 
 from __future__ import annotations
 
 import sys
-from typing import Optional
+from typing import Iterable, Optional
 
 import pyarrow as pa
 
@@ -38,11 +38,14 @@ def check_not_stdout(output: Optional[str]) -> None:
         raise akrunner.ConfigError("--output -: a detached job has no stdout here; name a file")
 
 
-def write(table: pa.Table, form: str) -> None:
-    """Raises: WriteError: stdout does not take them."""
+def write(batches: Iterable[pa.RecordBatch], form: str, schema: Optional[pa.Schema]) -> None:
+    """Write rows to stdout as they come. Args: schema: of the rows, None: that of the first batch.
+
+    Raises: WriteError: stdout does not take them.
+    """
+    writer = LineWriter(sys.stdout.buffer, form, schema)
     try:
-        writer = LineWriter(sys.stdout.buffer, form, table.schema)
-        for batch in table.to_batches():
+        for batch in batches:
             writer.write(batch)
         writer.close()
     except BrokenPipeError:

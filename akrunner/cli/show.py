@@ -111,7 +111,7 @@ class Screen:
             if result.work_dir is not None:
                 self._err.print(Text(f"work dir: {result.work_dir}   (akrunner replay {result.work_dir})"))
         if rows_to is not None and result.table is not None:
-            lines.write(result.table, rows_to)
+            lines.write(result.table.to_batches(), rows_to, result.table.schema)
         elif result.table is not None and result.table.num_rows:
             self._preview(result)
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from typing import IO, Any, Dict, Iterable, List, Optional
 
@@ -18,8 +17,7 @@ import pyarrow as pa
 
 import akrunner
 from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
-from akrunner.cli import show
-from akrunner.cli.guarded import silence_stdout
+from akrunner.cli import lines, show
 
 #: help of --output-live
 LIVE = "A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended."
@@ -91,26 +89,12 @@ def _check_live(path: str, overwrite: bool) -> None:
 def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Screen) -> None:
     with started as job:
         if output.path is None:
-            _to_stdout(job, job.schema)
+            lines.write(job, "jsonl", job.schema)
         elif output.live:
             _in_place(job, job.schema, output.path, screen)
         else:
             _committed(job, job.schema, output, screen)
     screen.streamed(job.stats, output.path)
-
-
-def _to_stdout(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema]) -> None:
-    writer = LineWriter(sys.stdout.buffer, "jsonl", schema)
-    try:
-        for batch in batches:
-            writer.write(batch)
-        writer.close()
-    except BrokenPipeError:
-        # `| head`: nobody wants more
-        silence_stdout()
-    except akrunner.WriteError:
-        silence_stdout()
-        raise
 
 
 def _in_place(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema], path: str, screen: show.Screen) -> None:

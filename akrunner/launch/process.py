@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import fcntl
 import json
 import os
@@ -145,7 +146,7 @@ def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, k
     return ChildProcess([python, bundle, kind, "{read_fd}", "{write_fd}"], env, cwd)
 
 
-class LocalProcess:
+class LocalProcess(abc.ABC):
     """A worker process of this machine that leads a session of its own, whoever has started it.
 
     Attributes:
@@ -174,9 +175,9 @@ class LocalProcess:
                 os.close(fd)
             raise
 
+    @abc.abstractmethod
     def _awaited(self) -> Exit:
         """Block until it has ended."""
-        raise NotImplementedError
 
     def _wait(self) -> None:
         try:
@@ -251,7 +252,7 @@ class LocalProcess:
         if self.exit is None:
             self._signal_group(signal.SIGKILL)
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027 -- there is nothing to do
         """Its pipes do not break."""
 
     def _signal_group(self, number: int) -> None:

@@ -25,6 +25,7 @@ MOST = 16 << 20
 _LENGTH = struct.Struct("<I")
 _CREDENTIALS = struct.Struct("3i")
 _DESCRIPTORS = 3
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _FOLDER = "warm"
 
 
@@ -112,6 +113,3 @@ def _read(connection: socket.socket, size: int, deadline: "float | None", came: 
             raise TalkError("the other end has gone")
         data += part
     return data
-
-
-_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)

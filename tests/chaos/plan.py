@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import List, Tuple
+from typing import Any, Dict, List, Tuple
 
 MODES = ("batch", "stream", "train", "predict")
 FORMS = ("o.parquet", "o.jsonl", "o.csv", "o.arrow", "o/")
@@ -69,23 +69,16 @@ class Plan:
         first = _target(chance, tasks)
         targets = [first] if chance.random() < 0.45 else [first, _target(chance, [t for t in tasks if t != first], first)]
         longest = {"start": 1.2, "spawn": 0.3, "main": 0.35, "done": 0.25}[moment]
-        at, kills = chance.uniform(0, longest), []
-        for target in targets:
-            kills.append(Kill(target, _signal(chance, target), at))
-            at += chance.choice((0.0, chance.uniform(0, 0.2)))
-        form = _form(chance, mode)
+        kills = _kills(chance, targets, longest, 0.2)
         return cls(
             seed=seed,
             mode=mode,
-            data_format=chance.choice(("examples", "columns")),
             workers=workers,
             servers=servers,
             evaluator=evaluator,
-            command=mode == "stream" or (mode == "batch" and chance.random() < 0.5),
-            form=form,
-            before=chance.random() < 0.3 and not form.endswith("/"),
             moment=moment,
-            kills=tuple(kills),
+            kills=kills,
+            **_output(chance, mode),
         )
 
     @classmethod
@@ -104,26 +97,38 @@ class Plan:
             targets.append(target)
         moment = chance.choices(("start", "spawn", "main", "done"), (3, 2, 4, 3))[0]
         longest = {"start": 7.0, "spawn": 1.0, "main": 0.6, "done": 0.6}[moment]
-        at, kills = chance.uniform(0, longest), []
-        for target in targets:
-            kills.append(Kill(target, _signal(chance, target), at))
-            at += chance.choice((0.0, chance.uniform(0, 0.5)))
-        form = _form(chance, mode)
+        kills = _kills(chance, targets, longest, 0.5)
         return cls(
             seed=seed,
             mode=mode,
-            data_format=chance.choice(("examples", "columns")),
             workers=workers,
             servers=servers,
             evaluator=evaluator,
-            command=mode == "stream" or (mode == "batch" and chance.random() < 0.5),
-            form=form,
-            before=chance.random() < 0.3 and not form.endswith("/"),
             # of a cluster's processes, which are there before: from the first task on
             moment="main" if moment == "spawn" and targets[0] in SHARED else moment,
-            kills=tuple(kills),
+            kills=kills,
+            **_output(chance, mode),
             blocks=mode in ("batch", "train") and chance.random() < 0.5,
         )
+
+
+def _kills(chance: random.Random, targets: List[str], longest: float, gap: float) -> Tuple[Kill, ...]:
+    """The first within `longest` seconds, each other at once or within `gap` of the one before."""
+    at, kills = chance.uniform(0, longest), []
+    for target in targets:
+        kills.append(Kill(target, _signal(chance, target), at))
+        at += chance.choice((0.0, chance.uniform(0, gap)))
+    return tuple(kills)
+
+
+def _output(chance: random.Random, mode: str) -> Dict[str, Any]:
+    form = _form(chance, mode)
+    return {
+        "data_format": chance.choice(("examples", "columns")),
+        "command": mode == "stream" or (mode == "batch" and chance.random() < 0.5),
+        "form": form,
+        "before": chance.random() < 0.3 and not form.endswith("/"),
+    }
 
 
 def _form(chance: random.Random, mode: str) -> str:

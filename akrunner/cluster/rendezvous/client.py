@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import grpc
 
@@ -124,9 +123,7 @@ class RendezvousClient:
     def __enter__(self) -> "RendezvousClient":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
 

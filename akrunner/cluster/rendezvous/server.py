@@ -6,8 +6,7 @@ import asyncio
 import hmac
 import threading
 import time
-from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import grpc
 
@@ -97,9 +96,7 @@ class RendezvousServer:
     def __enter__(self) -> "RendezvousServer":
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
 

@@ -46,7 +46,8 @@ def test_what_can() -> None:
 def test_all_rows_go_there(form: str, text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(taken))
-    lines.write(pa.table({"a": pa.array([1, None], pa.int64())}), form)
+    table = pa.table({"a": pa.array([1, None], pa.int64())})
+    lines.write(table.to_batches(), form, table.schema)
     assert taken.getvalue() == text
 
 
