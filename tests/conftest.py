@@ -132,7 +132,8 @@ def not_run(what: str, how: str) -> NoReturn:
 
 def need_flink(program: bool = False) -> None:
     """Skip a test where there is no PyFlink. Args: program: nor what a user's PyFlink program runs in."""
-    if not FLINK.exists() or (program and not PROGRAM.exists()):
+    # half prepared is not prepared: the stamp comes last
+    if not all((ENVS / name / "stamp").exists() for name in ("flink", "program")[: 1 + program]):
         not_run(
             "Flink", "`scripts/flink` prepares it, with Python 3.10 to 3.12 and a network; what it says tells why it could not"
         )
