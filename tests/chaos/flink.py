@@ -252,18 +252,18 @@ class FlinkTrial(Trial):
             time.sleep(0.2)
         left = self.ground.soon_left()
         if left and self.plan.lonely and self.killed("agentguard"):
-            self.report.next_start = True
-            clean_up(self.ground, self.place)
+            self.report.next_start = clean_up(self.ground, self.place)
             left = self.ground.soon_left()
         wrong += [f"the cluster has lost a process: {words}" for words in self.ground.lost()]
         return wrong + [f"left over on the cluster: {name}" for name in left]
 
 
-def clean_up(ground: Ground, place: Place) -> None:
-    """What comes next on the TaskManagers: a job with a task in each slot."""
+def clean_up(ground: Ground, place: Place) -> bool:
+    """What comes next on the TaskManagers: a job with a task in each slot. Returns: whether there were slots for it."""
     deadline = time.monotonic() + _JOBS_END * busy()
     while ground.free_slots() < ground.slots:
-        assert time.monotonic() < deadline, f"slots that nobody needs are not free: {ground.free_slots()} of {ground.slots}"
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.2)
     script = place.folder / "clean.py"
     script.write_text(_CLEAN)
@@ -273,6 +273,7 @@ def clean_up(ground: Ground, place: Place) -> None:
         "engine": {"master": ground.address, "python": ground.python},
     }  # fmt: skip
     subprocess.run([sys.executable, str(place.folder / "host.py"), json.dumps(order)], check=True, timeout=120 * busy())
+    return True
 
 
 def many_on_flink(plans: Sequence[Plan], place: Place, ground: Ground, jobs: int, told: Told = None) -> List[Report]:
@@ -290,8 +291,8 @@ def _is_java(pid: int) -> bool:
 
 def swept(reports: List[Report], place: Place, ground: Ground) -> List[Report]:
     """With what is on the cluster when all is over, in the words of the last: one more job there leaves nothing, of its own or of others."""
-    clean_up(ground, place)
-    left = ground.soon_left() or ground.journals()
+    slots = [] if clean_up(ground, place) else [f"only {ground.free_slots()} free slots of {ground.slots}"]
+    left = slots + (ground.soon_left() or ground.journals())
     reports[-1].wrong += [f"left over on the cluster, when all was over: {name}" for name in left]
     return reports
 
