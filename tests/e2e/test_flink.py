@@ -113,6 +113,7 @@ def test_too_few_slots(there: There, leaves_nothing: Path, script: Script) -> No
 
 
 def test_what_flink_cannot_do_is_said_before_anything_starts(leaves_nothing: Path, script: Script) -> None:
+    need_flink()
     path = script("def main(c):\n    pass\n")
     with pytest.raises(akrunner.ConfigError, match="no Flink cluster answers at http://127.0.0.1:1/overview"):
         akrunner.run(path, {"a": [1]}, engine=FlinkEngine("127.0.0.1:1", python=str(FLINK)))
@@ -123,6 +124,7 @@ def test_what_flink_cannot_do_is_said_before_anything_starts(leaves_nothing: Pat
 
 
 def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    need_flink()
     body = """
         def main(task_config):
             for batch in task_config.batches(2):
