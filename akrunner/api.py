@@ -65,6 +65,7 @@ def run(
     *,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
+    script_args: Sequence[str] = (),
     output_schema: Optional[SchemaLike] = None,
     output: Optional[PathLike] = None,
     output_format: Optional[str] = None,
@@ -103,13 +104,15 @@ def run(
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
 
     Args:
-        script: file or URL that defines `main(task_config)`; may also lie in one of `user_files`.
+        script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by
+            `akrunner.worker.current()`; may also lie in one of `user_files`.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a
             pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an
             iterable of rows.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
+        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double".
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless
             `output_format=` says otherwise; None: they come back as `result.table`.
@@ -167,6 +170,7 @@ def train(
     remove_checkpoint_before_training: bool = False,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
+    script_args: Sequence[str] = (),
     output_schema: Optional[SchemaLike] = None,
     overwrite: bool = False,
     num_workers: Optional[int] = None,
@@ -248,6 +252,7 @@ def stream(
     *,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
+    script_args: Sequence[str] = (),
     output_schema: Optional[SchemaLike] = None,
     num_workers: Optional[int] = None,
     num_ps: Optional[int] = None,

@@ -33,6 +33,8 @@ _LONGEST_WHOLE = 4000
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{1,253}")
 #: variables that are akrunner's own: a task that had others would not be found, or would join another cluster
 OURS = ("AKRUNNER_JOB", "TF_CONFIG")
+#: bytes of all of a script's arguments
+_MOST_ARGUMENTS = 1 << 20
 
 
 def shown(value: Any) -> str:
@@ -187,6 +189,22 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
         if key in OURS:
             raise ConfigError(f"{name}: {key} is set by akrunner itself, for each task; leave it out")
     return dict(items)
+
+
+def check_arguments(name: str, given: Any) -> Tuple[str, ...]:
+    """What stands behind a program's name on a command line, as texts; numbers are written out. Raises: ConfigError: it is none."""
+    if isinstance(given, str):
+        raise ConfigError(f"{name} must be a list, one text for each word: give shlex.split({shown(given)})")
+    found = []
+    for i, one in enumerate(_listed(name, given, "texts", ConfigError)):
+        if isinstance(one, bool) or not isinstance(one, (str, int, float, os.PathLike)):
+            raise ConfigError(f"{name}[{i}] must be a text, as on a command line, not a {type(one).__name__}")
+        text = check_path(f"{name}[{i}]", one) if isinstance(one, os.PathLike) else str(one)
+        _check_characters(f"{name}[{i}]", text, ConfigError)
+        found.append(text)
+    if sum(map(len, found)) > _MOST_ARGUMENTS:
+        raise ConfigError(f"{name} has more than {_MOST_ARGUMENTS >> 20} MiB; give so much in a file (user_files=)")
+    return tuple(found)
 
 
 def check_settings(name: str, given: Any) -> Dict[str, str]:

@@ -42,6 +42,7 @@ class Arguments:
     source: Any
     user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     user_files: Sequence[PathLike] = ()
+    script_args: Sequence[str] = field(default=(), repr=False)
     output_schema: Optional[SchemaLike] = None
     output: Optional[PathLike] = None
     output_format: Optional[str] = None
@@ -167,6 +168,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         cluster=cluster,
         output_schema=schema_of(given.output_schema, "output_schema"),
         user_params=given.user_params if given.user_params is not None else {},
+        script_args=given.script_args if given.script_args is not None else (),
         mode=mode,
         keras=given.keras,
         data_format=given.data_format,

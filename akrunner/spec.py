@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from akrunner.checks import (
     MOST_TASKS,
+    check_arguments,
     check_choice,
     check_count,
     check_environment,
@@ -200,6 +201,7 @@ class ScriptSpec:
         files: (file, path in the work dir) of plain files; the script is among them unless it comes out of an archive.
         archives: (archive, directory in the work dir, "" for itself, bytes it may unpack to, 0 for the default) to unpack.
         module: a module of the bundle to run in place of a script, "" for a script.
+        program: the script is run as `__main__`, as a shell does; else its `main(task_config)` is called.
     """
 
     real: str
@@ -207,6 +209,7 @@ class ScriptSpec:
     files: Tuple[Tuple[str, str], ...] = ()
     archives: Tuple[Tuple[str, str, int], ...] = ()
     module: str = ""
+    program: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +218,7 @@ class JobSpec:
 
     Attributes:
         script: the script and its files.
+        script_args: what stands behind the script's name in `sys.argv`.
         schema: of the input table.
         python: path of the interpreter the tasks run under.
         cluster: roles.
@@ -248,6 +252,7 @@ class JobSpec:
     cluster: ClusterSpec = ClusterSpec()
     output_schema: Optional[Schema] = None
     user_params: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    script_args: Sequence[str] = field(default=(), repr=False)
     mode: str = "batch"
     data_format: str = "examples"
     keras: Optional[str] = None
@@ -276,6 +281,7 @@ class JobSpec:
         if not (self.keras is None or isinstance(self.keras, str)) or self.keras not in KERAS:
             raise ConfigError(f"keras={shown(self.keras)}: give 'legacy' for Keras 2 (tf-keras), or leave it out")
         _put(self, "user_params", check_params("user_params", self.user_params))
+        _put(self, "script_args", check_arguments("script_args", self.script_args))
         _put(self, "env", check_environment("env", self.env))
         _put(self, "flush_seconds", check_seconds("flush_seconds", self.flush_seconds))
         for name in ("work_dir", "checkpoint_dir", "tensorboard"):
@@ -323,7 +329,15 @@ class JobSpec:
             "data_format": self.data_format,
             "barriers": False,
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
-            "script": {"path": self.script.path, "real": self.script.real, "module": self.script.module},
+            "script": {
+                "path": self.script.path,
+                "real": self.script.real,
+                "module": self.script.module,
+                "program": self.script.program,
+                "args": list(self.script_args),
+            },
+            # rows of the result may also be left in a file
+            "output_file": f"{task_dir}/output.tfrecord",
             "file_names": {path: real for real, path in self.script.files},
             "user_params": dict(self.user_params),
             "schema": self.schema.describe(),

@@ -44,7 +44,7 @@ _RESOURCES = "Resources"
 _TROUBLE = "When something goes wrong"
 
 _RUN_HELP = """
-Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config).
+Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
 
 [bold]Examples[/bold]
 
@@ -55,6 +55,8 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
   akrunner run train.py -i sales.csv --select "SELECT a, b FROM input WHERE a > 0" --debug
 
   akrunner run train.py -i iris.csv --mode train --model-out model.zip
+
+  akrunner run program.py -i iris.csv -- --epochs 3 --lr 0.1
 
   akrunner run ps.py -i iris.csv --num-workers 2 --num-ps 1 --coordinator --max-restarts 2
 
@@ -67,7 +69,10 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
 
 @app.command("run", help=_RUN_HELP, epilog=EPILOG)
 def run(
-    script: str = typer.Argument(..., help="File that defines main(task_config)."),
+    ctx: typer.Context,
+    script: str = typer.Argument(
+        ..., help="File that defines main(task_config), or a program; what stands behind -- is its command line."
+    ),
     input: List[str] = typer.Option(..., "--input", "-i", help="Table to read: file, glob, directory or URL. Repeatable."),
     mode: str = typer.Option(
         "batch", help="batch; train: what the chief exports to saved_model_dir is the result; stream: rows as they arrive."
@@ -203,6 +208,7 @@ def run(
             common: Dict[str, Any] = dict(
                 user_params=values.params(param, params_file),
                 user_files=user_file,
+                script_args=ctx.obj,
                 output_schema=output_schema,
                 overwrite=overwrite,
                 num_workers=num_workers,
@@ -338,11 +344,15 @@ def replay(
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # what stands behind -- is the script's, also what looks like an option of ours
+    ours, script_args = given, []
+    if given[:1] == ["run"] and "--" in given:
+        ours, script_args = given[: given.index("--")], given[given.index("--") + 1 :]
 
     def run() -> Any:
         # as Typer does it, but for what it makes of exceptions
         command = typer.main.get_command(app)
-        with command.make_context("akrunner", given) as context:
+        with command.make_context("akrunner", ours, obj=script_args) as context:
             return command.invoke(context)
 
     return ended(run, asks_for_json(given))

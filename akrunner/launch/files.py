@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from akrunner import leftovers
 from akrunner.errors import JobError, ScriptError, UserFilesError
 from akrunner.launch import archives
+from akrunner.launch.entry import check_script
 from akrunner.launch.fetch import fetch, is_url
 from akrunner.launch.limits import shown
 from akrunner.launch.trees import Blame, Tree, opened, pieces_of, walk
@@ -34,7 +35,7 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
         user_files: files, directories and archives (.zip, .tar, .tar.gz ...), local or URLs. A directory keeps its name, an
             archive is unpacked into the work dir itself; `a.zip#models` into its sub-directory `models` (`akrunner.launch.fetch`).
     Raises:
-        ScriptError: the script is missing, does not parse, or has no `main`.
+        ScriptError: the script is missing, does not parse, or has no `main` and is no program.
         UserFilesError: a user file is missing, two would lie at the same place, or an archive would write outside.
     """
     if isinstance(user_files, (str, os.PathLike)):
@@ -111,8 +112,9 @@ def _with_script(
     else:
         known = [os.path.basename(p) for p in _beside(real)] + sorted(members)
         raise ScriptError(f"script: there is no file {script}{nearest(os.path.basename(script), known)}")
-    check_script(source, real)
-    return ScriptSpec(real, place, tuple((r, p) for p, r in files.items()), tuple(one[:3] for one in packed))
+    program = check_script(source, real)
+    laid = tuple((r, p) for p, r in files.items())
+    return ScriptSpec(real, place, laid, tuple(one[:3] for one in packed), program=program)
 
 
 def _source(path: str) -> bytes:
@@ -121,31 +123,6 @@ def _source(path: str) -> bytes:
     if len(source) > _LONGEST_SCRIPT:
         raise ScriptError(f"script: {path} is larger than {shown(_LONGEST_SCRIPT)}; it is not a script")
     return source
-
-
-def check_script(source: bytes, name: str) -> None:
-    """Raises: ScriptError: it does not parse (file, line), or no `main` is defined or imported at its top level."""
-    try:
-        tree = ast.parse(source, name)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        line = getattr(e, "lineno", None)
-        text = (getattr(e, "text", None) or "").rstrip()
-        where = f'File "{name}", line {line}' if line else name
-        shown = f"\n    {text.strip()}" if text else ""
-        raise ScriptError(
-            f"the script does not parse: {getattr(e, 'msg', e) or 'it is nested too deep'}\n  {where}{shown}"
-        ) from None
-    names = list(_top_level_names(tree))
-    if "main" not in names and "*" not in names:
-        raise ScriptError(f"{name} defines no main(task_config){nearest('main', names)}")
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == "main":
-            arguments = node.args
-            takes = len(arguments.posonlyargs) + len(arguments.args)
-            if isinstance(node, ast.AsyncFunctionDef):
-                raise ScriptError(f'main is async; it must be a plain function\n  File "{name}", line {node.lineno}')
-            if (takes == 0 and arguments.vararg is None) or takes - len(arguments.defaults) > 1:
-                raise ScriptError(f'main must take one argument, task_config\n  File "{name}", line {node.lineno}')
 
 
 def writes_output(source: bytes) -> Optional[int]:
@@ -196,24 +173,3 @@ def _beside(path: str) -> List[str]:
         return os.listdir(os.path.dirname(path))
     except OSError:
         return []
-
-
-def _top_level_names(tree: ast.Module) -> Iterator[str]:
-    """Names the module binds at its top level, also under if, try and with; "*" for a star import."""
-    pending: List[ast.stmt] = list(tree.body)
-    while pending:
-        node = pending.pop(0)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            for alias in node.names:
-                yield (alias.asname or alias.name).split(".")[0]
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
-        elif isinstance(node, (ast.If, ast.With, ast.Try, ast.For, ast.While)):
-            pending = list(node.body) + list(getattr(node, "orelse", [])) + list(getattr(node, "finalbody", [])) + pending
-            for handler in getattr(node, "handlers", []):
-                pending = handler.body + pending

@@ -109,6 +109,26 @@ class OutputWriter(object):
                 self.rows += count
                 self._writer.write(frames.COLUMNS, payload, count)
 
+    def write_file(self, path):
+        """Add the rows of a TFRecord file of Examples, as TensorFlow's `TFRecordWriter` makes it.
+
+        Raises: ValueError: it is cut short; RuntimeError: as `write`.
+        """
+        from akrunner.worker import records
+
+        data = records.read_file(path)
+        if data is None:
+            return
+        with self._lock:
+            self._check()
+            self._flush()
+            for starts, ends in records.cut(data, path):
+                for first in range(0, len(starts), _FLUSH_ROWS):
+                    some = slice(first, first + _FLUSH_ROWS)
+                    for start, end in _stretches(starts[some], ends[some]):
+                        self._pending += [data[a:b] for a, b in zip(start.tolist(), end.tolist())]
+                        self._flush()
+
     def flush(self):
         """Send what was collected."""
         with self._lock:
@@ -137,3 +157,11 @@ class OutputWriter(object):
         lengths = array.array("I", map(len, pending))
         self.rows += len(pending)
         self._writer.write(frames.EXAMPLES, [lengths.tobytes(), b"".join(pending)], len(pending))
+
+
+def _stretches(starts, ends):
+    """The same records in parts of about `_BATCH_BYTES`, one at least in each."""
+    while len(starts):
+        count = max(1, int((ends - starts[0]).searchsorted(_BATCH_BYTES, "right")))
+        yield starts[:count], ends[:count]
+        starts, ends = starts[count:], ends[count:]

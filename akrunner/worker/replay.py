@@ -9,7 +9,7 @@ import struct
 import sys
 
 from akrunner.wire import columns
-from akrunner.worker import task
+from akrunner.worker import running, task
 from akrunner.worker.output import OutputWriter
 
 
@@ -57,10 +57,13 @@ def main(argv):
     job = _Job(shares)
     # the copy, not the file it was made from: what stands there now may be another version
     path = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
-    module = task.load_script(context, path)
+    entry = task.load_entry(context, path)
     config = task.build_config(context, rows, writer, job)
     config.cluster = tf_config["cluster"]
-    module.main(config)
+    running.configured(config)
+    entry(config)
+    if os.path.exists(context["output_file"]):
+        writer.write_file(context["output_file"])
     writer.close()
     print("[replay] main() returned; it wrote %d rows (%d bytes), which a replay throws away" % (sink.rows, sink.bytes))
     sys.stdout.flush()

@@ -7,6 +7,7 @@ import linecache
 import os
 import sys
 import traceback
+import types
 
 
 class _Hidden(object):
@@ -46,8 +47,7 @@ def load(work_dir, relative, real_name):
         relative: the script's path in it.
         real_name: path of the file the user named; the code carries it, so that tracebacks and debuggers lead there.
     """
-    path = os.path.join(work_dir, *relative.split("/"))
-    package = _package(work_dir, relative)
+    path, package = _place(work_dir, relative)
     name = os.path.splitext(os.path.basename(path))[0]
     if package:
         importlib.import_module(package)
@@ -59,6 +59,28 @@ def load(work_dir, relative, real_name):
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def program(work_dir, relative, real_name):
+    """The script as a shell would run it. Args: as for `load`. Returns: what runs it, as the module `__main__`."""
+    path, package = _place(work_dir, relative)
+    code = _Loader("__main__", path, real_name).get_code("__main__")
+    module = types.ModuleType("__main__")
+    vars(module).update(__file__=path, __package__=package or None, __builtins__=__builtins__)
+    if package:
+        importlib.import_module(package)
+
+    def run():
+        # for pickle, for absl's flags, and for processes started by multiprocessing, which load its file again
+        sys.modules["__main__"] = module
+        exec(code, vars(module))
+
+    return run
+
+
+def _place(work_dir, relative):
+    """(path of the copy, the package it lies in)."""
+    return os.path.join(work_dir, *relative.split("/")), _package(work_dir, relative)
 
 
 def _package(work_dir, relative):
@@ -75,7 +97,11 @@ def _package(work_dir, relative):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Reads the copy in the work dir, compiles it under the name of the file it was copied from."""
+    """Reads the copy in the work dir, compiles it under the name of the file it was copied from.
+
+    Whoever asks for the source of that file (AutoGraph, which compiles functions anew when they are traced; tracebacks) gets the copy's
+    lines: what stands in the file by then may be another version.
+    """
 
     def __init__(self, name, path, real_name):
         super(_Loader, self).__init__(name, path)
@@ -83,6 +109,9 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname):
         source = self.get_data(self.path)
+        text = importlib.util.decode_source(source)
+        # without a time of change the lines are never compared with the file's
+        linecache.cache[self._real_name] = (len(text), None, text.splitlines(True), self._real_name)
         return compile(source, self._real_name, "exec", dont_inherit=True)
 
 

@@ -8,13 +8,22 @@ import threading
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import current, data, export, script
+from akrunner.worker import data, export, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
 
 _IN_MAIN = "in main()"
+_IN_PROGRAM = "in the script"
+
+
+_NEVER_ASKED = (
+    "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = current()` gives "
+    "what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
+)
+#: modes and formats in which a task's rows are a TFRecord file of Examples
+_AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 
 
 class Task(object):
@@ -43,16 +52,19 @@ class Task(object):
             self.execute()
             failed = self.check_export()
         except SystemExit as e:
-            if e.code not in (None, 0) or self.phase != _IN_MAIN:
+            if e.code not in (None, 0) or self.phase not in (_IN_MAIN, _IN_PROGRAM):
                 failed = e
             else:
-                self.notes.append(self.exited())
+                if self.phase == _IN_MAIN:
+                    self.notes.append(self.exited())
                 failed = self.check_export()
         except BaseException as e:  # whatever ended the script is told to the host
             failed = e
         if failed is None:
             self.phase = "while sending the last rows"
             try:
+                if os.path.exists(self.context["output_file"]):
+                    self.writer.write_file(self.context["output_file"])
                 self.writer.close()
             except BaseException as e:
                 failed = e
@@ -144,7 +156,9 @@ class Task(object):
         link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
         link.wait_for_start()
         config = self.config(rows)
-        self.phase = "while predicting" if context["script"]["module"] else _IN_MAIN
+        self.phase = _IN_PROGRAM if context["script"]["program"] else _IN_MAIN
+        if context["script"]["module"]:
+            self.phase = "while predicting"
         link.writer.write_json(frames.ENTERED, {})
         self.main_began = time.monotonic_ns()
         link.on_stop = self.stop
@@ -154,6 +168,8 @@ class Task(object):
             entry(config)
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
+            if self.phase == _IN_PROGRAM and rows and not running.asked() and not self.names_variables():
+                self.notes.append(_NEVER_ASKED % rows)
 
     def entry(self):
         """The script's `main`, or that of a module of ours."""
@@ -162,10 +178,13 @@ class Task(object):
             self.phase = "while loading the model"
             return importlib.import_module(ours).prepare(self.context)
         self.phase = "while importing the script"
-        entry = getattr(load_script(self.context), "main", None)
-        if not callable(entry):
-            raise AttributeError("%s defines no main(task_config)" % self.context["script"]["real"])
-        return entry
+        return load_entry(self.context)
+
+    def names_variables(self):
+        """Whether the script's source speaks of the variables `tell` sets."""
+        names = self.context["script"]
+        with open(os.path.join(self.context["work_dir"], *names["path"].split("/")), "rb") as f:
+            return b"AKRUNNER_" in f.read()
 
     def check_export(self):
         """What is wrong with the model a train task's chief left, None when nothing is."""
@@ -183,6 +202,7 @@ class Task(object):
         self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
         config = build_config(self.context, rows, self.writer, self, self.stream)
         self.source, self.rows_given = config._rows, rows
+        running.configured(config)
         return config
 
     def answered(self, number):
@@ -209,7 +229,8 @@ def enter(context, tf_config):
     os.chdir(context["work_dir"])
     sys.path.insert(0, context["work_dir"])
     script.hide(context["work_dir"], context["script"]["path"])
-    sys.argv = [context["script"]["real"]]
+    sys.argv = [context["script"]["real"]] + context["script"]["args"]
+    tell(context)
 
 
 def before_import(env, cpus, overlay):
@@ -225,9 +246,34 @@ def before_import(env, cpus, overlay):
         sys.path.append(overlay)
 
 
-def load_script(context, real_name=None):
-    """Import the script of a context; `real_name` replaces the name its code carries."""
-    return script.load(context["work_dir"], context["script"]["path"], real_name or context["script"]["real"])
+def tell(context):
+    """What a script that imports nothing of ours has to know, as environment variables. TF_CONFIG is another of them."""
+    known = {
+        "AKRUNNER_TASK": context["task"],
+        # of rows as columns, only we can read the file
+        "AKRUNNER_DATASET_FILE": context["dataset_file"] if (context["mode"], context["data_format"]) in _AS_RECORDS else None,
+        "AKRUNNER_OUTPUT_FILE": context["output_file"] if context["output_schema"] is not None else None,
+        "AKRUNNER_SAVED_MODEL_DIR": context["saved_model_dir"],
+        "AKRUNNER_CHECKPOINT_DIR": context["checkpoint_dir"],
+    }
+    for name, value in known.items():
+        # what a host has that is a task itself is not this task's
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+def load_entry(context, real_name=None):
+    """What is called with the task config. Args: real_name: replaces the name the script's code carries."""
+    names = context["script"]
+    real = real_name or names["real"]
+    if names["program"]:
+        run = script.program(context["work_dir"], names["path"], real)
+        return lambda config: run()
+    entry = getattr(script.load(context["work_dir"], names["path"], real), "main", None)
+    if not callable(entry):
+        raise AttributeError("%s defines no main(task_config)" % real)
+    return entry
 
 
 def format_failure(error, context):
@@ -255,7 +301,7 @@ def build_config(context, rows, writer, job, stream=None):
     Args:
         rows: in this task's dataset file; writer: its output writer; job: has `shares`, `report`, `serve` and `uneven`; stream: its `RowStream`.
     """
-    current.enter(context, writer, stream)
+    running.enter(context, writer, stream)
     if context["data_format"] == "columns":
         # not before it is asked for: numpy
         from akrunner.worker.columnar import Columns as source
@@ -283,6 +329,7 @@ def build_config(context, rows, writer, job, stream=None):
     )
     if stream is not None:
         return StreamTaskConfig(dataset_fn=stream.dataset, **common)
+    os.environ["AKRUNNER_DATASET_LENGTH"] = str(rows)
     common.update(dataset_file=context["dataset_file"], dataset_length=rows)
     if context["mode"] == "train":
         common.update(saved_model_dir=context["saved_model_dir"], latest_ckpt_dir=context["latest_ckpt_dir"])

@@ -12,7 +12,8 @@ from typing import Dict
 import pytest
 
 from akrunner.errors import JobError, ScriptError, UserFilesError
-from akrunner.launch.files import check_script, collect, lay_out, read_script, writes_output
+from akrunner.launch.entry import check_script
+from akrunner.launch.files import collect, lay_out, read_script, writes_output
 
 MAIN = "def main(task_config):\n    pass\n"
 
@@ -80,6 +81,10 @@ def test_script_inside_a_directory_or_an_archive(tmp_path: Path) -> None:
         ("def main(a, b):\n    pass\n", "must take one argument"),
         ("async def main(c):\n    pass\n", "async"),
         ("\0", "does not parse"),
+        ("@click.command()\ndef main(lr):\n    pass", "reads a command line.*nobody calls it"),
+        ("def mian(task_config):\n    pass\nprint(1)", r"defines no main\(task_config\)"),
+        ("def main():\n    pass", r"takes none: write def main\(task_config\):, or end the script with .*current\(\)"),
+        ("import tensorflow\nx = 1", r"defines no main\(task_config\); write def main.*from akrunner.worker import current"),
     ],
 )
 def test_scripts_refused(source: str, words: str) -> None:
@@ -104,7 +109,47 @@ def test_scripts_refused(source: str, words: str) -> None:
     ],
 )
 def test_scripts_taken(source: str) -> None:
-    check_script(source.encode(), "/x/s.py")
+    assert not check_script(source.encode(), "/x/s.py")
+
+
+GUARD = '\nif __name__ == "__main__":\n    '
+
+
+@pytest.mark.parametrize(
+    ("source", "program"),
+    [
+        # argparse, absl, TensorFlow's app, click, as their documentation has them
+        ("def main():\n    pass" + GUARD + "main()", True),
+        (
+            "def main(args):\n    print(args.work_dir, args.task_index, args.dataset)" + GUARD + "main(parser.parse_args())",
+            True,
+        ),
+        ("def train(args):\n    pass" + GUARD + "train(parser.parse_args())", True),
+        ("def main(_):\n    pass" + GUARD + "app.run(main)", True),
+        ("def main(unused_argv):\n    pass" + GUARD + "tf.compat.v1.app.run()", True),
+        ("def main(argv):\n    pass\n\ntf.app.run(main=main)", True),
+        ("@click.command()\n@click.option('--lr')\ndef main(lr):\n    pass" + GUARD + "main()", True),
+        ("@hydra.main(config_path='.')\ndef main(cfg):\n    pass" + GUARD + "main()", True),
+        ("def main(argv=None):\n    pass" + GUARD + "sys.exit(main(sys.argv))", True),
+        ("def main(lr, epochs):\n    pass" + GUARD + "fire.Fire(main)", True),
+        ("async def main():\n    pass" + GUARD + "asyncio.run(main())", True),
+        ("from program import main" + GUARD + "main()", True),
+        ("def run():\n    pass\nif '__main__' == __name__:\n    run()", True),
+        # a tutorial: statements only
+        ("import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x, y)", True),
+        ("for batch in current().batches(3):\n    print(batch)", True),
+        # Alink's, and ours, which their authors also try without a job
+        ("def main(task_config):\n    pass" + GUARD + "main(None)", False),
+        ("def main(args: TrainTaskConfig):\n    pass" + GUARD + "main(fake())", False),
+        ("def main(args):\n    args.output_writer.write(b'')" + GUARD + "main(fake())", False),
+        ("def main(c):\n    for batch in c.batches(3):\n        pass" + GUARD + "main(fake())", False),
+        ("def main(c):\n    train(c)\ndef train(c):\n    c.user_params['a']" + GUARD + "main(fake())", False),
+        ("def main(args):\n    pass", False),
+    ],
+)
+def test_programs(source: str, program: bool) -> None:
+    """Told apart from scripts with a `main(task_config)`."""
+    assert check_script(source.encode(), "/x/s.py") == program
 
 
 def test_writes_output() -> None:

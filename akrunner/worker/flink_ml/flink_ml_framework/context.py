@@ -1,13 +1,13 @@
 """What a task knows of itself."""
 
-from akrunner.worker import current
+from akrunner.worker import running
 
 
 class Context(object):
     """Attributes: properties: user params, every value a string; identity; index; mode."""
 
     def __init__(self, *ignored):
-        context = current.context()
+        context = running.context()
         self.index = context["tf_config"]["task"]["index"]
         self.identity = context["task"]
         self.mode = context["mode"]
@@ -15,7 +15,7 @@ class Context(object):
 
     def from_java(self):
         """Path of the rows, as a TFRecord file (batch and train)."""
-        return current.context()["dataset_file"]
+        return running.context()["dataset_file"]
 
     def to_java(self):
         """Name of the way out, for `JavaFile`."""

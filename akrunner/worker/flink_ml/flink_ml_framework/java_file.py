@@ -2,7 +2,7 @@
 
 import struct
 
-from akrunner.worker import current
+from akrunner.worker import running
 
 _FRAME = 16  # of a record: length 8, its checksum 4, the data's checksum 4
 
@@ -32,7 +32,7 @@ class JavaFile(object):
             (length,) = struct.unpack("<Q", self._written[:8])
             if len(self._written) < _FRAME + length:
                 break
-            current.writer().write(bytes(self._written[12 : 12 + length]))
+            running.writer().write(bytes(self._written[12 : 12 + length]))
             del self._written[: _FRAME + length]
         return True
 

@@ -1,0 +1,242 @@
+"""How a script wants to be run, read from its source: by its `main(task_config)`, or as a program, as a shell does.
+
+::
+
+    def main(task_config): ...                                             main(task_config) is called
+    def main(_) / main(args) / main(), and if __name__ == "__main__": ...  run as `__main__`; `current()` is its task config
+    statements only, as a tutorial has them                                run as `__main__`
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Union
+
+from akrunner.errors import ScriptError
+from akrunner.schema import nearest
+
+_Main = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+#: what only a task config has
+_ONLY_OURS = {
+    "tf_context", "output_writer", "user_params", "dataset_fn", "dataset_length", "feature_spec", "steps_per_epoch",
+    "per_worker_dataset",
+}  # fmt: skip
+#: what other objects may have, too
+_OURS = _ONLY_OURS | {
+    "dataset", "dataset_file", "batches", "saved_model_dir", "latest_ckpt_dir", "work_dir", "checkpoint_dir", "cluster", "task_type",
+    "task_index", "num_workers", "schema", "attempt", "report", "serve",
+}  # fmt: skip
+#: what a program's main calls what stood on its command line
+_ARGUMENTS = {
+    "args",
+    "argv",
+    "arguments",
+    "flags",
+    "opt",
+    "opts",
+    "options",
+    "opt_args",
+    "hparams",
+    "hps",
+    "namespace",
+    "unused",
+}
+#: decorators that make a function one that reads the command line
+_COMMANDS = {"command", "group", "option", "argument", "pass_context"}
+_HOW = (
+    'def main(task_config):, or end the script with `if __name__ == "__main__":` and have the rows by '
+    "`from akrunner.worker import current; task_config = current()`"
+)
+
+
+@dataclass(frozen=True)
+class _Script:
+    """Attributes: tree; names: bound at its top level, "*" for a star import; main: the function, if it is one; block: whether it ends
+    as programs do: it does something when it is `__main__`, or calls its main itself."""
+
+    tree: ast.Module
+    names: List[str]
+    main: Optional[_Main]
+    block: bool
+
+
+def check_script(source: bytes, name: str) -> bool:
+    """Whether a script is a program, to be run as `__main__`; else its `main(task_config)` is called.
+
+    Raises: ScriptError: it does not parse (file, line), or is neither.
+    """
+    script = _read(_parsed(source, name))
+    if script.main is not None:
+        return _is_program(script, script.main, f'\n  File "{name}", line {script.main.lineno}')
+    if script.block and not ("main" in script.names and not _calls_main_bare(script.tree)):
+        return True
+    if "main" in script.names or "*" in script.names:
+        return False
+    if _does_something(script.tree) and not _meant_main(script.tree):
+        return True
+    raise ScriptError(f"{name} defines no main(task_config){nearest('main', script.names)}; write {_HOW}")
+
+
+def _parsed(source: bytes, name: str) -> ast.Module:
+    try:
+        return ast.parse(source, name)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        line = getattr(e, "lineno", None)
+        text = (getattr(e, "text", None) or "").rstrip()
+        where = f'File "{name}", line {line}' if line else name
+        shown = f"\n    {text.strip()}" if text else ""
+        raise ScriptError(
+            f"the script does not parse: {getattr(e, 'msg', e) or 'it is nested too deep'}\n  {where}{shown}"
+        ) from None
+
+
+def _read(tree: ast.Module) -> _Script:
+    mains = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == "main"]
+    block = any(_is_guard(node) for node in tree.body) or any(_hands_over_main(node) for node in _doing(tree))
+    return _Script(tree, list(_top_level_names(tree)), mains[-1] if mains else None, block)
+
+
+def _is_program(script: _Script, main: _Main, where: str) -> bool:
+    """Of a script that defines a function `main`. Raises: ScriptError: nobody could call it."""
+    required, most = _positional(main)
+    if script.block and (isinstance(main, ast.AsyncFunctionDef) or _is_command(main) or not _may_take_one(main)):
+        return True
+    if isinstance(main, ast.AsyncFunctionDef):
+        raise ScriptError(f"main is async; it must be a plain function{where}")
+    if _is_command(main):
+        raise ScriptError(
+            f"main reads a command line (it is decorated so), and nobody calls it: end the script with "
+            f'`if __name__ == "__main__": main()`{where}'
+        )
+    if required > 1 or most == 0:
+        given = f"main must take one argument, task_config, and takes {'none' if most == 0 else required}"
+        raise ScriptError(f"{given}: write {_HOW}{where}")
+    return script.block and not _takes_config(script, main)
+
+
+def _positional(main: _Main) -> "tuple[int, float]":
+    """(arguments it must be given, arguments it may be given)."""
+    arguments = main.args
+    takes = len(arguments.posonlyargs) + len(arguments.args)
+    return takes - len(arguments.defaults), float("inf") if arguments.vararg is not None else takes
+
+
+def _may_take_one(main: _Main) -> bool:
+    required, most = _positional(main)
+    return required <= 1 <= most
+
+
+def _takes_config(script: _Script, main: _Main) -> bool:
+    """Whether the one argument of a `main` that the script calls itself, too, is a task config."""
+    arguments = [*main.args.posonlyargs, *main.args.args]
+    if not arguments:
+        return False
+    name, annotation = arguments[0].arg, arguments[0].annotation
+    plain = name.strip("_").lower()
+    if plain in ("task_config", "taskconfig") or (annotation is not None and "TaskConfig" in ast.unparse(annotation)):
+        return True
+    asked = set(_attributes_of(main, name))
+    if not plain or plain in _ARGUMENTS or plain.endswith(("args", "argv", "flags")):
+        return bool(asked & _ONLY_OURS)
+    if asked:
+        return bool(asked & _OURS)
+    # it hands it on, if it needs it; the script as a whole says for what
+    handed = any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in ast.walk(main))
+    return handed and any(isinstance(node, ast.Attribute) and node.attr in _ONLY_OURS for node in ast.walk(script.tree))
+
+
+def _attributes_of(main: _Main, name: str) -> Iterator[str]:
+    for node in ast.walk(main):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+            yield node.attr
+
+
+def _is_command(main: _Main) -> bool:
+    """Whether a decorator makes it one that reads the command line: click's, Typer's, Hydra's."""
+    for decorator in main.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(target, ast.Attribute) and (target.attr in _COMMANDS or ast.unparse(target) == "hydra.main"):
+            return True
+        if isinstance(target, ast.Name) and target.id in _COMMANDS:
+            return True
+    return False
+
+
+def _is_guard(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`"""
+    if not isinstance(node, ast.If):
+        return False
+    inside = list(ast.walk(node.test))
+    named = any(isinstance(part, ast.Name) and part.id == "__name__" for part in inside)
+    return named and any(isinstance(part, ast.Constant) and part.value == "__main__" for part in inside)
+
+
+def _hands_over_main(node: ast.stmt) -> bool:
+    """A statement that calls `main`, or hands it to whoever calls it (`app.run(main)`); also within another call."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            given = [part.func, *part.args, *(keyword.value for keyword in part.keywords)]
+            if any(isinstance(one, ast.Name) and one.id == "main" for one in given):
+                return True
+    return False
+
+
+def _calls_main_bare(tree: ast.Module) -> bool:
+    """Whether the script calls a `main` it has from elsewhere without an argument, or hands it over."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id == "main":
+                return not node.args
+            if any(isinstance(one, ast.Name) and one.id == "main" for one in node.args):
+                return True
+    return False
+
+
+def _doing(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of the top level that do something and define nothing."""
+    for node in tree.body:
+        if isinstance(node, (ast.For, ast.While, ast.With)) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        ):
+            yield node
+
+
+def _does_something(tree: ast.Module) -> bool:
+    return any(True for _ in _doing(tree))
+
+
+def _meant_main(tree: ast.Module) -> bool:
+    """Whether a function of the top level looks as if it were to be `main(task_config)`."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            arguments = [one.arg for one in node.args.args]
+            near = difflib.SequenceMatcher(None, "main", node.name.lower()).ratio() >= 0.75
+            if (near and len(arguments) == 1) or arguments == ["task_config"]:
+                return True
+    return False
+
+
+def _top_level_names(tree: ast.Module) -> Iterator[str]:
+    """Names the module binds at its top level, also under if, try and with; "*" for a star import."""
+    pending: List[ast.stmt] = list(tree.body)
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                yield (alias.asname or alias.name).split(".")[0]
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, (ast.If, ast.With, ast.Try, ast.For, ast.While)):
+            pending = list(node.body) + list(getattr(node, "orelse", [])) + list(getattr(node, "finalbody", [])) + pending
+            for handler in getattr(node, "handlers", []):
+                pending = handler.body + pending

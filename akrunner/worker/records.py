@@ -1,0 +1,65 @@
+"""TFRecord bytes without TensorFlow: where each record lies.
+
+::
+
+    | length 8 | its checksum 4 | the record | its checksum 4 |   little endian
+"""
+
+import mmap
+import os
+import struct
+
+import numpy as np
+
+HEAD = 12
+TAIL = 4
+_LENGTH = struct.Struct("<Q")
+#: records looked at at a time
+_AT_ONCE = 8192
+
+
+def read_file(path):
+    """The bytes of a file, as a view of its memory; None when there are none."""
+    if not os.path.getsize(path):
+        return None
+    with open(path, "rb") as f:
+        return memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def cut(data, name="the file"):
+    """(starts, ends) of the records in `data`, some thousands at a time, as int64 arrays. Each length says where the next record lies, so
+    they are gone through one by one; but a run of one length is found at once.
+
+    Raises: ValueError: the last record is cut short.
+    """
+    at, size = 0, len(data)
+    while at < size:
+        starts, ends, at = _cut(data, at, size, name)
+        yield starts, ends
+
+
+def _cut(data, at, size, name):
+    length = _length(data, at, size, name)
+    stride = HEAD + length + TAIL
+    most = min(_AT_ONCE, (size - at) // stride)
+    heads = np.ndarray((most,), "<u8", buffer=data, offset=at, strides=(stride,))
+    differs = np.flatnonzero(heads != length)
+    run = int(differs[0]) if len(differs) else most
+    if run > 1:
+        starts = at + HEAD + np.arange(run, dtype=np.int64) * stride
+        return starts, starts + length, at + run * stride
+    starts, ends = [], []
+    while at < size and len(starts) < _AT_ONCE:
+        length = _length(data, at, size, name)
+        starts.append(at + HEAD)
+        at += HEAD + length
+        ends.append(at)
+        at += TAIL
+    return np.array(starts, np.int64), np.array(ends, np.int64), at
+
+
+def _length(data, at, size, name):
+    (length,) = _LENGTH.unpack_from(data, at) if at + HEAD <= size else (size,)
+    if at + HEAD + length + TAIL > size:
+        raise ValueError("%s is cut short: a record begins at byte %d, and %d bytes follow" % (name, at, size - at))
+    return length

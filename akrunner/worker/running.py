@@ -1,0 +1,62 @@
+"""The task this process runs, for those who are given nothing: programs, and the names of Alink's lower packages."""
+
+import os
+
+_task = {}
+
+
+def enter(context, writer, stream):
+    """Args: context: what the host said; writer: the output writer; stream: a `RowStream`, or None."""
+    _task.update(context=context, writer=writer, stream=stream)
+
+
+def configured(config):
+    """From now on `current` returns it."""
+    _task.update(config=config)
+
+
+def current():
+    """The task config of the task this process runs: what `main(task_config)` is given, for scripts that have no such function.
+
+        >>> from akrunner.worker import current
+        >>> task_config = current()
+
+    Raises: RuntimeError: this process runs no task; or the script is imported, and its rows are not all there yet.
+    """
+    if "config" in _task:
+        _task.update(asked=True)
+        return _task["config"]
+    if "AKRUNNER_TASK" in os.environ:
+        raise RuntimeError(
+            "current() has no task config yet: the rows arrive while the script is imported; call it in main(), or under "
+            'if __name__ == "__main__":'
+        )
+    raise RuntimeError(
+        "this process runs no task of a job: run the script by akrunner.run(...) or `akrunner run SCRIPT --input TABLE`"
+    )
+
+
+def asked():
+    """Whether somebody has called `current`."""
+    return _task.get("asked", False)
+
+
+def context():
+    """What the host said this task is. Raises: RuntimeError: this process runs none."""
+    return _get("context")
+
+
+def writer():
+    """Its output writer."""
+    return _get("writer")
+
+
+def stream():
+    """Its rows as they arrive, None in a batch."""
+    return _get("stream")
+
+
+def _get(name):
+    if not _task:
+        raise RuntimeError("this process runs no task of a job")
+    return _task[name]

@@ -1,0 +1,102 @@
+"""Scripts written for a shell: run as `__main__`, with a command line, and the job within reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import akrunner
+from akrunner.cli.main import main
+from tests.conftest import Script
+
+from .conftest import Run
+
+ARGPARSE = """
+import argparse, pickle, sys
+from akrunner.worker import current
+
+class Sum:
+    def __init__(self, total):
+        self.total = total
+
+def main(args):
+    total = sum(int(batch["a"].sum()) for _ in range(args.epochs) for batch in current().batches(2))
+    again = pickle.loads(pickle.dumps(Sum(total)))
+    current().output_writer.write_batch({"total": [again.total], "lr": [args.lr], "argv": [" ".join(sys.argv)]})
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--lr", type=float)
+    sys.exit(main(parser.parse_args()))
+"""
+ABSL = """
+from absl import app, flags
+from akrunner.worker import current
+
+flags.DEFINE_integer("epochs", 1, "how often")
+flags.DEFINE_float("lr", 0.5, "rate")
+
+def main(_):
+    total = sum(int(batch["a"].sum()) for _ in range(flags.FLAGS.epochs) for batch in current().batches(2))
+    current().output_writer.write_batch({"total": [total], "lr": [flags.FLAGS.lr], "argv": [__name__]})
+
+if __name__ == "__main__":
+    app.run(main)
+"""
+CLICK = """
+import click
+from akrunner.worker import current
+
+@click.command()
+@click.option("--epochs", default=1)
+@click.option("--lr", default=0.5)
+def main(epochs, lr):
+    total = sum(int(batch["a"].sum()) for _ in range(epochs) for batch in current().batches(2))
+    current().output_writer.write_batch({"total": [total], "lr": [lr], "argv": [__name__]})
+
+if __name__ == "__main__":
+    main()
+"""
+SCHEMA = "total bigint, lr double, argv string"
+ROWS = {"a": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("body", [ARGPARSE, ABSL, CLICK], ids=["argparse", "absl", "click"])
+def test_a_program_has_its_command_line_and_the_job(run: Run, script: Script, body: str) -> None:
+    path = script(body)
+    result = run(path, ROWS, script_args=["--epochs", "3", "--lr", 0.125], output_schema=SCHEMA, data_format="columns")
+    said = path + " --epochs 3 --lr 0.125" if body is ARGPARSE else "__main__"
+    assert result.table.to_pylist() == [{"total": 18, "lr": 0.125, "argv": said}] and not result.stats.warnings
+
+
+def test_a_program_that_imports_nothing_of_ours(run: Run, script: Script) -> None:
+    """The rows, and where to leave some, are in environment variables."""
+    body = """
+    import json, os, shutil
+    assert int(os.environ["AKRUNNER_DATASET_LENGTH"]) == 3 and os.path.isdir(os.environ["AKRUNNER_CHECKPOINT_DIR"])
+    assert json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0
+    shutil.copy(os.environ["AKRUNNER_DATASET_FILE"], os.environ["AKRUNNER_OUTPUT_FILE"])
+    print("copied")
+    """
+    result = run(script(body), ROWS, num_workers=1, num_ps=0, output_schema="a bigint")
+    assert result.table.to_pydict() == ROWS and not result.stats.warnings
+
+
+def test_a_program_that_does_not_ask_for_its_rows(run: Run, script: Script) -> None:
+    (warning,) = run(script("print('hello')\n"), ROWS).stats.warnings
+    assert "did not ask for its 3 rows: `from akrunner.worker import current; task_config = current()`" in warning
+
+
+def test_the_command_line_of_a_program(script: Script, leaves_nothing: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """What stands behind `--`, also what looks like an option of akrunner's."""
+    table = script("a\n1\n2\n", "t.csv")
+    body = (
+        "import sys\nfrom akrunner.worker import current\ncurrent().output_writer.write_batch({'w': sys.argv[1:]})\nprint()\n"
+    )
+    command = ["run", script(body), "-i", table, "--output-schema", "w string", "--json", "--", "--output", "x", "--json", "-h"]
+    assert main(command) == 0
+    assert '"rows_out": 4' in capfd.readouterr().out
+    with pytest.raises(akrunner.ConfigError, match=r"script_args must be a list, one text for each word: give shlex.split"):
+        akrunner.run(script(body), table, script_args="--epochs 3")
