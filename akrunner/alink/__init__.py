@@ -6,19 +6,55 @@
     all of it thin over `akrunner.run`, `train`, `stream`, `predict`; the tables in between are DuckDB's, or Flink's
 """
 
+from typing import Any, List
+
+from akrunner.alink import absent as _absent
+from akrunner.alink.ak import AkSinkBatchOp, AkSinkStreamOp, AkSourceBatchOp, AkSourceStreamOp
 from akrunner.alink.environment import AlinkGlobalConfiguration, resetEnv, useLocalEnv, useRemoteEnv
 from akrunner.alink.flow import StreamOperator
+from akrunner.alink.mapping import (
+    TensorToVectorBatchOp,
+    TensorToVectorStreamOp,
+    ToTensorBatchOp,
+    ToTensorStreamOp,
+    TypeConvertBatchOp,
+    TypeConvertStreamOp,
+    VectorToTensorBatchOp,
+    VectorToTensorStreamOp,
+)
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.pipeline import (
     LocalPredictor,
     Pipeline,
     PipelineModel,
+    Select,
+    TensorToVector,
     TF2TableModelTrainer,
     TFSavedModelPredictor,
     TFTableModelPredictor,
     TFTableModelTrainer,
+    ToTensor,
+    VectorToTensor,
 )
 from akrunner.alink.predictions import TFSavedModelPredictBatchOp, TFTableModelPredictBatchOp
+from akrunner.alink.relational import (
+    AsBatchOp,
+    AsStreamOp,
+    DistinctBatchOp,
+    FilterBatchOp,
+    FilterStreamOp,
+    FirstNBatchOp,
+    SampleBatchOp,
+    SampleStreamOp,
+    SelectBatchOp,
+    SelectStreamOp,
+    ShuffleBatchOp,
+    SplitBatchOp,
+    SplitStreamOp,
+    UnionAllBatchOp,
+    WhereBatchOp,
+    WhereStreamOp,
+)
 from akrunner.alink.scripts import (
     TensorFlow2BatchOp,
     TensorFlowBatchOp,
@@ -49,12 +85,22 @@ from akrunner.alink.streams import (
 )
 
 __all__ = [
+    "AkSinkBatchOp",
+    "AkSinkStreamOp",
+    "AkSourceBatchOp",
+    "AkSourceStreamOp",
     "AlinkGlobalConfiguration",
+    "AsBatchOp",
+    "AsStreamOp",
     "BatchOperator",
     "CsvSinkBatchOp",
     "CsvSinkStreamOp",
     "CsvSourceBatchOp",
     "CsvSourceStreamOp",
+    "DistinctBatchOp",
+    "FilterBatchOp",
+    "FilterStreamOp",
+    "FirstNBatchOp",
     "LocalPredictor",
     "MemSourceBatchOp",
     "MemSourceStreamOp",
@@ -64,6 +110,14 @@ __all__ = [
     "PipelineModel",
     "RandomTableSourceBatchOp",
     "RandomTableSourceStreamOp",
+    "SampleBatchOp",
+    "SampleStreamOp",
+    "Select",
+    "SelectBatchOp",
+    "SelectStreamOp",
+    "ShuffleBatchOp",
+    "SplitBatchOp",
+    "SplitStreamOp",
     "StreamOperator",
     "TF2TableModelTrainBatchOp",
     "TF2TableModelTrainer",
@@ -82,8 +136,37 @@ __all__ = [
     "TensorFlow2StreamOp",
     "TensorFlowBatchOp",
     "TensorFlowStreamOp",
+    "TensorToVector",
+    "TensorToVectorBatchOp",
+    "TensorToVectorStreamOp",
     "TextSourceBatchOp",
+    "ToTensor",
+    "ToTensorBatchOp",
+    "ToTensorStreamOp",
+    "TypeConvertBatchOp",
+    "TypeConvertStreamOp",
+    "UnionAllBatchOp",
+    "VectorToTensor",
+    "VectorToTensorBatchOp",
+    "VectorToTensorStreamOp",
+    "WhereBatchOp",
+    "WhereStreamOp",
     "resetEnv",
     "useLocalEnv",
     "useRemoteEnv",
 ]
+
+#: what is here; who imports everything also gets Alink's other names, which say what to use instead
+OPERATORS = tuple(__all__)
+__all__ += _absent.names()
+
+
+def __getattr__(name: str) -> Any:
+    found = _absent.absent(name)
+    if found is None:
+        raise AttributeError(f"akrunner.alink has no {name}")
+    return found
+
+
+def __dir__() -> List[str]:
+    return list(OPERATORS)

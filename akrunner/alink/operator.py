@@ -10,7 +10,7 @@ A table that several operators use is computed once (it is kept in DuckDB then);
 from __future__ import annotations
 
 import html
-from typing import Any, List, Optional, Tuple, TypeVar
+from typing import Any, Dict, List, Optional, Tuple, TypeVar
 
 import pyarrow as pa
 
@@ -90,6 +90,11 @@ class AlgoOperator(WithParams):
 
     def _schema(self) -> pa.Schema:
         return arrow_schema(self._nothing())
+
+    def _shapes(self) -> Dict[str, Tuple[int, ...]]:
+        """Column of lists -> the shape of a value, of those that have more than one dimension: the tables beneath know none."""
+        known = {name: shape for operator in self._inputs for name, shape in operator._shapes().items()}
+        return {field.name: known[field.name] for field in self._schema() if field.name in known} if known else {}
 
     def _nothing(self) -> Any:
         """A relation of its columns, without rows."""

@@ -30,6 +30,7 @@ class Param:
     Attributes:
         name: as Alink writes it, "numWorkers"; kind: key of `_KINDS`; doc: one sentence.
         default: None: none; required: whether it must be given; aliases: other names of it.
+        choices: the texts it takes, in any case; empty: all.
     """
 
     name: str
@@ -38,11 +39,12 @@ class Param:
     default: Any = None
     required: bool = False
     aliases: Tuple[str, ...] = ()
+    choices: Tuple[str, ...] = ()
 
     @property
     def takes(self) -> str:
         """What may be given, in words."""
-        return _KINDS[self.kind][0]
+        return "one of " + ", ".join(self.choices) if self.choices else _KINDS[self.kind][0]
 
     def check(self, value: Any) -> Any:
         """The value as it is kept. Raises: ConfigError: it is not of the kind."""
@@ -50,6 +52,8 @@ class Param:
             return None
         with ours(ConfigError, f"{self.name} takes {self.takes}"):
             kept = _KINDS[self.kind][1](value)
+        if self.choices and isinstance(kept, str):
+            kept = kept.upper() if kept.upper() in self.choices else None
         if kept is None:
             raise ConfigError(f"{self.name} takes {self.takes}, not {shown(value)}")
         return kept
@@ -92,6 +96,25 @@ def _texts(value: Any) -> Optional[List[str]]:
     return None if any(text is None for text in texts) else [text for text in texts if text is not None]
 
 
+def _wholes(value: Any) -> Optional[List[int]]:
+    """A list of whole numbers, or the JSON text of one."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, (list, tuple)):
+        return None
+    wholes = [_whole(one) for one in value]
+    return None if None in wholes else [one for one in wholes if one is not None]
+
+
+def _numbers(value: Any) -> Optional[List[float]]:
+    """A list of numbers, or one."""
+    numbers = [_number(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
+    return None if None in numbers else [one for one in numbers if one is not None]
+
+
 def _object(value: Any) -> Optional[Dict[str, Any]]:
     """A dict, or the JSON text of one."""
     if isinstance(value, str):
@@ -112,7 +135,9 @@ def _schema(value: Any) -> Optional[str]:
 _KINDS: Dict[str, Tuple[str, Callable[[Any], Any]]] = {
     "text": ("text", _text),
     "whole": ("a whole number", _whole),
+    "wholes": ("a list of whole numbers, or the JSON text of one", _wholes),
     "number": ("a number", _number),
+    "numbers": ("a list of numbers", _numbers),
     "flag": ("True or False", _flag),
     "texts": ("a list of texts, or the JSON text of one", _texts),
     "object": ("a dict, or the JSON text of one", _object),

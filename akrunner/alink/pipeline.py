@@ -12,9 +12,21 @@ import json
 import os
 from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type, Union
 
+import pyarrow as pa
+
 from akrunner.alink.flow import StreamOperator
+from akrunner.alink.mapping import (
+    TO_TENSOR,
+    TO_VECTOR,
+    TensorToVectorBatchOp,
+    TensorToVectorStreamOp,
+    ToTensorBatchOp,
+    ToTensorStreamOp,
+    VectorToTensorBatchOp,
+    VectorToTensorStreamOp,
+)
 from akrunner.alink.operator import BatchOperator
-from akrunner.alink.params import WithParams, schema_text
+from akrunner.alink.params import Param, WithParams, schema_text
 from akrunner.alink.predictions import (
     COMMON,
     MODEL_PATH,
@@ -22,6 +34,7 @@ from akrunner.alink.predictions import (
     TFTableModelPredictBatchOp,
     predict_arguments,
 )
+from akrunner.alink.relational import FIELDS, SelectBatchOp, SelectStreamOp
 from akrunner.alink.scripts import TRAIN, TF2TableModelTrainBatchOp, TFTableModelTrainBatchOp
 from akrunner.alink.sources import TableSourceBatchOp
 from akrunner.alink.streams import TFSavedModelPredictStreamOp, TFTableModelPredictStreamOp
@@ -40,6 +53,12 @@ _PREDICTING = tuple(
 )
 
 
+INFER_SELECTED = Param(
+    "inferSelectedCols", "texts", "Columns that feed the model when it predicts, in the order of inputSignatureDefs; those named as the "
+    "inputs without it.",
+)  # fmt: skip
+
+
 class Transformer(WithParams):
     """Makes a table of a table."""
 
@@ -50,6 +69,45 @@ class Transformer(WithParams):
     def _open(self) -> Model:
         """The model it runs."""
         raise NotImplementedError
+
+
+class MappingStage(Transformer):
+    """A stage without a model: what its batch operator does, to whatever it transforms."""
+
+    _BATCH: ClassVar[Type[BatchOperator]]
+    _STREAM: ClassVar[Type[StreamOperator]]
+
+    def transform(self, operator: Any) -> Any:
+        kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
+        return kind(**self._given).linkFrom(operator)
+
+
+class Select(MappingStage):
+    """Selects columns and expressions, SQL."""
+
+    TAKES = (FIELDS,)
+    _BATCH, _STREAM = SelectBatchOp, SelectStreamOp
+
+
+class ToTensor(MappingStage):
+    """Makes tensors of a column of text, of lists, or of numbers."""
+
+    TAKES = TO_TENSOR
+    _BATCH, _STREAM = ToTensorBatchOp, ToTensorStreamOp
+
+
+class VectorToTensor(MappingStage):
+    """Makes tensors of a column of vectors."""
+
+    TAKES = TO_TENSOR
+    _BATCH, _STREAM = VectorToTensorBatchOp, VectorToTensorStreamOp
+
+
+class TensorToVector(MappingStage):
+    """Makes vectors of a column of tensors."""
+
+    TAKES = TO_VECTOR
+    _BATCH, _STREAM = TensorToVectorBatchOp, TensorToVectorStreamOp
 
 
 class TFSavedModelPredictor(Transformer):
@@ -98,7 +156,7 @@ class TFTableModelPredictor(Transformer):
 class Trainer(WithParams):
     """Trains a model on a table, with a script."""
 
-    TAKES = (*TRAIN, *_PREDICTING)
+    TAKES = (*TRAIN, INFER_SELECTED, *_PREDICTING)
     _OPERATOR: ClassVar[Type[BatchOperator]]
 
     def fit(self, operator: BatchOperator) -> TFTableModelPredictor:
@@ -109,6 +167,8 @@ class Trainer(WithParams):
         predicting = {param.name for param in COMMON}
         # the columns a script is given are not those its model is fed with
         kept = {name: value for name, value in self._given.items() if name in predicting and name != "selectedCols"}
+        if self._get("inferSelectedCols") is not None:
+            kept["selectedCols"] = self._get("inferSelectedCols")
         model = self._OPERATOR(**training).linkFrom(operator)
         # trained once, and here: what fit gives is a model
         model._relation()
@@ -183,8 +243,11 @@ class PipelineModel:
             described = []
             for i, stage in enumerate(self._stages):
                 params = {name: value for name, value in stage._given.items() if name != MODEL_PATH.name}
-                stage._open().save(os.path.join(folder, f"stage-{i}.zip"), overwrite=True)
-                described.append({"stage": type(stage).__name__, "params": params, "model": f"stage-{i}.zip"})
+                one: Dict[str, Any] = {"stage": type(stage).__name__, "params": params}
+                if not isinstance(stage, MappingStage):
+                    one["model"] = f"stage-{i}.zip"
+                    stage._open().save(os.path.join(folder, one["model"]), overwrite=True)
+                described.append(one)
             with open(os.path.join(folder, _DESCRIPTION), "w") as f:
                 json.dump(described, f, indent=1)
         except OSError as e:
@@ -200,14 +263,40 @@ class PipelineModel:
                 described = json.load(f)
         except (OSError, ValueError):
             raise ModelError(f"load: {path} is not a saved pipeline: it has no {_DESCRIPTION}") from None
-        # a directory's model and a table's are the same from here on
-        return PipelineModel(
-            *(TFSavedModelPredictor(modelPath=os.path.join(folder, one["model"]), **one["params"]) for one in described)
-        )
+        return PipelineModel(*(_loaded(one, folder) for one in described))
 
     def collectLocalPredictor(self, inputSchemaStr: str) -> "LocalPredictor":
         """For single rows. Args: inputSchemaStr: columns of a row."""
         return LocalPredictor(self, inputSchemaStr)
+
+
+#: stages without a model, by name
+_MAPPING: Dict[str, Type[MappingStage]] = {kind.__name__: kind for kind in (Select, ToTensor, VectorToTensor, TensorToVector)}
+
+
+def _loaded(described: Dict[str, Any], folder: str) -> Transformer:
+    """A stage as `PipelineModel.save` described it."""
+    kind = _MAPPING.get(described["stage"])
+    if kind is not None:
+        return kind(**described["params"])
+    # a directory's model and a table's are the same from here on
+    return TFSavedModelPredictor(modelPath=os.path.join(folder, described["model"]), **described["params"])
+
+
+class _Mapped:
+    """A stage without a model, for single rows (as `akrunner.LocalPredictor`)."""
+
+    def __init__(self, stage: MappingStage, schema: pa.Schema) -> None:
+        self._stage, self._schema = stage, schema
+
+    def predict(self, row: Dict[str, Any]) -> Dict[str, Any]:
+        """A row's result."""
+        table = pa.Table.from_pylist([row], schema=self._schema)
+        found: Dict[str, Any] = self._stage.transform(TableSourceBatchOp(table)).collectToTable().to_pylist()[0]
+        return found
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class LocalPredictor:
@@ -227,6 +316,10 @@ class LocalPredictor:
             for stage in pipeline._stages:
                 nothing = stage.transform(TableSourceBatchOp(schema.empty_table()))
                 result = nothing._schema()
+                if isinstance(stage, MappingStage):
+                    self._stages.append((_Mapped(stage, schema), list(result.names)))
+                    schema = result
+                    continue
                 arguments = predict_arguments(stage)
                 kept = arguments.pop("reserved_cols")
                 predictor = _LocalPredictor(

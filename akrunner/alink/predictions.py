@@ -21,7 +21,6 @@ SELECTED = Param(
     "texts",
     "Columns that feed the model, in the order of inputSignatureDefs; those named as the inputs without it.",
 )
-INFER_SELECTED = Param("inferSelectedCols", "flag", "Take the columns named as the inputs, whatever selectedCols says.", False)
 GRAPH_TAG = Param("graphDefTag", "text", "Which graph of the SavedModel (tags, separated by commas).", "serve")
 SIGNATURE = Param("signatureDefKey", "text", "Which of its signatures.", "serving_default")
 INPUTS = Param(
@@ -36,14 +35,14 @@ OUTPUT_SCHEMA = Param(
 )
 
 COMMON = (
-    SELECTED, INFER_SELECTED, GRAPH_TAG, SIGNATURE, INPUTS, OUTPUTS, OUTPUT_SCHEMA, RESERVED, INTRA_OP, PYTHON_ENV,
+    SELECTED, GRAPH_TAG, SIGNATURE, INPUTS, OUTPUTS, OUTPUT_SCHEMA, RESERVED, INTRA_OP, PYTHON_ENV,
 )  # fmt: skip
 
 
 def predict_arguments(operator: WithParams) -> Dict[str, Any]:
     """Keyword arguments of `akrunner.predict`, as the parameters say."""
     return dict(
-        selected_cols=None if operator._get("inferSelectedCols") else operator._get("selectedCols"),
+        selected_cols=operator._get("selectedCols"),
         input_signature_defs=operator._get("inputSignatureDefs"),
         output_signature_defs=operator._get("outputSignatureDefs"),
         signature_def_key=operator._get("signatureDefKey"),

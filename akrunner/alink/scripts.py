@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -12,7 +12,18 @@ from akrunner import api, leftovers
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
-from akrunner.alink.tables import DUCKDBS, FLINKS, arrow_schema, arrow_table, from_arrow, is_flinks, queried, source_of
+from akrunner.alink.tables import (
+    DUCKDBS,
+    FLINKS,
+    arrow_schema,
+    arrow_table,
+    from_arrow,
+    in_one,
+    is_flinks,
+    queried,
+    shaped,
+    source_of,
+)
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.model import MODEL_SCHEMA
@@ -153,6 +164,16 @@ def chosen(relation: Any, columns: Optional[Sequence[str]]) -> Any:
     return queried("SELECT " + written.fields(list(columns)) + " FROM {input}", input=relation)
 
 
+def with_shapes(relation: Any, shapes: Mapping[str, Tuple[int, ...]]) -> Tuple[Any, pa.Schema]:
+    """A relation as a source of a job, and its schema. Args: shapes: of columns of lists, which the tables beneath do not know."""
+    wanted = {name: shape for name, shape in shapes.items() if name in relation.columns}
+    if not wanted:
+        return source_of(relation), arrow_schema(relation)
+    rows = arrow_table(relation)
+    table = pa.Table.from_batches([shaped(in_one(rows), wanted)])
+    return table, table.schema
+
+
 class ScriptBatchOp(BatchOperator):
     """Runs a script over its first input; further ones are side inputs, files named in `user_params["ALINK:bc_1"]`, ..."""
 
@@ -169,9 +190,10 @@ class ScriptBatchOp(BatchOperator):
         if dry:
             return from_arrow(self._result_schema().empty_table())
         relation = chosen(inputs[0], self._get("selectedCols"))
-        job = ScriptJob(self, arrow_schema(relation), [arrow_table(side) for side in inputs[1:]])
+        source, schema = with_shapes(relation, self._inputs[0]._shapes())
+        job = ScriptJob(self, schema, [arrow_table(side) for side in inputs[1:]])
         try:
-            return from_arrow(self._run(source_of(relation), job))
+            return from_arrow(self._run(source, job))
         finally:
             job.close()
 

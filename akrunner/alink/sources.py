@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, List, Optional, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from akrunner import codec
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
+from akrunner.alink.randoms import names_for, random_table
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
@@ -31,9 +31,13 @@ FIRST_LINE = Param("ignoreFirstLine", "flag", "Whether the first line is names, 
 QUOTE = Param("quoteChar", "text", "What values that hold a delimiter stand between.", '"')
 OVERWRITE = Param("overwriteSink", "flag", "Replace a file that is there.", False)
 NUM_ROWS = Param("numRows", "whole", "How many rows.", required=True)
-NUM_COLS = Param("numCols", "whole", "How many columns.", required=True)
-ID_COL = Param("idCol", "text", "Name of a column that numbers the rows from 0; none without it.")
-OUTPUT_COLS = Param("outputCols", "texts", "Names of the columns; col0, col1, ... without it.")
+NUM_COLS = Param("numCols", "whole", "How many columns, where outputCols does not name them.", required=True)
+ID_COL = Param("idCol", "text", "Name of a column that numbers the rows from 0; none without it.", aliases=("idColName",))
+OUTPUT_COLS = Param("outputCols", "texts", "Names of the columns; col0, col1, ... without it.", aliases=("outputColNames",))
+CONFS = Param(
+    "outputColConfs", "text", "What columns are drawn from, `col0: gauss(0, 4); col1: poisson(3, nullper=0.1)`: uniform(a, b), "
+    "uniform_open(a, b), gauss(mean, variance), weight_set(value, weight, ...), poisson(lambda); uniform(0, 1) without it.",
+)  # fmt: skip
 SEED = Param("seed", "whole", "Of the random numbers: the same seed, the same table.", 0)
 TEXT_COL = Param("textCol", "text", "Name of the column of lines.", "text")
 
@@ -58,35 +62,13 @@ class SourceOp(BatchOperator):
 
 
 class RandomTableSourceBatchOp(SourceOp):
-    """A table of random numbers between 0 and 1."""
+    """A table of random numbers, between 0 and 1 or of the distributions that outputColConfs names."""
 
-    TAKES = (NUM_ROWS, NUM_COLS, ID_COL, OUTPUT_COLS, SEED)
+    TAKES = (NUM_ROWS, NUM_COLS, ID_COL, OUTPUT_COLS, CONFS, SEED)
 
     def _open(self) -> TableSource:
-        return random_table(
-            self._get("numRows"), self._get("numCols"), self._get("outputCols"), self._get("idCol"), self._get("seed")
-        )
-
-
-def random_table(
-    rows: int, columns: int, names: Optional[Sequence[str]], id_column: Optional[str], seed: int, batch_rows: int = 65536
-) -> TableSource:
-    """Uniform random numbers; the same for the same seed."""
-    names = list(names) if names is not None else [f"col{i}" for i in range(columns)]
-    if len(names) != columns:
-        raise ConfigError(f"numCols={columns}, but outputCols names {len(names)}")
-    numbered = [(id_column, pa.int64())] if id_column is not None else []
-    schema = pa.schema(numbered + [(name, pa.float64()) for name in names])
-
-    def batches() -> Any:
-        random = np.random.default_rng(seed)
-        for first in range(0, rows, batch_rows):
-            count = min(batch_rows, rows - first)
-            arrays: List[Any] = [pa.array(range(first, first + count), pa.int64())] if numbered else []
-            arrays += [pa.array(random.random(count)) for _ in names]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    return TableSource(schema, batches, "random numbers", True)
+        names = names_for(self._get("numCols"), self._get("outputCols"))
+        return random_table(self._get("numRows"), names, self._get("outputColConfs"), self._get("idCol"), 0, self._get("seed"))
 
 
 class FlinkSourceBatchOp(BatchOperator):

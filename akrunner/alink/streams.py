@@ -8,6 +8,7 @@ import queue
 import time
 from typing import IO, Any, Callable, ClassVar, Iterator, List, Optional, Sequence, Tuple
 
+import numpy as np
 import pyarrow as pa
 
 from akrunner import api
@@ -15,12 +16,13 @@ from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, Stopped, StreamOperator
 from akrunner.alink.params import Param
 from akrunner.alink.predictions import COMMON, MODEL_PATH, predict_arguments, predicted_schema
+from akrunner.alink.randoms import names_for, random_table
 from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, ScriptJob, chosen
 from akrunner.alink.sources import (
+    CONFS,
     DELIMITER,
     FILE_PATH,
     FIRST_LINE,
-    ID_COL,
     NUM_COLS,
     OUTPUT_COLS,
     OVERWRITE,
@@ -29,9 +31,8 @@ from akrunner.alink.sources import (
     SEED,
     csv_source,
     memory_source,
-    random_table,
 )
-from akrunner.alink.tables import arrow_schema
+from akrunner.alink.tables import arrow_schema, in_one, shaped
 from akrunner.errors import ConfigError
 from akrunner.io.table import TableSource
 from akrunner.model import Model
@@ -39,7 +40,11 @@ from akrunner.schema import Schema
 from akrunner.serving.job import predict_stream
 
 MAX_ROWS = Param("maxRows", "whole", "How many rows.", required=True, aliases=("numRows",))
-PAUSE = Param("timePerSample", "number", "Seconds between two rows; 0: as fast as they are taken.", 0.0)
+PAUSE = Param("timePerSample", "number", "Seconds between two rows; as fast as they are taken without it.")
+ZONES = Param("timeZones", "numbers", "[least, most] seconds between two rows, where timePerSample does not say.")
+NUMBER_COL = Param(
+    "idCol", "text", "Name of the column that numbers the rows from 1; None: there is none.", "num", aliases=("idColName",)
+)
 
 _TICK = 0.1
 _END = object()
@@ -67,25 +72,37 @@ class SourceStreamOp(StreamOperator):
 
 
 class RandomTableSourceStreamOp(SourceStreamOp):
-    """Random numbers between 0 and 1, a row at a time or as fast as they are taken."""
+    """Random numbers, a row at a time or as fast as they are taken; the rows are numbered from 1."""
 
-    TAKES = (MAX_ROWS, NUM_COLS, ID_COL, OUTPUT_COLS, SEED, PAUSE)
+    TAKES = (MAX_ROWS, NUM_COLS, NUMBER_COL, OUTPUT_COLS, CONFS, SEED, PAUSE, ZONES)
 
     def _source(self) -> TableSource:
-        pause = self._get("timePerSample")
-        rows = random_table(
-            self._get("maxRows"), self._get("numCols"), self._get("outputCols"), self._get("idCol"), self._get("seed"), 1024
-        )
-        if not pause:
+        pause, zones = self._get("timePerSample"), self._get("timeZones")
+        seed = self._get("seed")
+        names = names_for(self._get("numCols"), self._get("outputCols"))
+        rows = random_table(self._get("maxRows"), names, self._get("outputColConfs"), self._get("idCol"), 1, seed, 1024)
+        least, most = _zone(pause, zones)
+        if not most:
             return rows
+        random = np.random.default_rng(seed)
 
         def slowly() -> Iterator[pa.RecordBatch]:
             for batch in rows.batches():
                 for i in range(batch.num_rows):
                     yield batch.slice(i, 1)
-                    time.sleep(pause)
+                    time.sleep(random.uniform(least, most))
 
         return TableSource(rows.schema, slowly, rows.name)
+
+
+def _zone(pause: Optional[float], zones: Optional[Sequence[float]]) -> Tuple[float, float]:
+    """(the shortest, the longest time between two rows), in seconds."""
+    if pause is not None:
+        zones = [pause, pause]
+    least, most = (0.0, 0.0) if zones is None else (zones[0], zones[-1])
+    if (zones is not None and len(zones) != 2) or not 0 <= least <= most:
+        raise ConfigError(f"timePerSample is 0 or more, timeZones two numbers, [least, most]; not {zones}")
+    return least, most
 
 
 class CsvSourceStreamOp(SourceStreamOp):
@@ -220,11 +237,13 @@ class ScriptStreamOp(JobStreamOp):
         return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
 
     def _input_schema(self) -> pa.Schema:
-        return arrow_schema(chosen(self._inputs[0]._nothing(), self._get("selectedCols")))
+        relation = chosen(self._inputs[0]._nothing(), self._get("selectedCols"))
+        self._known = {name: shape for name, shape in self._inputs[0]._shapes().items() if name in relation.columns}
+        return shaped(in_one(arrow_schema(relation).empty_table()), self._known).schema
 
     def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
         columns = self._get("selectedCols")
-        self._queue_up(flow, batch if columns is None else batch.select(columns))
+        self._queue_up(flow, shaped(batch if columns is None else batch.select(columns), self._known))
 
     def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
         files = ScriptJob(self, schema)

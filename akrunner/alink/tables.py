@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 import weakref
 from dataclasses import dataclass
-from typing import Any, List, Sequence, Union
+from typing import Any, List, Mapping, Sequence, Tuple, Union
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.alink.environment import current
 from akrunner.checks import check_names, check_text
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
+from akrunner.schema import is_list
 
 Fields = Union[str, Sequence[str]]
 
@@ -100,6 +103,28 @@ def rows_of(relation: Any) -> Any:
 def arrow_schema(relation: Any) -> pa.Schema:
     """Its columns; no row is computed."""
     return relation.schema if is_flinks(relation) else arrow_table(relation.limit(0)).schema
+
+
+def in_one(table: pa.Table) -> pa.RecordBatch:
+    """All rows in one batch."""
+    columns = [pa.concat_arrays(column.chunks) if column.num_chunks else column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def shaped(rows: pa.RecordBatch, shapes: Mapping[str, Tuple[int, ...]]) -> pa.RecordBatch:
+    """Rows whose columns of lists have these shapes, where every row has as many values. Args: shapes: column -> shape of a value."""
+    for name, shape in shapes.items():
+        column = rows.column(name)
+        size = math.prod(shape)
+        if not is_list(column.type) or isinstance(column.type, pa.FixedShapeTensorType):
+            continue
+        if pc.any(pc.not_equal(pc.list_value_length(column), size)).as_py():
+            continue
+        kind = pa.fixed_shape_tensor(column.type.value_type, shape)
+        stored = column.cast(kind.storage_type)
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, pa.field(name, kind), pa.ExtensionArray.from_storage(kind, stored))
+    return rows
 
 
 def shown(relation: Any) -> str:

@@ -19,7 +19,7 @@ OTHERS = ("AlinkGlobalConfiguration", "BatchOperator", "StreamOperator", "resetE
 
 def pages() -> Dict[str, str]:
     """File name -> its text."""
-    made = {f"{name}.md": page(name) for name in alink.__all__ if name not in OTHERS}
+    made = {f"{name}.md": page(name) for name in alink.OPERATORS if name not in OTHERS}
     made["README.md"] = index()
     return made
 
@@ -76,7 +76,7 @@ def index() -> str:
         "operators use, and what a job has written, is computed once. On Flink, [tables and SQL are Flink's](../flink.md#alinks-operators).", "",
         "These pages are generated from the operators' declarations: `scripts/gen-docs`.", "",
     ]  # fmt: skip
-    for name in alink.__all__:
+    for name in alink.OPERATORS:
         if name not in OTHERS:
             said = inspect.cleandoc(getattr(alink, name).__doc__).split(". ")[0].splitlines()[0]
             lines.append(f"- [{name}]({name}.md): {said.rstrip('.')}")

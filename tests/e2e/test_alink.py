@@ -169,6 +169,24 @@ def test_streams(tmp_path: Path) -> None:
     assert len((tmp_path / "out.csv").read_text().splitlines()) > 80
 
 
+def test_small_operators(tmp_path: Path) -> None:
+    module = example("small_operators")
+    assert module.batch() == [("virginica", 15), ("virginica", 12)]
+    module.stream(str(tmp_path / "train.csv"), str(tmp_path / "test.csv"))
+    train, test = ((tmp_path / name).read_text().splitlines() for name in ("train.csv", "test.csv"))
+    assert 50 < len(train) < 90 and 5 < len(test) < 30
+
+
+def test_tensor_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = example("tensor_columns").main()
+    assert rows[0] == (1, [2.0, 3.0], [0.5, 1.5])
+    assert capsys.readouterr().out == "id|image|vec\n1|[4.0]|[0.5, 1.5]\n2|[8.0]|[0.0, 2.5]\n"
+
+
+def test_ak_files(tmp_path: Path) -> None:
+    assert len(example("ak_files").main(str(tmp_path / "ak"))) == 42
+
+
 # -- what examples do not show; no TensorFlow is needed
 
 

@@ -113,8 +113,50 @@ def test_random_tables_and_samples_are_the_same_every_time() -> None:
     some = ids(table.sample(0.3))
     assert 200 < len(some) < 400 and some == ids(table.sample(0.3))
     assert RandomTableSourceBatchOp(numRows=3, numCols=10).getColNames()[-1] == "col9"
-    with pytest.raises(ConfigError, match="numCols=2, but outputCols names 1"):
-        RandomTableSourceBatchOp(numRows=1, numCols=2, outputCols=["a"]).collect()
+    assert RandomTableSourceBatchOp(numRows=3, numCols=10, outputColNames=["a"], idColName="n").getColNames() == ["n", "a"]
+
+
+def test_what_random_columns_are_drawn_from() -> None:
+    confs = "a: gauss(40, 9); b:weight_set(0,0.75,1,0.25) ;c: poisson(3, nullper=0.5);d:uniform(-2,-1);e:uniform_open(0,1)"
+    table = RandomTableSourceBatchOp(numRows=4000, numCols=6, outputCols=list("abcdef"), outputColConfs=confs)
+    found = table.collectToDataframe()
+    assert abs(found.a.mean() - 40) < 0.5 and abs(found.a.std() - 3) < 0.3
+    assert set(found.b) == {0.0, 1.0} and abs(found.b.mean() - 0.25) < 0.05
+    assert abs(found.c.isna().mean() - 0.5) < 0.05 and abs(found.c.mean() - 3) < 0.3
+    assert found.d.between(-2, -1).all() and found.e.between(0, 1, "neither").all() and found.f.between(0, 1).all()
+    assert found.equals(table.select("*").collectToDataframe())
+
+
+@pytest.mark.parametrize(
+    ("confs", "words"),
+    [
+        ("col0 uniform(0,1)", "is not column:distribution"),
+        ("cl0: uniform(0,1)", "there is no column 'cl0'; did you mean 'col0'"),
+        ("col0: uniforn(0,1)", "no distribution is called 'uniforn'; did you mean 'uniform'"),
+        ("col0: uniform(1)", r"has 1 numbers; write uniform\(a, b\)"),
+        ("col0: uniform(2,1)", "must not be greater"),
+        ("col0: gauss(0,-1)", "a variance is 0 or more"),
+        ("col0: gauss(0,x)", "'x' is no number"),
+        ("col0: weight_set(1,0)", "not all 0"),
+        ("col0: poisson(1,nullper=2)", "a share"),
+        ("col0: poisson(-1)", "lambda is 0 to"),
+    ],
+)
+def test_wrong_words_about_random_columns(confs: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        RandomTableSourceBatchOp(numRows=1, numCols=1).setOutputColConfs(confs).getColNames()
+
+
+def test_random_streams_are_numbered_from_one(tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    table = RandomTableSourceStreamOp(maxRows=3, numCols=1, timeZones=[0.0, 0.001])
+    assert table.getColNames() == ["num", "col0"]
+    assert RandomTableSourceStreamOp(maxRows=3, numCols=1, idCol=None, timePerSample=0.0).getColNames() == ["col0"]
+    table.select("num").link(CsvSinkStreamOp(filePath=str(out)))
+    StreamOperator.execute()
+    assert lines(out) == ["1", "2", "3"]
+    with pytest.raises(ConfigError, match="timeZones two numbers"):
+        RandomTableSourceStreamOp(maxRows=3, numCols=1, timeZones=[2, 1]).getColNames()
 
 
 def test_what_several_use_is_computed_once() -> None:

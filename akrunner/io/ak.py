@@ -1,0 +1,283 @@
+"""Alink's `.ak` files: zips of a description and of rows, alone or in directories.
+
+::
+
+    t.ak        alink_meta.json, data            t/  1, 2, 3            t/  day=17/0, day=18/0 ...   partitions="day = '17'"
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import posixpath
+import re
+import zipfile
+from typing import IO, Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import fsspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import ConfigError, SourceError
+from akrunner.foreign import ours, redacted
+from akrunner.io import ak_rows
+from akrunner.io.partition import rechunk
+from akrunner.io.partitions import values_of
+from akrunner.io.places import file_place, folder_place
+from akrunner.io.table import TableSource
+
+_META = "alink_meta.json"
+_TIME = (1980, 1, 1, 0, 0, 0)
+_LONGEST_META = 1 << 22
+_CHUNK_ROWS, _CHUNK_BYTES = 8192, 4 << 20
+#: `day=17`, `day=17/hour=3`, several of them between commas
+_PATHS = re.compile(r"[^=/,'\s]+=[^=/,']*(?:[/,][^=/,'\s]+=[^=/,']*)*")
+_MOST_FILES = 100_000
+
+
+def ak_source(path: str, partitions: Optional[str] = None) -> TableSource:
+    """The rows of a file, or of all files in a directory and in those below it; the columns are those of the first.
+
+    Args: path: local, or any URL fsspec opens; partitions: which directories named `column=value`: "day = '17'", SQL, or day=17/hour=3.
+    Raises: SourceError: it cannot be read; it names a column whose cells are not known here.
+    """
+    with ours(SourceError, f"filePath: cannot open {redacted(path)}"):
+        fs, place = fsspec.core.url_to_fs(os.path.expanduser(path))
+        found = _found(fs, place, path)
+    if partitions:
+        found = _chosen(found, place, partitions)
+    with ours(SourceError, f"filePath: cannot read {redacted(path)}"):
+        schema = _schema(fs, found[0])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for one in found:
+            mine = _schema(fs, one)
+            if mine != schema:
+                raise SourceError(
+                    f"filePath: {one} has the columns {', '.join(mine.names)}, {found[0]} {', '.join(schema.names)}"
+                )
+            yield from _rows(fs, one, schema)
+
+    return TableSource(schema, batches, redacted(path), True)
+
+
+def _found(fs: Any, place: str, path: str) -> List[str]:
+    if not fs.isdir(place):
+        return [place]
+    found = [
+        one
+        for one in sorted(fs.find(place), key=_numbered)
+        if not one.endswith(".inprogress") and not any(part.startswith((".", "_")) for part in one[len(place) :].split("/"))
+    ]
+    if not found:
+        raise SourceError(f"filePath: there is no file in {redacted(path)}")
+    if len(found) > _MOST_FILES:
+        raise SourceError(f"filePath: {len(found)} files in {redacted(path)}: {_MOST_FILES} are read at most")
+    return found
+
+
+def _numbered(path: str) -> Tuple[str, int, str]:
+    """Files 1, 2, ..., 10 in this order."""
+    folder, name = posixpath.split(path)
+    return folder, int(name) if name.isdecimal() and len(name) < 10 else 0, name
+
+
+def _chosen(found: List[str], base: str, partitions: str) -> List[str]:
+    """The files of the partitions that are asked for. Raises: SourceError: none is."""
+    values = [values_of(path, base) for path in found]
+    names = sorted({name for one in values for name in one})
+    if not names:
+        raise SourceError("partitions: no directory is named column=value")
+    if _PATHS.fullmatch(partitions.strip()):
+        asked = [dict(part.split("=", 1) for part in one.split("/")) for one in partitions.strip().split(",")]
+        kept = [path for path, one in zip(found, values) if any(wanted.items() <= one.items() for wanted in asked)]
+    else:
+        kept = _where(found, values, names, partitions)
+    if not kept:
+        raise SourceError(
+            f"partitions: none of {len(found)} files fits {partitions!r}; the directories name {', '.join(names)}"
+        )
+    return kept
+
+
+def _where(found: List[str], values: Sequence[Dict[str, str]], names: List[str], partitions: str) -> List[str]:
+    import duckdb
+
+    input = pa.table({name: pa.array([one.get(name) for one in values], pa.string()) for name in names})
+    input = input.append_column("file number", pa.array(range(len(found))))
+    connection = duckdb.connect()
+    try:
+        connection.register("input", input)
+        rows = connection.sql(f'SELECT "file number" FROM input WHERE {partitions.replace("`", chr(34))} ORDER BY 1').fetchall()
+    except duckdb.Error as e:
+        raise SourceError(f"partitions: {e}") from None
+    finally:
+        connection.close()
+    return [found[row[0]] for row in rows]
+
+
+def _schema(fs: Any, path: str) -> pa.Schema:
+    with fs.open(path, "rb") as stream, _opened(stream, path) as archive:
+        if _META not in archive.namelist():
+            raise SourceError(f"filePath: {path} has no {_META}: it is no .ak file")
+        with archive.open(_META) as meta:
+            text = meta.read(_LONGEST_META)
+    try:
+        told = json.loads(text)
+        form, schema = told.get("fileFormat", "binary"), told["schemaStr"]
+        if form != "binary" or not isinstance(schema, str):
+            raise ValueError(f"its format is {form!r}")
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as e:
+        raise SourceError(f"filePath: {path}: {_META} is not what Alink writes: {e}") from None
+    return parsed(schema, path)
+
+
+def parsed(text: str, path: str) -> pa.Schema:
+    """The columns that a file tells. Raises: SourceError: one is of a type whose cells are not known here."""
+    fields = []
+    for one in re.split(r",(?![^<]*>)", text):
+        name, _, kind = one.strip().partition(" ")
+        known = ak_rows.TYPES.get(kind.strip().upper())
+        if known is None:
+            raise SourceError(
+                f"filePath: column {name!r} of {path} is {kind.strip() or 'of no type'}, and how Alink writes such cells in .ak files is not "
+                "known here; in Alink make it text first: TypeConvertBatchOp().setTargetType('STRING')"
+            )
+        fields.append((name, known))
+    if len({name for name, _ in fields}) < len(fields):
+        raise SourceError(f"filePath: {path} has two columns of one name")
+    return pa.schema(fields)
+
+
+def _rows(fs: Any, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with ours(SourceError, f"filePath: cannot read {path}"), fs.open(path, "rb") as stream, _opened(stream, path) as archive:
+        for entry in archive.namelist():
+            if entry != _META and not entry.endswith("/"):
+                with archive.open(entry) as data:
+                    try:
+                        yield from ak_rows.read(data, schema, path)
+                    except (zipfile.BadZipFile, EOFError) as e:
+                        raise SourceError(f"filePath: {path} is damaged: {e}") from None
+
+
+def _opened(stream: IO[bytes], path: str) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(stream)
+    except zipfile.BadZipFile as e:
+        raise SourceError(f"filePath: {path} is no .ak file, which is a zip: {e}") from None
+
+
+# -- writing
+
+
+class AkWriter:
+    """One file, while it is written. Args: stream: where to; schema: of the rows."""
+
+    def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
+        self._archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
+        told = {"fileFormat": "binary", "numFiles": 1, "schemaStr": ak_rows.schema_text(schema), "version": "v0.1"}
+        self._archive.writestr(_entry(_META), json.dumps(told))
+        self._data = self._archive.open(_entry("data"), "w", force_zip64=True)
+        self._data.write(ak_rows.MAGIC)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Some rows."""
+        for part in rechunk([batch], _CHUNK_ROWS, _CHUNK_BYTES):
+            self._data.write(ak_rows.encoded(part))
+
+    def close(self) -> None:
+        """That was all; the stream stays open."""
+        self._data.close()
+        self._archive.close()
+
+    def abort(self) -> None:
+        """Whatever the disk says: the file is not to be."""
+        closing: Sequence[Any] = (self._data, self._archive)
+        for one in closing:
+            with contextlib.suppress(OSError, ValueError):
+                one.close()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    """Of the same bytes for the same rows."""
+    info = zipfile.ZipInfo(name, _TIME)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
+
+
+class AkSink:
+    """Rows on their way into a file, into several, or into a directory for each value; nothing is there before `commit`.
+
+    Args:
+        path: local, or any URL fsspec writes; overwrite: whether what is there is replaced.
+        files: how many; several are the files 1, 2, ... of a directory, which get the batches in turn.
+        partitions: columns whose values name directories (`day=17`); they are not in the files.
+    Raises: SinkError: nothing may be written there, or a column's cells cannot be.
+    """
+
+    def __init__(
+        self, path: str, schema: pa.Schema, overwrite: bool = False, files: int = 1, partitions: Optional[Sequence[str]] = None
+    ) -> None:
+        for name in partitions or ():
+            if name not in schema.names:
+                raise ConfigError(f"partitionCols: there is no column {name!r}")
+        self._partitions = list(partitions or [])
+        self._schema = pa.schema([field for field in schema if field.name not in self._partitions])
+        ak_rows.check_types(self._schema, "filePath")
+        self._files = files
+        self._place: Any
+        self._writers: Dict[str, AkWriter] = {}
+        self._turn = 0
+        self._single = files == 1 and not self._partitions
+        if self._single:
+            self._place = file_place(path, overwrite)
+            self._writers[""] = AkWriter(self._place.open(), self._schema)
+            return
+        self._place = folder_place(path, overwrite)
+        self._place.make()
+        for number in range(files if not self._partitions else 0):
+            self._writers[str(number + 1)] = AkWriter(self._place.open(str(number + 1)), self._schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Some rows."""
+        if self._partitions:
+            self._divided(batch)
+            return
+        name = "" if self._single else str(self._turn % self._files + 1)
+        self._turn += 1
+        self._writers[name].write(batch)
+
+    def _divided(self, batch: pa.RecordBatch) -> None:
+        table = pa.Table.from_batches([batch])
+        for values in table.select(self._partitions).group_by(self._partitions).aggregate([]).to_pylist():
+            kept: Any = True
+            for name, value in values.items():
+                same = pc.is_null(batch.column(name)) if value is None else pc.equal(batch.column(name), value)
+                kept = pc.and_(same.fill_null(False) if value is not None else same, kept)
+            folder = "/".join(f"{name}={_part(name, value)}" for name, value in values.items())
+            if folder not in self._writers:
+                if self._place.at is not None:
+                    os.makedirs(os.path.join(self._place.at, folder), exist_ok=True)
+                self._writers[folder] = AkWriter(self._place.open(folder + "/0"), self._schema)
+            self._writers[folder].write(batch.filter(kept).select(self._schema.names))
+
+    def commit(self) -> None:
+        """All rows are written: it is there now."""
+        for writer in self._writers.values():
+            writer.close()
+        self._place.commit()
+
+    def abort(self) -> None:
+        """It is not to be."""
+        for writer in self._writers.values():
+            writer.abort()
+        self._place.abort()
+
+
+def _part(name: str, value: Any) -> str:
+    """A value as part of a path. Raises: ConfigError: it cannot be."""
+    text = "__HIVE_DEFAULT_PARTITION__" if value is None else str(value)
+    if not text or "/" in text or "\0" in text or text.startswith("."):
+        raise ConfigError(f"partitionCols: the value {text!r} of column {name!r} cannot be the name of a directory")
+    return text
