@@ -485,7 +485,7 @@ def main(task_config):
             table = pa.ipc.open_file(f).read_all()
         arrays = [{n: c.to_numpy() for n, c in zip(names, b.columns)} for b in table.to_batches(max_chunksize=1024)]
         found = [rate(iter(arrays)) for _ in range(3)][-1]
-    elif way == "batches":
+    elif way in ("batches", "plain"):
         found = rate(task_config.batches(1024))
     else:
         found = rate(task_config.dataset(1024), lambda tensor: tensor)
@@ -497,7 +497,7 @@ def columns() -> List[Row]:
     """Columns through the pipe, into a loop over batches of 1,024: against Examples through it, and against memory."""
     count = 2_000_000
     table = pa.Table.from_batches([tables.numbers(100_000, seed) for seed in range(count // 100_000)])
-    found: Dict[str, List[float]] = {"memory": [], "batches": [], "columns": [], "examples": []}
+    found: Dict[str, List[float]] = {"memory": [], "batches": [], "columns": [], "examples": [], "plain": []}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         script, path = Path(folder, "read.py"), Path(folder, "t.arrow")
         script.write_text(_COLUMNS)
@@ -505,7 +505,7 @@ def columns() -> List[Row]:
             writer.write_table(table.slice(0, 1_000_000))
         for _ in range(3):
             for way, rates in found.items():
-                form = "examples" if way == "examples" else "columns"
+                form = "examples" if way in ("examples", "plain") else "columns"
                 with akrunner.stream(script, table, user_params={"way": way, "file": str(path)}, data_format=form) as job:
                     list(job)
                 assert job.stats is not None
@@ -516,6 +516,7 @@ def columns() -> List[Row]:
         ratio_row(
             "batches() on columns, through the pipe", speed["batches"], speed["memory"], 0.4, "the same Arrow data in memory"
         ),
+        ratio_row("batches() on Examples, through the pipe", speed["plain"], speed["examples"], 1, "dataset() on them"),
     ]
 
 

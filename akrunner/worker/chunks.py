@@ -53,8 +53,10 @@ class Ragged(object):
     def rows(self):
         """An object array, one array a row."""
         out = np.empty(len(self), dtype=object)
-        if len(self):
-            out[:] = np.split(self.values, np.cumsum(self.lengths)[:-1])
+        ends = np.cumsum(self.lengths)
+        # an array of arrays of one length would be taken for a matrix if it were assigned as a whole
+        for i, (start, end) in enumerate(zip((ends - self.lengths).tolist(), ends.tolist())):
+            out[i] = self.values[start:end]
         return out
 
 
@@ -146,11 +148,8 @@ def given(columns):
         if isinstance(values, Ragged):
             values = values.rows()
         elif isinstance(values, Nulled):
-            if values.valid.all():
-                values = values.values
-            else:
-                # not every other column has a length: a `SparseTensor` of Examples has none
-                rows = len(values.valid)
+            rows = len(values)
+            values = values.values if values.valid.all() else values
         out[name] = values
     if rows is None:
         return out
@@ -199,7 +198,7 @@ def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
         default = (defaults or {}).get(name)
         values = _values(header, buffers, described[name])
         if valid is not None and not isinstance(values, Ragged):
-            values = _filled(Nulled(name, values, valid), default, lazy, first)
+            values = filled(Nulled(name, values, valid), default, lazy, first)
         columns[name] = values
     return rows, columns
 
@@ -248,7 +247,8 @@ def _blobs(offsets, data):
     return out
 
 
-def _filled(nulled, default, lazy, first):
+def filled(nulled, default, lazy, first):
+    """What stands in a column that has nulls. Args: default, None: NaN, or an error; lazy: raised when somebody looks; first: its row."""
     if default is None:
         if nulled.values.dtype.kind != "f":
             return nulled if lazy else nulled.array(first)

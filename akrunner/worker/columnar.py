@@ -68,9 +68,14 @@ class Columns(object):
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """See `BatchTaskConfig.batches`."""
+        return data.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns))
+
+    def plain(self, batch_size, defaults, drop_remainder, uneven, columns):
+        """The same; nobody counts."""
+        data.unknown_defaults(defaults, self._schema)
         data.taken_of(self._schema, columns)
-        plain = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=True), batch_size, drop_remainder)
-        return data.counted(self, map(chunks.given, plain))
+        rows = self.chunks(defaults, uneven, columns, lazy=True)
+        return map(chunks.given, chunks.rebatched(rows, batch_size, drop_remainder))
 
     def dataset(
         self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",

@@ -120,9 +120,12 @@ class BatchTaskConfig(TaskConfig):
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
-        """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. With `data_format="columns"` the
-        fastest way in: `tf.data` has no part in it, and a list whose length varies is an object array of arrays. A column with
-        nulls for which there is no default is an error when it is taken out of a batch that has one, not before.
+        """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
+        imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
+
+        In both formats a list whose length varies is an object array of arrays, text an object array of bytes, and a column with nulls
+        for which there is no default an error when it is taken out of a batch that has one, not before. Examples hold int64, float32 and
+        bytes; with `data_format="columns"`, the fastest way in, every column keeps its own type.
 
         Args: as for `dataset`.
         """

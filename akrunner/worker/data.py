@@ -1,11 +1,11 @@
-"""A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported
-when something here is called, not before, and so is numpy: a task that reads its file by itself needs neither."""
+"""A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported when a
+`dataset` is made, numpy when `batches` are: a task that reads its file by itself needs neither."""
 
 _BUFFER = 1 << 20
 
 
 class Examples(object):
-    """Serialized Examples, parsed by TensorFlow."""
+    """Serialized Examples: datasets of them are parsed by TensorFlow, plain batches by numpy (`akrunner.worker.examples`)."""
 
     def __init__(self, schema, path=None, stream=None, evener=None):
         """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows."""
@@ -60,22 +60,10 @@ class Examples(object):
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """See `BatchTaskConfig.batches`."""
-        import tensorflow as tf
+        from akrunner.worker.examples import ExampleRows
 
-        from akrunner.worker import chunks
-
-        unknown_defaults(defaults, self._schema)
-        schema = taken_of(self._schema, columns)
-        known = _defaults_of(schema, defaults)
-        spec, lazy = feature_spec(schema, known), []
-        for column in schema:
-            name = column["name"]
-            if column["shape"] == [] and column["nullable"] and spec[name].default_value is None:
-                # parse_example refuses a null as soon as it meets one: it is looked for here, and an error when the column is used
-                spec[name] = tf.io.VarLenFeature(spec[name].dtype)
-                lazy.append(name)
-        parsed = evaluated(self._parsed(spec, batch_size, drop_remainder=drop_remainder, uneven=uneven))
-        return counted(self, (chunks.given(_dense(batch, lazy)) for batch in parsed))
+        rows = ExampleRows(self._schema, self._path, self._stream, self._evener)
+        return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns))
 
     def _padding_row(self):
         """A serialized Example of zeros and empty strings that weighs nothing."""
@@ -98,27 +86,6 @@ class Examples(object):
                 value.int64_list.value.extend([0] * count)
         features[WEIGHT].float_list.value.append(0.0)
         return example.SerializeToString()
-
-
-def _dense(batch, names):
-    """The batch, sparse columns of one value or none a row as arrays, or `Nulled` ones."""
-    import numpy as np
-
-    from akrunner.worker import chunks
-
-    for name in names:
-        sparse = batch[name]
-        values, indices, shape = (_numpy(part) for part in (sparse.values, sparse.indices, sparse.dense_shape))
-        if shape[1] > 1:
-            raise ValueError("column %r has rows of more than one value" % name)
-        if len(values) < shape[0]:
-            valid = np.zeros(shape[0], bool)
-            valid[indices[:, 0]] = True
-            spread = np.full(shape[0], b"" if values.dtype.kind == "O" else 0, values.dtype)
-            spread[valid] = values
-            values = chunks.Nulled(name, spread, valid)
-        batch[name] = values
-    return batch
 
 
 #: the column that says how much a row weighs: 0 where it was made up to fill a share, else 1
@@ -244,8 +211,7 @@ def counted(source, batches):
 
 def _rows_of(batch):
     for values in batch.values():
-        # a list of any length comes as a `SparseTensor` where rows are Examples
-        return int(values.dense_shape[0]) if hasattr(values, "dense_shape") else len(values)
+        return len(values)
     return 0
 
 
@@ -294,25 +260,3 @@ def unsharded(dataset):
     else:
         distribute.auto_shard = False
     return dataset.with_options(options)
-
-
-def evaluated(dataset):
-    """A dataset of dicts as numpy arrays, in whichever mode this TensorFlow runs."""
-    import tensorflow as tf
-
-    if tf.executing_eagerly():
-        for batch in dataset:
-            yield {name: _numpy(value) for name, value in batch.items()}
-        return
-    graph_batch = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
-    with tf.compat.v1.Session() as session:
-        while True:
-            try:
-                batch = session.run(graph_batch)
-            except tf.errors.OutOfRangeError:
-                return
-            yield batch
-
-
-def _numpy(value):
-    return value.numpy() if hasattr(value, "numpy") else value

@@ -16,6 +16,8 @@ TAIL = 4
 _LENGTH = struct.Struct("<Q")
 #: records looked at at a time
 _AT_ONCE = 8192
+#: records of one length that are worth a piece of their own
+_RUN = 1024
 
 
 def read_file(path):
@@ -45,16 +47,19 @@ def _cut(data, at, size, name):
     heads = np.ndarray((most,), "<u8", buffer=data, offset=at, strides=(stride,))
     differs = np.flatnonzero(heads != length)
     run = int(differs[0]) if len(differs) else most
-    if run > 1:
+    if run >= min(_RUN, most) and run > 1:
         starts = at + HEAD + np.arange(run, dtype=np.int64) * stride
         return starts, starts + length, at + run * stride
     starts, ends = [], []
-    while at < size and len(starts) < _AT_ONCE:
-        length = _length(data, at, size, name)
+    unpack, room = _LENGTH.unpack_from, size - HEAD - TAIL
+    while at <= room and len(starts) < _AT_ONCE:
+        (length,) = unpack(data, at)
+        end = at + HEAD + length
+        if end + TAIL > size:
+            break
         starts.append(at + HEAD)
-        at += HEAD + length
-        ends.append(at)
-        at += TAIL
+        ends.append(end)
+        at = end + TAIL
     return np.array(starts, np.int64), np.array(ends, np.int64), at
 
 

@@ -468,3 +468,25 @@ def test_reports_for_tensorboard(run: Run, script: Script, tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(akrunner.ConfigError, match="tensorboard: cannot make"):
         run(script(body), output_schema=None, tensorboard=tmp_path / "file" / "board")
+
+
+def test_the_job_has_its_own_copy_of_the_script(run: Run, script: Script) -> None:
+    """What AutoGraph, and whoever else asks for a function's source, is given is what runs, not what its author makes of the file meanwhile."""
+    body = """
+    import inspect, linecache
+
+    def double(x):
+        return 2 * x
+
+    def main(task_config):
+        with open(task_config.user_params["path"], "w") as f:
+            f.write("# version 2\\n")
+        linecache.checkcache()
+        assert inspect.getsource(double) == "def double(x):\\n    return 2 * x\\n"
+        raise ValueError("version 1")
+    """
+    path = script(body)
+    with pytest.raises(akrunner.ScriptFailedError) as caught:
+        run(path, user_params={"path": path})
+    line = textwrap.dedent(body).splitlines().index('    raise ValueError("version 1")') + 1
+    assert f'File "{path}", line {line}, in main\n    raise ValueError("version 1")' in str(caught.value)

@@ -1,0 +1,290 @@
+"""Rows that came as Examples -> {column: array}, with numpy alone, thousands of rows at a time.
+
+::
+
+    0A size | 0A size | 0A size name | 12 size | kind size | 0A size | numbers        an Example, its first feature
+             entry      key            feature   list        packed
+                                                 0A size bytes 0A size bytes ...      a list of byte strings
+
+Whoever writes them (`akrunner.codec.encode`) does so in the order of the schema, leaves a null out, and gives the sizes and numbers of a
+column one width for some thousand rows. So what stands before a feature's values is as in the first row, or is read for all rows at once.
+"""
+
+import numpy as np
+
+from akrunner.wire.frames import WireError
+from akrunner.worker import chunks, data, records
+from akrunner.worker.columnar import Columns
+
+_DTYPES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
+_TAGS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
+
+
+class ExampleRows(Columns):
+    """As `Columns`, of Examples: their int64, float32 and bytes."""
+
+    def __init__(self, schema, path=None, stream=None, evener=None):
+        typed = [dict(column, dtype=_DTYPES[column["kind"]]) for column in schema]
+        super(ExampleRows, self).__init__(typed, path, stream, evener)
+
+    def _chunks(self, defaults, taken, lazy):
+        data.unknown_defaults(defaults, self._schema)
+        first = 0
+        for piece in self._pieces():
+            if piece is None:
+                yield chunks.NOW
+                continue
+            columns = {}
+            for name, values in decoded(*piece, schema=self._schema, taken=taken):
+                if isinstance(values, chunks.Nulled):
+                    values = chunks.filled(values, (defaults or {}).get(name), lazy, first)
+                columns[name] = values
+            yield len(piece[1]), columns
+            first += len(piece[1])
+
+    def _pieces(self):
+        """(bytes, starts, ends) of some thousand records each; None before a stream's barrier."""
+        if self._stream is None:
+            memory = records.read_file(self._path)
+            for starts, ends in records.cut(memory, self._path) if memory is not None else ():
+                first, last = int(starts[0]), int(ends[-1])
+                yield memory[first:last], starts - first, ends - first
+            return
+        for count, payload in self._stream.chunks():
+            if payload is None:
+                yield None
+                continue
+            lengths = np.frombuffer(payload, np.uint32, count) if 4 * count <= len(payload) else ()
+            ends = 4 * count + np.cumsum(lengths, dtype=np.int64)
+            if len(lengths) != count or (count and ends[-1] != len(payload)):
+                raise WireError("%d rows from the host do not lie in %d bytes" % (count, len(payload)))
+            if count:
+                yield payload, ends - lengths, ends
+
+
+def decoded(buffer, starts, ends, schema, taken=None):
+    """(name, array, Ragged or Nulled) of each column of some records.
+
+    Args: buffer: bytes-like; starts, ends: int64, where each record lies in it; schema: as `TaskConfig.schema`; taken: names, None: all.
+    Raises: WireError: they are not laid out as above.
+    """
+    octets = np.frombuffer(buffer, np.uint8)
+    at = _Heads(octets, starts, ends).example()
+    strings = None
+    for column in schema:
+        wanted = taken is None or column["name"] in taken
+        there, body, size, at = _Heads(octets, at, ends).feature(column, wanted)
+        if not wanted:
+            continue
+        if column["kind"] == "bytes":
+            strings = bytes(buffer) if strings is None else strings
+            values = _strings(octets, strings, body, size, column)
+        else:
+            values = _numbers(octets, body, size, column)
+        yield column["name"], _spread(values, there, len(starts), column)
+    if (at != ends).any():
+        row = int(np.flatnonzero(at != ends)[0])
+        raise WireError("row %d of a chunk has other features than the schema, or in another order" % row)
+
+
+class _Heads(object):
+    """Reads what stands before the values, in all rows at once. Args: octets; at: [rows] where each is read; ends: of the rows."""
+
+    def __init__(self, octets, at, ends):
+        self._octets = octets
+        self._at = at
+        self._ends = ends
+
+    def example(self):
+        """Where the first feature begins."""
+        if (self._octets[self._at[self._at < self._ends]] != 0x0A).any():
+            raise WireError("a chunk of rows holds something else than Examples")
+        # one without any feature may say nothing at all
+        return np.where(
+            self._at < self._ends, _varint(self._octets, np.minimum(self._at + 1, len(self._octets) - 1))[1], self._at
+        )
+
+    def feature(self, column, wanted):
+        """(rows that have it, or None for all; where its values begin; their bytes; where each row's next feature begins)."""
+        key = column["name"].encode("utf-8")
+        rows = np.flatnonzero(self._at < self._ends)
+        at = self._at[rows]
+        begin, end = self._entry(at, key)
+        mine = begin >= 0
+        if not mine.all():
+            rows, begin, end = rows[mine], begin[mine], end[mine]
+        after = end
+        if len(rows) < len(self._at):
+            after = self._at.copy()
+            after[rows] = end
+        there = None if len(rows) == len(self._at) else rows
+        if not wanted or not len(rows):
+            return there, begin, end - begin, after
+        body, size = self._values(begin, end, column)
+        return there, body, size, after
+
+    def _entry(self, at, key):
+        """(where the feature of an entry of this name begins, -1 where the entry has another name; where it ends)."""
+        if not len(at):
+            return at, at
+        size, inside = _varint(self._octets, at + 1)
+        end = inside + size
+        head = bytes(_tagged(0x0A, len(key))) + key + b"\x12"
+        window = _window(self._octets, inside, len(head))
+        named = (window == np.frombuffer(head, np.uint8)).all(axis=1)
+        # a shorter entry than the head has another name
+        return np.where(named, inside + len(head), -1), end
+
+    def _values(self, at, end, column):
+        """(where the numbers, or the first tagged byte string, begin; how many bytes there are)."""
+        _, at = _varint(self._octets, at)
+        if (self._octets[at] != _TAGS[column["kind"]]).any():
+            raise WireError("column %r came as a list of another kind" % column["name"])
+        size, at = _varint(self._octets, at + 1)
+        if column["kind"] != "bytes" and len(at):
+            if (self._octets[at] != 0x0A).any():
+                raise WireError("column %r came as numbers that are not packed" % column["name"])
+            size, at = _varint(self._octets, at + 1)
+        if ((at + size) != end).any():
+            raise WireError("column %r has sizes that do not fit each other" % column["name"])
+        return at, size
+
+
+def _tagged(tag, size):
+    yield tag
+    while size > 0x7F:
+        yield size & 0x7F | 0x80
+        size >>= 7
+    yield size
+
+
+def _varint(octets, at):
+    """(value, where it ends) of the varints that begin there."""
+    first = octets[at]
+    value = (first & 0x7F).astype(np.int64)
+    after = at + 1
+    more = np.flatnonzero(first > 0x7F)
+    shift = 7
+    while len(more) and shift < 64:
+        octet = octets[after[more]]
+        value[more] |= (octet & 0x7F).astype(np.int64) << shift
+        after[more] += 1
+        more = more[octet > 0x7F]
+        shift += 7
+    return value, after
+
+
+def _window(octets, at, size):
+    """[len(at), size] the bytes from there on; zeros behind the last one."""
+    beyond = int(at.max()) + size - len(octets) if len(at) else 0
+    if beyond > 0:
+        octets = np.concatenate([octets, np.zeros(beyond, np.uint8)])
+    every = np.ndarray((len(octets) - size + 1, size), np.uint8, octets, strides=(1, 1))
+    return every[at]
+
+
+def _gathered(octets, at, size):
+    """The bytes of all these stretches, end to end."""
+    if len(at) and (size == size[0]).all():
+        return _window(octets, at, int(size[0])).reshape(-1)
+    total = np.cumsum(size)
+    inside = np.arange(int(total[-1]) if len(total) else 0) - np.repeat(total - size, size)
+    return octets[np.repeat(at, size) + inside]
+
+
+def _numbers(octets, at, size, column):
+    """Array of a column whose rows have as many numbers each, or Ragged."""
+    packed = _gathered(octets, at, size)
+    if column["kind"] == "float":
+        values, counts = packed.view("<f4"), size // 4
+    else:
+        values, counts = _integers(packed, size)
+    if column["shape"] is None:
+        return chunks.Ragged(values, counts)
+    width = int(np.prod(column["shape"], dtype=np.int64))
+    if (counts != width).any():
+        raise WireError("column %r has rows of other than %d values" % (column["name"], width))
+    return values.reshape([len(at)] + column["shape"])
+
+
+def _integers(packed, size):
+    """(numbers, how many each row has) of packed varints. Args: size: bytes of each row."""
+    last = packed < 0x80
+    stops = np.flatnonzero(last)
+    if not len(stops):
+        return np.zeros(0, np.int64), np.zeros(len(size), np.int64)
+    width, rest = divmod(len(packed), len(stops))
+    if not rest and last.reshape(-1, width)[:, -1].all():
+        # all as long, as nearly always
+        value = np.zeros(len(stops), np.uint64)
+        for i, octet in enumerate(packed.reshape(-1, width).T):
+            value |= (octet & 0x7F).astype(np.uint64) << np.uint64(7 * i)
+        return value.view(np.int64), size // width
+    starts = np.concatenate([[0], stops[:-1] + 1])
+    value = np.zeros(len(stops), np.uint64)
+    for i in range(int((stops - starts).max()) + 1):
+        some = np.flatnonzero(starts + i <= stops)
+        value[some] |= (packed[starts[some] + i] & 0x7F).astype(np.uint64) << np.uint64(7 * i)
+    ends = np.cumsum(size)
+    before = np.concatenate([[0], np.cumsum(last)])
+    return value.view(np.int64), before[ends] - before[ends - size]
+
+
+def _strings(octets, whole, at, size, column):
+    """Object array of byte strings, or Ragged of them. Args: whole: `octets` as bytes."""
+    if column["shape"] == []:
+        starts, stops = _tagged_string(octets, at)
+        if (stops != at + size).any():
+            raise WireError("column %r has rows of other than 1 value" % column["name"])
+        return _cut(whole, starts, stops)
+    rows, starts, stops = _every_string(octets, at, size)
+    counts = np.bincount(rows, minlength=len(at)).astype(np.int64)
+    values = _cut(whole, starts, stops)
+    if column["shape"] is None:
+        return chunks.Ragged(values, counts)
+    if (counts != np.prod(column["shape"], dtype=np.int64)).any():
+        raise WireError("column %r has rows of other than %s values" % (column["name"], column["shape"]))
+    return values.reshape([len(at)] + column["shape"])
+
+
+def _tagged_string(octets, at):
+    """(where it begins, where it ends) of the strings whose tags stand there."""
+    size, starts = _varint(octets, at + 1)
+    return starts, starts + size
+
+
+def _every_string(octets, at, size):
+    """(row, start, end) of every string of some lists: of all rows the first, of all rows the second, ...; then in order."""
+    rows, ends = np.arange(len(at)), at + size
+    found = [(rows[:0], rows[:0], rows[:0])]
+    left = size > 0
+    while left.any():
+        rows, at, ends = rows[left], at[left], ends[left]
+        starts, stops = _tagged_string(octets, at)
+        if (stops > ends).any():
+            raise WireError("a list of byte strings is cut short")
+        found.append((rows, starts, stops))
+        at, left = stops, stops < ends
+    row, start, stop = (np.concatenate(parts) for parts in zip(*found))
+    order = np.argsort(row, kind="stable")
+    return row[order], start[order], stop[order]
+
+
+def _cut(whole, starts, stops):
+    out = np.empty(len(starts), dtype=object)
+    out[:] = [whole[a:b] for a, b in zip(starts.tolist(), stops.tolist())]
+    return out
+
+
+def _spread(values, there, rows, column):
+    """The values of some rows among all. Args: there: numbers of those rows, None: all."""
+    if there is None:
+        return values
+    if isinstance(values, chunks.Ragged):
+        lengths = np.zeros(rows, np.int64)
+        lengths[there] = values.lengths
+        return chunks.Ragged(values.values, lengths)
+    whole = np.full((rows,) + values.shape[1:], b"" if column["kind"] == "bytes" else 0, values.dtype)
+    valid = np.zeros(rows, bool)
+    whole[there], valid[there] = values, True
+    return chunks.Nulled(column["name"], whole, valid)
