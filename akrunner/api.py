@@ -75,6 +75,7 @@ def run(
     parallelism: Optional[int] = None,
     evaluator: bool = False,
     coordinator: bool = False,
+    chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
@@ -122,6 +123,8 @@ def run(
             parameter servers, as Alink does, or the rest.
         evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the chief. None:
+            a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         requirements: requirements.txt to install beside it, once; what it has already wins.
@@ -178,6 +181,7 @@ def train(
     parallelism: Optional[int] = None,
     evaluator: bool = False,
     coordinator: bool = False,
+    chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,
@@ -258,6 +262,7 @@ def stream(
     num_ps: Optional[int] = None,
     parallelism: Optional[int] = None,
     evaluator: bool = False,
+    chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     input_schema: Optional[SchemaLike] = None,

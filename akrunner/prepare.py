@@ -52,6 +52,7 @@ class Arguments:
     parallelism: Optional[int] = None
     evaluator: bool = False
     coordinator: bool = False
+    chief: Optional[bool] = None
     python_env: Optional[PathLike] = None
     select: Optional[str] = None
     input_schema: Optional[SchemaLike] = None
@@ -158,7 +159,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         parallelism = getattr(given.engine, "parallelism", None)
     if getattr(given.engine, "name", given.engine) == "local":
         capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
-    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator)
+    cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
     for name in ("debug", "save_latest_checkpoint", "overwrite"):
         check_flag(name, getattr(given, name))
     return JobSpec(

@@ -61,11 +61,13 @@ class ClusterSpec:
     """How many of each role.
 
     Attributes:
-        num_workers: processes that share the rows. Worker 0 of them is the chief.
+        num_workers: processes that share the rows. Worker 0 of them is the chief, unless there is none.
         num_ps: parameter servers.
         evaluator: one more task, that evaluates what the others train.
         coordinator: the chief only coordinates (`tf.distribute.coordinator.ClusterCoordinator`): it gets no rows, is no worker,
             and comes on top of `num_workers`; workers and parameter servers serve it until it is done.
+        chief: whether there is one; without it all are workers, and worker 0 is the first. None: as True, but a worker alone is told of
+            no cluster.
     Raises: ConfigError: a count is not a whole number, or there is no worker.
     """
 
@@ -73,12 +75,19 @@ class ClusterSpec:
     num_ps: int = 0
     evaluator: bool = False
     coordinator: bool = False
+    chief: Optional[bool] = None
 
     def __post_init__(self) -> None:
         for name, least in (("num_workers", 1), ("num_ps", 0)):
             _put(self, name, check_count(name, getattr(self, name), least, MOST_TASKS))
         for name in ("evaluator", "coordinator"):
             check_flag(name, getattr(self, name))
+        if self.chief is not None:
+            check_flag("chief", self.chief)
+        if self.coordinator and self.chief is False:
+            raise ConfigError(
+                "coordinator= is for a chief that coordinates, and chief=False (--no-chief) says that there is none"
+            )
 
     @classmethod
     def of(
@@ -88,6 +97,7 @@ class ClusterSpec:
         parallelism: Optional[int] = None,
         evaluator: bool = False,
         coordinator: bool = False,
+        chief: Optional[bool] = None,
     ) -> "ClusterSpec":
         """A cluster of `parallelism` workers and parameter servers, divided as Alink does where a count is not given.
 
@@ -111,14 +121,20 @@ class ClusterSpec:
                     raise ConfigError(f"num_workers={num_workers} is more than parallelism={parallelism}")
             elif num_workers + num_ps > parallelism:
                 raise ConfigError(f"num_workers={num_workers} and num_ps={num_ps} are more than parallelism={parallelism}")
-        return cls(1 if num_workers is None else num_workers, 0 if num_ps is None else num_ps, evaluator, coordinator)
+        return cls(1 if num_workers is None else num_workers, 0 if num_ps is None else num_ps, evaluator, coordinator, chief)
 
     @property
     def tasks(self) -> Tuple[TaskSpec, ...]:
         """chief, workers, ps, evaluator: the order results and reports come in."""
-        workers = [TaskSpec(WORKER, i) for i in range(self.num_workers - (not self.coordinator))]
+        chiefs = [TaskSpec(CHIEF, 0)] if self.chief is not False else []
+        workers = [TaskSpec(WORKER, i) for i in range(self.num_workers - int(bool(chiefs) and not self.coordinator))]
         servers = [TaskSpec(PS, i) for i in range(self.num_ps)]
-        return (TaskSpec(CHIEF, 0), *workers, *servers, *([TaskSpec(EVALUATOR, 0)] if self.evaluator else []))
+        return (*chiefs, *workers, *servers, *([TaskSpec(EVALUATOR, 0)] if self.evaluator else []))
+
+    @property
+    def alone(self) -> bool:
+        """Whether the one task there is is to run as in plain Python, without TF_CONFIG."""
+        return self.chief is None and len(self.tasks) == 1
 
     @property
     def fed(self) -> Tuple[TaskSpec, ...]:
@@ -320,6 +336,10 @@ class JobSpec:
             "mode": self.mode,
             "task": task.name,
             "tf_config": tf_config,
+            # then it is not told in TF_CONFIG
+            "alone": self.cluster.alone,
+            # what this one exports is the model
+            "first": self.cluster.tasks[0].name,
             "num_workers": self.cluster.num_workers,
             "attempt": attempt,
             "cpus": list(cpus),

@@ -95,6 +95,8 @@ class ScriptJob:
             num_workers=operator._get("numWorkers"),
             num_ps=operator._get("numPSs"),
             parallelism=_parallelism(operator, environment.parallelism),
+            # one worker alone has a TF_CONFIG, as in Alink
+            chief=True,
             python_env=operator._get("pythonEnv") or operator._ENV,
             intra_op_parallelism=operator._get("intraOpParallelism"),
             debug=environment.debug,

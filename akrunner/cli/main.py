@@ -114,6 +114,13 @@ def run(
         help="The chief only coordinates (ClusterCoordinator): one more task, without rows.",
         rich_help_panel=_CLUSTER,
     ),
+    chief: Optional[bool] = typer.Option(
+        None,
+        "--chief/--no-chief",
+        help="--no-chief: workers only, worker 0 first. --chief: TF_CONFIG also for one worker alone. Default: worker 0 is the chief, and "
+        "one alone has no TF_CONFIG.",
+        rich_help_panel=_CLUSTER,
+    ),
     engine: str = typer.Option("local", help="local, or flink: a task slot for each task.", rich_help_panel=_CLUSTER),
     flink_master: str = typer.Option(
         "local",
@@ -215,6 +222,7 @@ def run(
                 num_ps=num_ps,
                 parallelism=parallelism,
                 evaluator=evaluator,
+                chief=chief,
                 bind_host=bind_host,
                 advertised_host=advertised_host,
                 gpus_per_worker=gpus_per_worker,

@@ -11,8 +11,8 @@ class TaskConfig(object):
     Attributes:
         tf_context: the context object of the Flink-AI-Extended interface; `flink_stream_dataset()` among its methods.
         num_workers: workers in the cluster, the chief included unless it only coordinates (`coordinator=True`).
-        cluster: role -> list of "host:port", as in TF_CONFIG.
-        task_type: "chief", "worker", "ps" or "evaluator".
+        cluster: role -> list of "host:port", as in TF_CONFIG; one worker alone has no TF_CONFIG unless the job says `chief=`.
+        task_type: "chief", "worker", "ps" or "evaluator". Without a chief (`chief=False`) worker 0 is the first.
         task_index: index within the role, from 0.
         work_dir: directory of the script and its files; also the current directory.
         user_params: dict, as given to the job.
@@ -60,6 +60,8 @@ class TaskConfig(object):
         """
         if self.task_type not in ("worker", "ps"):
             raise RuntimeError("serve() is for workers and parameter servers; this task is the %s" % self.task_type)
+        if self.task_type == "worker" and "chief" not in self.cluster:
+            raise RuntimeError("serve() is for workers that a chief asks, and this job has none (chief=False, --no-chief)")
         from akrunner.worker import serve
 
         server = serve.start(self.cluster, self.task_type, self.task_index)
@@ -147,7 +149,7 @@ class TrainTaskConfig(BatchTaskConfig):
     """A batch task that leaves a model. As Alink's `TrainTaskConfig`.
 
     Attributes:
-        saved_model_dir: where to export the SavedModel, there or in a timestamped child; only the chief's is taken.
+        saved_model_dir: where to export the SavedModel, there or in a timestamped child; only the chief's, or worker 0's, is taken.
         latest_ckpt_dir: where to put the latest checkpoint, when the job asks for it, else None.
     """
 

@@ -187,8 +187,8 @@ class Task(object):
             return b"AKRUNNER_" in f.read()
 
     def check_export(self):
-        """What is wrong with the model a train task's chief left, None when nothing is."""
-        if self.context["mode"] != "train" or self.context["task"] != "chief:0":
+        """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
+        if self.context["mode"] != "train" or self.context["task"] != self.context["first"]:
             return None
         self.phase = "after main()"
         try:
@@ -225,7 +225,10 @@ def enter(context, tf_config):
     """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported, but in a warm
     worker (`akrunner.worker.spare`), where `before_import` was called then."""
     before_import(context["env"], context["cpus"], context["overlay"])
-    os.environ["TF_CONFIG"] = json.dumps(tf_config)
+    # what the host was told, as a member of a cluster itself, is not of this job
+    os.environ.pop("TF_CONFIG", None)
+    if not context["alone"]:
+        os.environ["TF_CONFIG"] = json.dumps(tf_config)
     os.chdir(context["work_dir"])
     sys.path.insert(0, context["work_dir"])
     script.hide(context["work_dir"], context["script"]["path"])

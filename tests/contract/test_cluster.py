@@ -288,7 +288,7 @@ def test_a_taken_port_means_new_ports(run: Run, script: Script) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        result = run(script(body), output_schema=None, user_params={"taken": taken.getsockname()[1]})
+        result = run(script(body), output_schema=None, chief=True, user_params={"taken": taken.getsockname()[1]})
     assert result.stats.attempt == 1
     assert "[chief:0] found its port taken; everything was started again with new ports" in result.stats.warnings[0]
 
@@ -575,3 +575,34 @@ class _Killer(threading.Thread):
                 os.kill(self._chance.choice(tasks).pid, signal.SIGKILL)
                 return
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_without_a_chief(run: Run, script: Script, workers: int) -> None:
+    """As TensorFlow's tutorials count the workers, and choose who saves."""
+    body = """
+    import json, os
+
+    def main(task_config):
+        told = json.loads(os.environ["TF_CONFIG"])
+        workers, index = len(told["cluster"]["worker"]), told["task"]["index"]
+        is_chief = told["task"]["type"] == "worker" and index == 0 and "chief" not in told["cluster"]
+        task_config.output_writer.write_batch({"row": [f"{task_config.task_type} {index} of {workers} {is_chief}"]})
+    """
+    result = run(script(body), output_schema="row string", num_workers=workers, chief=False)
+    assert result.table["row"].to_pylist() == [f"worker {i} of {workers} {i == 0}" for i in range(workers)]
+    assert [task.name for task in result.tasks] == [f"worker:{i}" for i in range(workers)]
+
+
+def test_one_worker_alone_is_told_of_no_cluster(run: Run, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the job says what it is; what the host itself is a member of is not its."""
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}')
+    body = """
+    import os
+
+    def main(task_config):
+        task_config.output_writer.write_batch({"row": [os.environ.get("TF_CONFIG", "none")[:20] + task_config.task_type]})
+    """
+    path = script(body)
+    said = [run(path, output_schema="row string", chief=chief).table["row"][0].as_py() for chief in (None, True)]
+    assert said == ["nonechief", '{"cluster": {"chief"chief']

@@ -80,7 +80,7 @@ def test_a_program_that_imports_nothing_of_ours(run: Run, script: Script) -> Non
     shutil.copy(os.environ["AKRUNNER_DATASET_FILE"], os.environ["AKRUNNER_OUTPUT_FILE"])
     print("copied")
     """
-    result = run(script(body), ROWS, num_workers=1, num_ps=0, output_schema="a bigint")
+    result = run(script(body), ROWS, chief=True, output_schema="a bigint")
     assert result.table.to_pydict() == ROWS and not result.stats.warnings
 
 

@@ -120,3 +120,19 @@ def test_legacy_keras_is_only_set_when_asked_for() -> None:
     assert job().task_env == {}
     assert job(keras="legacy").task_env == {"TF_USE_LEGACY_KERAS": "1"}
     assert job(keras="legacy", env={"TF_USE_LEGACY_KERAS": "0"}).task_env == {"TF_USE_LEGACY_KERAS": "0"}
+
+
+def test_a_cluster_without_a_chief() -> None:
+    cluster = ClusterSpec(3, 1, chief=False)
+    assert [task.name for task in cluster.tasks] == ["worker:0", "worker:1", "worker:2", "ps:0"]
+    assert (
+        [task.name for task in cluster.fed] == [task.name for task in cluster.awaited] == ["worker:0", "worker:1", "worker:2"]
+    )
+    with pytest.raises(ConfigError, match="coordinator= is for a chief that coordinates"):
+        ClusterSpec(2, coordinator=True, chief=False)
+
+
+def test_who_is_alone() -> None:
+    """One task, and nobody said what it is."""
+    assert ClusterSpec().alone
+    assert not any(one.alone for one in (ClusterSpec(chief=True), ClusterSpec(chief=False), ClusterSpec(2), ClusterSpec(1, 1)))

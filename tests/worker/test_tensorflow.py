@@ -38,6 +38,7 @@ def check_everything(script: Script, python_env: Optional[str]) -> akrunner.Resu
         table(),
         user_params={"n": 3, "nested": {"a": [1, None]}},
         output_schema="i bigint, p double, s string, v FLOAT_TENSOR",
+        chief=True,
         python_env=python_env,
     )
     assert result.table is not None

@@ -16,6 +16,8 @@ CASES = [
     (ClusterSpec(2, 1, True), "chief", 0, {"chief": ["h:0"], "worker": ["h:1"], "ps": ["h:2"]}),
     (ClusterSpec(2, 1, True), "ps", 0, {"chief": ["h:0"], "worker": ["h:1"], "ps": ["h:2"]}),
     (ClusterSpec(2, 1, True), "evaluator", 0, {"chief": ["h:0"], "worker": ["h:1"], "ps": ["h:2"], "evaluator": ["h:3"]}),
+    (ClusterSpec(1, chief=False), "worker", 0, {"worker": ["h:0"]}),
+    (ClusterSpec(2, 1, chief=False), "worker", 1, {"worker": ["h:0", "h:1"], "ps": ["h:2"]}),
     (ClusterSpec(1, 1, coordinator=True), "worker", 0, {"chief": ["h:0"], "worker": ["h:1"], "ps": ["h:2"]}),
 ]
 
