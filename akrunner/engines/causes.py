@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Any, Mapping, Optional, Sequence
 
+from akrunner.engines.mistakes import Columns, mistake
 from akrunner.schema import nearest
 
 #: of TensorFlow, about a feature that a row does not have, and of `dataset()` where rows are columns
@@ -12,27 +14,42 @@ _MISSING = re.compile(r"Feature: (.+?) \(data type: (\w+)\) is required but coul
 _NULL = re.compile(r"column (?:'[^'\n]*'|\"[^\"\n]*\") has a null in row [^\n]*")
 _KEY = re.compile(r"\A['\"](.*)['\"]\Z|KeyError: \\?['\"](.*?)\\?['\"]", re.DOTALL)
 _MODULE = re.compile(r"\ANo module named '([^'.]+)")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PLACE = re.compile(r"\{\{function_node [^}\n]*\}\} ?|Error in user-defined function passed to [^\n]*?Iterator::\S*: ")
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit): ")
+_NOT_TELLING = re.compile(r"<stack traces|File \"|Detected at node|\[\[\{\{node|(?:\w+: )?Exception encountered when calling ")
+_AUTOGRAPH = re.compile(r"\A['\"]?in user code:")
 _SHOWN_COLUMNS = 20
 
 
-def told(record: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """One sentence, without its subject, about what the worker said (`akrunner.wire.failure`). Args: columns: the table's."""
+def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = MappingProxyType({})) -> str:
+    """One sentence, without its subject, about what the worker said (`akrunner.wire.failure`). Args: columns: the table's; fields: what
+    they are."""
     kind, phase, message = record["type"], record["phase"], record["message"]
     if kind == "SystemExit":
         return f"called sys.exit({message}) {phase}"
     raised = f"raised {kind} {phase}"
-    null = _of_null(message, columns)
-    if null is not None:
-        return f"{null} ({raised})"
+    known = _of_null(message, columns) or mistake(kind, plain(message), fields)
+    if known is not None:
+        return f"{known} ({raised})"
     said, to_do = gist(message), advice(kind, message, columns)
     return raised + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
 
 
 def gist(message: str) -> str:
-    """The line of an exception's message that says most: TensorFlow's begin with "Graph execution error:" and the like."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.endswith(":") and not line.startswith("<stack traces")]
+    """The line of an exception's message that says most: TensorFlow's begin with "Graph execution error:" and the like, Keras's with where it
+    was, AutoGraph's are a traceback of their own."""
+    lines = [line.strip() for line in plain(message).splitlines() if line.strip()]
+    if lines and _AUTOGRAPH.match(lines[0]):
+        raised = [at for at, line in enumerate(lines) if _RAISED.match(line)]
+        lines = lines[raised[-1] if raised else 0 :]
+    telling = [line for line in lines if not line.endswith(":") and not _NOT_TELLING.match(line)]
     return (telling or lines or [""])[0]
+
+
+def plain(message: str) -> str:
+    """A message without the colours Keras gives it, and without the names TensorFlow gives what it was doing."""
+    return _PLACE.sub("", _COLOUR.sub("", message))
 
 
 def advice(kind: str, message: str, columns: Sequence[str]) -> str:

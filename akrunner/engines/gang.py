@@ -408,7 +408,7 @@ class Gang:
         if self.streaming is not None:
             result.rows_in = body["rows_read"]
         if not body["ok"]:
-            failed = report.Failed.from_record(body["failure"], self.job.schema.names)
+            failed = report.Failed.from_record(body["failure"], self.job.schema)
             self.fail(event.task, report.with_full_disks(failed, self.disks()))
         elif event.task not in self.failures:
             if self.job.output_schema is not None and body["rows"] != result.rows_out:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import root_cause
-from akrunner.engines import causes
+from akrunner.engines import causes, mistakes
 from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (
@@ -29,6 +29,7 @@ from akrunner.errors import (
 )
 from akrunner.foreign import disk_full, in_words, redacted
 from akrunner.launch.session import TaskSession
+from akrunner.schema import Schema
 from akrunner.spec import JobSpec, TaskSpec
 
 _ERRORS: Dict[str, Type[JobError]] = {
@@ -81,9 +82,10 @@ class Failed:
     traceback: str = ""
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], columns: Sequence[str]) -> "Failed":
-        """From what the worker said (`akrunner.wire.failure`). Args: columns: the table's."""
-        return cls("script", causes.told(record, columns), record["time_ns"], record["traceback"])
+    def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "Failed":
+        """From what the worker said (`akrunner.wire.failure`). Args: schema: the table's."""
+        fields = {field.name: field for field in schema}
+        return cls("script", causes.told(record, schema.names, fields), record["time_ns"], record["traceback"])
 
 
 def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
@@ -261,9 +263,11 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[
 
 def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:
     ended = session.process.exit
+    log = session.log.tail(200)
+    reason = mistakes.of_log(log) if failed.kind == "died" else mistakes.of_exit(log) if "sys.exit(" in failed.what else ""
     return TaskFailure(
         task=task.name,
-        what=failed.what,
+        what=failed.what + (f": {reason}" if reason else ""),
         traceback=failed.traceback,
         exit=ended.words() if ended else "",
         log_tail=_without(session.log.tail(20 if failed.kind != "died" else 40), failed.traceback),

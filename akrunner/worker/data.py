@@ -47,7 +47,11 @@ class Examples(object):
             if pad:
                 records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
         if shuffle:
-            records = records.shuffle(buffer_rows(shuffle, batch_size), seed=seed)
+            buffer = buffer_rows(shuffle, batch_size)
+            if self._evener is not None and self._stream is None:
+                # TensorFlow takes room for as many as are said, whether they come or not
+                buffer = min(buffer, max(1, self._evener.most))
+            records = records.shuffle(buffer, seed=seed)
         if repeat != 1:
             records = records.repeat(repeat)
 
@@ -102,6 +106,8 @@ class Evener(object):
         self._rows = rows
         self._shares = shares
         self._told = told
+        #: rows of one pass, made up ones included
+        self.most = max([rows] + list(shares or ()))
 
     def plan(self, uneven):
         """(rows to keep, None for all; rows to make up), of one pass. Raises: ValueError: `uneven` is none of its words."""

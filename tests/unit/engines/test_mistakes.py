@@ -1,0 +1,101 @@
+"""What is said first of the mistakes that all newcomers make. The messages are TensorFlow's own, of 1.15, 2.3 and 2.20."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+
+from akrunner.engines.causes import gist, told
+from akrunner.engines.mistakes import of_exit, of_log
+from akrunner.schema import Schema
+
+SCHEMA = Schema.parse("age bigint, income double, name string, pixels array<float>, tags array<bigint>, label int")
+FIELDS = {field.name: field for field in SCHEMA}
+INVALID = "tensorflow.python.framework.errors_impl.InvalidArgumentError"
+NODE = "{{function_node __wrapped__IteratorGetNext_device_/job:localhost/replica:0/task:0/device:CPU:0}} "
+MAP = "Error in user-defined function passed to MapDataset:3 transformation with iterator: Iterator::Root::ParallelMapV2: "
+
+
+def said(kind: str, message: str) -> str:
+    record: Dict[str, Any] = {"type": kind, "message": message, "phase": "in main()", "time_ns": 1, "traceback": "t"}
+    return told(record, SCHEMA.names, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "words"),
+    [
+        (
+            INVALID,
+            NODE + "Key: age.  Data types don't match. Data type: int64 but expected type: float\n\t [[{{node ParseSingleExample}}]]",
+            "column 'age' is int64 in the table and comes as int64, and the script reads it as float: read it by tf.io.FixedLenFeature([], "
+            "tf.int64), which task_config.feature_spec has, and tf.cast it to tf.float32 then (raised " + INVALID + " in main())",
+        ),
+        (
+            INVALID,
+            MAP + "Name: <unknown>, Key: name, Index: 0.  Data types don't match. Data type: string but expected type: float",
+            "column 'name' is string in the table and comes as string, and the script reads it as float: read it by "
+            "tf.io.FixedLenFeature([], tf.string)",
+        ),
+        (
+            INVALID,
+            "Name: <unknown>, Key: age, Index: 0.  Number of int64 values != expected.  Values size: 1 but output shape: [3]",
+            "column 'age' (int64 in the table) has the shape [] in every row, and the script reads it as another: read it by "
+            "tf.io.FixedLenFeature([], tf.int64), which task_config.feature_spec has",
+        ),
+        (
+            INVALID,
+            NODE + "Key: tags.  Can't parse serialized Example: Some int64_list slice was not parsed.",
+            "column 'tags' (list<item: int64> in the table) has as many values as each row says, and the script reads it as another: read it "
+            "by tf.io.VarLenFeature(tf.int64)",
+        ),
+        ("ValueError", "Attempt to convert a value (PerReplica:{\n  0: tf.Tensor(\n[1", "Keras 3 does not train under MultiWorkerMirroredStrategy: give keras='legacy'"),
+        ("ValueError", "When providing an infinite dataset, you must specify the number of steps", "the dataset never ends (repeat=None, or .repeat()), and Keras was not told how many steps an epoch has: give steps_per_epoch=task_config.steps_per_epoch(batch_size)"),
+        ("ValueError", "When passing an infinitely repeating dataset, please specify a `steps_per_epoch`", "the dataset never ends"),
+        ("RuntimeError", "Collective ops must be configured at program startup", "TensorFlow was used before the strategy was made"),
+        ("ValueError", "Input 0 of layer dense is incompatible with the layer: : expected min_ndim=2, found ndim=1. Full", "the layer wants several numbers a row, and a column is one number a row: tf.stack([x[name] for name in ('age', 'income', 'name')]"),
+        ("ValueError", 'Exception encountered when calling Sequential.call().\n\n\x1b[1mLayer "dense" expects 1 input(s), but it received 2 input tensors.\x1b[0m', "dataset() gives a dict of columns, and the model takes one array"),
+        ("ValueError", "in user code:\n\n    File x\n\n    ValueError: The last dimension of the inputs to a Dense layer should be defined. Found None.", "a list whose length varies comes as a SparseTensor"),
+        ("X", "Graph execution error:\n\nDetected at node s/Cast defined at (most recent call last):\n  File \"x\", line 1\n\nCast string to float is not supported", "a column of text was given to a layer that computes"),
+        ("KeyError", "'TF_CONFIG'", "looked for TF_CONFIG, and one worker alone has none: chief=True (--chief) or chief=False"),
+        ("KeyError", "'worker'", "looked for workers in a cluster that has none: worker 0 is the chief; chief=False (--no-chief)"),
+        ("AttributeError", "'BatchTaskConfig' object has no attribute 'epochs'", "asked the task config for 'epochs', which it does not have: the job's own values are in task_config.user_params['epochs']"),
+        ("AttributeError", "'BatchTaskConfig' object has no attribute 'batch'", "asked the task config for 'batch', which it does not have; did you mean 'batches'?"),
+        ("absl.flags._exceptions.UnparsedFlagAccessError", "Trying to access flag --lr before flags were parsed.", "the flags were never parsed"),
+    ],
+)  # fmt: skip
+def test_the_first_line(kind: str, message: str, words: str) -> None:
+    assert said(kind, message).startswith(words)
+
+
+def test_what_only_its_author_knows() -> None:
+    """A key that is no column's, of a feature nobody has, is said as it was raised."""
+    assert said("KeyError", "'chieff'").startswith("raised KeyError in main(): 'chieff'")
+    assert said(INVALID, "Key: nobody.  Data types don't match. Data type: int64 but expected type: float").startswith("raised")
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ('in user code:\n\n    File "x.py", line 12, in None  *\n        f(x)\n\n    NameError: name \'g\' is not defined\n', "NameError: name 'g' is not defined"),
+        ("Exception encountered when calling Dense.call().\n\n\x1b[1mwrong\x1b[0m\n\nArguments received:\n", "wrong"),
+        ("in user code:\n\n    ValueError: Exception encountered when calling layer 'd' (type D).\n    \n    wrong\n", "wrong"),
+        (NODE + "out of range\n\t [[{{node X}}]]", "out of range"),
+        ("Graph execution error:\n\nDetected at node 'x' defined at (most recent call last):\n  File \"a\", line 1\n\nout of range", "out of range"),
+    ],
+)  # fmt: skip
+def test_the_line_that_says_most(message: str, line: str) -> None:
+    assert gist(message) == line
+
+
+def test_what_the_log_says() -> None:
+    """Of a program that did not like its command line, and of one that was killed while it shuffled."""
+    assert (
+        of_exit("usage: t.py [-h]\nt.py: error: unrecognized arguments: --epoks 3\n")
+        == "t.py: error: unrecognized arguments: --epoks 3"
+    )
+    assert of_exit("hello\n") == ""
+    filling = "I0000 shuffle_dataset_op.cc:450] ShuffleDatasetV3:5: Filling up shuffle buffer (this may take a while): 1203 of 1000000\n"
+    assert "it was filling a shuffle buffer of 1000000 rows, all of which lie in memory at once" in of_log(filling)
+    assert "a large shuffle buffer perhaps" in of_log("terminate called after throwing an instance of 'std::bad_alloc'\n")
+    assert of_log("") == ""
