@@ -29,14 +29,14 @@ def mistake(kind: str, message: str, columns: Columns) -> Optional[str]:
     return _of_key(message) if kind.rpartition(".")[2] == "KeyError" else None
 
 
-def of_log(tail: str) -> str:
-    """What the last lines of a log say of a task that was killed; "" when nothing that is known here."""
-    filling = _SHUFFLE.search(tail)
+def of_death(tail: str, source: str) -> str:
+    """Why a task may have died, by the last lines of its log and its script; "" when nothing that is known here says so."""
+    filling = _FILLING.search(tail)
     if filling is not None:
-        return (
-            f"it was filling a shuffle buffer of {filling[1]} rows, all of which lie in memory at once: take a smaller one, for instance "
-            "dataset(shuffle=True), which has 10 batches"
-        )
+        return f"it was filling a shuffle buffer of {filling[1]} rows, {_SMALLER}"
+    huge = _HUGE.search(source)
+    if huge is not None:
+        return f"the script has a shuffle buffer of {huge[1]} rows: TensorFlow takes room for them at once, {_SMALLER}"
     if "bad_alloc" in tail:
         return "there was no memory for what it asked for at once, a large shuffle buffer perhaps: shuffle(n) holds n rows"
     return ""
@@ -48,7 +48,9 @@ def of_exit(tail: str) -> str:
     return told[-1] if told else ""
 
 
-_SHUFFLE = re.compile(r"Filling up shuffle buffer[^\n]*?: \d+ of (\d+)")
+_FILLING = re.compile(r"Filling up shuffle buffer[^\n]*?: \d+ of (\d+)")
+_HUGE = re.compile(r"\.shuffle\(\s*(?:buffer_size\s*=\s*)?(\d[\d_]{7,}|10 ?\*\* ?(?:[89]|\d\d)|int\(1e(?:[89]|\d\d)\))")
+_SMALLER = "and all of them lie in memory: take a smaller one, for instance dataset(shuffle=True), which has 10 batches"
 
 
 def reader(field: Field) -> str:

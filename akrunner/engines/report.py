@@ -264,7 +264,11 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[
 def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:
     ended = session.process.exit
     log = session.log.tail(200)
-    reason = mistakes.of_log(log) if failed.kind == "died" else mistakes.of_exit(log) if "sys.exit(" in failed.what else ""
+    reason = ""
+    if failed.kind == "died":
+        reason = mistakes.of_death(log, _source(session.script))
+    elif failed.what.startswith("called sys.exit("):
+        reason = mistakes.of_exit(log)
     return TaskFailure(
         task=task.name,
         what=failed.what + (f": {reason}" if reason else ""),
@@ -274,6 +278,15 @@ def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) ->
         log_path=log_in(kept, task),
         time_ns=failed.time_ns,
     )
+
+
+def _source(script: str) -> str:
+    """What stands in a script now; "" when it is not on this machine."""
+    try:
+        with open(script, encoding="utf-8", errors="replace") as f:
+            return f.read(1 << 20)
+    except OSError:
+        return ""
 
 
 def _without(tail: str, traceback: str) -> str:

@@ -59,7 +59,7 @@ class TaskSession:
 
     Attributes:
         task, process, log: what it drives; the process may be another machine's.
-        writer: frames to the worker; rows_sent: so far.
+        writer: frames to the worker; rows_sent: so far; script: the file the user named.
         hello: what the worker said first; left: what it said last, of what its script left behind, None: not yet.
     """
 
@@ -78,6 +78,7 @@ class TaskSession:
         self.left: Optional[List[str]] = None
         self.rows_sent = 0
         self._context = context
+        self.script = str(context["script"]["real"])
         self._events = events
         self._failed: Optional[BaseException] = None
         self._deaf = threading.Event()

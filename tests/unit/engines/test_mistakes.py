@@ -7,7 +7,7 @@ from typing import Any, Dict
 import pytest
 
 from akrunner.engines.causes import gist, told
-from akrunner.engines.mistakes import of_exit, of_log
+from akrunner.engines.mistakes import of_death, of_exit
 from akrunner.schema import Schema
 
 SCHEMA = Schema.parse("age bigint, income double, name string, pixels array<float>, tags array<bigint>, label int")
@@ -96,6 +96,8 @@ def test_what_the_log_says() -> None:
     )
     assert of_exit("hello\n") == ""
     filling = "I0000 shuffle_dataset_op.cc:450] ShuffleDatasetV3:5: Filling up shuffle buffer (this may take a while): 1203 of 1000000\n"
-    assert "it was filling a shuffle buffer of 1000000 rows, all of which lie in memory at once" in of_log(filling)
-    assert "a large shuffle buffer perhaps" in of_log("terminate called after throwing an instance of 'std::bad_alloc'\n")
-    assert of_log("") == ""
+    assert "it was filling a shuffle buffer of 1000000 rows, and all of them lie in memory" in of_death(filling, "")
+    assert "a large shuffle buffer perhaps" in of_death("terminate called after throwing an instance of 'std::bad_alloc'\n", "")
+    for huge in ("10**10", "100_000_000", "buffer_size=1000000000"):
+        assert "TensorFlow takes room for them at once" in of_death("", f"data = data.shuffle({huge}).batch(3)")
+    assert of_death("", "data.shuffle(10000)") == of_death("", "") == ""
