@@ -111,7 +111,9 @@ def _of_key(message: str) -> Optional[str]:
 
 def _always(words: str) -> Callable[[Match[str], Columns], Optional[str]]:
     def said(found: Match[str], columns: Columns) -> Optional[str]:
-        return words.format(names=", ".join(repr(name) for name in list(columns)[:3]))
+        numbers = [repr(column.name) for column in columns.values() if column.kind != BYTES and column.shape == ()]
+        stack = f"tf.stack([tf.cast(x[name], tf.float32) for name in ({', '.join(numbers[:3]) or '...'})], axis=-1)"
+        return words.format(stack=stack)
 
     return said
 
@@ -150,7 +152,7 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
     (
         re.compile(r"expected min_ndim=(?P<want>\d+), found ndim=(?P<have>\d+)"),
         _always(
-            "the layer wants several numbers a row, and a column is one number a row: tf.stack([x[name] for name in ({names})], axis=-1) "
+            "the layer wants several numbers a row, and a column is one number a row: {stack} "
             "makes rows of columns, x[name][:, None] one of one number"
         ),
     ),
@@ -160,8 +162,8 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
             r"Sequential[\s\S]*\bdict\b|Only input tensors may be passed as positional arguments[^\n]*\{{"
         ),
         _always(
-            "dataset() gives a dict of columns, and the model takes one array: .map(lambda x, y: (tf.stack([x[name] for name in ({names})], "
-            "axis=-1), y)), or a model with an Input named as each column"
+            "dataset() gives a dict of columns, and the model takes one array: .map(lambda x, y: ({stack}, "
+            "y)), or a model with an Input named as each column"
         ),
     ),
     (
