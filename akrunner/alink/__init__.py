@@ -12,6 +12,12 @@ from akrunner.alink import absent as _absent
 from akrunner.alink.ak import AkSinkBatchOp, AkSinkStreamOp, AkSourceBatchOp, AkSourceStreamOp
 from akrunner.alink.environment import AlinkGlobalConfiguration, resetEnv, useLocalEnv, useRemoteEnv
 from akrunner.alink.flow import StreamOperator
+from akrunner.alink.keras import (
+    KerasSequentialClassifierPredictBatchOp,
+    KerasSequentialClassifierTrainBatchOp,
+    KerasSequentialRegressorPredictBatchOp,
+    KerasSequentialRegressorTrainBatchOp,
+)
 from akrunner.alink.mapping import (
     TensorToVectorBatchOp,
     TensorToVectorStreamOp,
@@ -22,19 +28,22 @@ from akrunner.alink.mapping import (
     VectorToTensorBatchOp,
     VectorToTensorStreamOp,
 )
+from akrunner.alink.model_streams import AppendModelStreamFileSinkBatchOp, ModelStreamFileSourceStreamOp
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.pipeline import (
+    KerasSequentialClassifier,
+    KerasSequentialRegressor,
     LocalPredictor,
     Pipeline,
     PipelineModel,
-    Select,
-    TensorToVector,
     TF2TableModelTrainer,
-    TFSavedModelPredictor,
-    TFTableModelPredictor,
     TFTableModelTrainer,
-    ToTensor,
-    VectorToTensor,
+)
+from akrunner.alink.prediction_streams import (
+    KerasSequentialClassifierPredictStreamOp,
+    KerasSequentialRegressorPredictStreamOp,
+    TFSavedModelPredictStreamOp,
+    TFTableModelPredictStreamOp,
 )
 from akrunner.alink.predictions import TFSavedModelPredictBatchOp, TFTableModelPredictBatchOp
 from akrunner.alink.relational import (
@@ -73,6 +82,16 @@ from akrunner.alink.sources import (
     TFRecordSinkBatchOp,
     TFRecordSourceBatchOp,
 )
+from akrunner.alink.stages import (
+    KerasSequentialClassificationModel,
+    KerasSequentialRegressionModel,
+    Select,
+    TensorToVector,
+    TFSavedModelPredictor,
+    TFTableModelPredictor,
+    ToTensor,
+    VectorToTensor,
+)
 from akrunner.alink.streams import (
     CsvSinkStreamOp,
     CsvSourceStreamOp,
@@ -80,8 +99,6 @@ from akrunner.alink.streams import (
     RandomTableSourceStreamOp,
     TensorFlow2StreamOp,
     TensorFlowStreamOp,
-    TFSavedModelPredictStreamOp,
-    TFTableModelPredictStreamOp,
 )
 
 __all__ = [
@@ -90,6 +107,7 @@ __all__ = [
     "AkSourceBatchOp",
     "AkSourceStreamOp",
     "AlinkGlobalConfiguration",
+    "AppendModelStreamFileSinkBatchOp",
     "AsBatchOp",
     "AsStreamOp",
     "BatchOperator",
@@ -101,9 +119,20 @@ __all__ = [
     "FilterBatchOp",
     "FilterStreamOp",
     "FirstNBatchOp",
+    "KerasSequentialClassificationModel",
+    "KerasSequentialClassifier",
+    "KerasSequentialClassifierPredictBatchOp",
+    "KerasSequentialClassifierPredictStreamOp",
+    "KerasSequentialClassifierTrainBatchOp",
+    "KerasSequentialRegressionModel",
+    "KerasSequentialRegressor",
+    "KerasSequentialRegressorPredictBatchOp",
+    "KerasSequentialRegressorPredictStreamOp",
+    "KerasSequentialRegressorTrainBatchOp",
     "LocalPredictor",
     "MemSourceBatchOp",
     "MemSourceStreamOp",
+    "ModelStreamFileSourceStreamOp",
     "ParquetSinkBatchOp",
     "ParquetSourceBatchOp",
     "Pipeline",

@@ -128,19 +128,15 @@ NAMES = {
         KMeansModelInfoBatchOp KMeansPredictBatchOp KMeansPredictStreamOp KMeansTrainBatchOp KModes KModesModel
         KModesPredictBatchOp KModesPredictStreamOp KModesTrainBatchOp KSigmaOutlier4GroupedDataBatchOp
         KSigmaOutlier4GroupedDataStreamOp KSigmaOutlierBatchOp KSigmaOutlierStreamOp KdeOutlierBatchOp KdeOutlierStreamOp
-        KerasSequentialClassificationModel KerasSequentialClassifier KerasSequentialClassifierPredictBatchOp
-        KerasSequentialClassifierPredictStreamOp KerasSequentialClassifierTrainBatchOp KerasSequentialRegressionModel
-        KerasSequentialRegressor KerasSequentialRegressorPredictBatchOp KerasSequentialRegressorPredictStreamOp
-        KerasSequentialRegressorTrainBatchOp KnnClassificationModel KnnClassifier KnnPredictBatchOp KnnPredictStreamOp
-        KnnTrainBatchOp LassoRegModelInfoBatchOp LassoRegPredictBatchOp LassoRegPredictStreamOp LassoRegTrainBatchOp
-        LassoRegression LassoRegressionModel Lda LdaModel LdaModelInfoBatchOp LdaPredictBatchOp LdaPredictStreamOp
-        LdaTrainBatchOp LinearRegModelInfoBatchOp LinearRegPredictBatchOp LinearRegPredictStreamOp LinearRegStepwise
-        LinearRegStepwiseModel LinearRegStepwisePredictBatchOp LinearRegStepwisePredictStreamOp
-        LinearRegStepwiseTrainBatchOp LinearRegTrainBatchOp LinearRegWithSummaryResult LinearRegression
-        LinearRegressionModel LinearSvm LinearSvmModel LinearSvmModelInfoBatchOp LinearSvmPredictBatchOp
-        LinearSvmPredictStreamOp LinearSvmTrainBatchOp LinearSvr LinearSvrModel LinearSvrPredictBatchOp
-        LinearSvrPredictStreamOp LinearSvrTrainBatchOp LofOutlierBatchOp LofOutlierStreamOp LogisticRegression
-        LogisticRegressionModel LogisticRegressionModelInfoBatchOp LogisticRegressionPredictBatchOp
+        KnnClassificationModel KnnClassifier KnnPredictBatchOp KnnPredictStreamOp KnnTrainBatchOp LassoRegModelInfoBatchOp
+        LassoRegPredictBatchOp LassoRegPredictStreamOp LassoRegTrainBatchOp LassoRegression LassoRegressionModel Lda
+        LdaModel LdaModelInfoBatchOp LdaPredictBatchOp LdaPredictStreamOp LdaTrainBatchOp LinearRegModelInfoBatchOp
+        LinearRegPredictBatchOp LinearRegPredictStreamOp LinearRegStepwise LinearRegStepwiseModel
+        LinearRegStepwisePredictBatchOp LinearRegStepwisePredictStreamOp LinearRegStepwiseTrainBatchOp LinearRegTrainBatchOp
+        LinearRegWithSummaryResult LinearRegression LinearRegressionModel LinearSvm LinearSvmModel LinearSvmModelInfoBatchOp
+        LinearSvmPredictBatchOp LinearSvmPredictStreamOp LinearSvmTrainBatchOp LinearSvr LinearSvrModel
+        LinearSvrPredictBatchOp LinearSvrPredictStreamOp LinearSvrTrainBatchOp LofOutlierBatchOp LofOutlierStreamOp
+        LogisticRegression LogisticRegressionModel LogisticRegressionModelInfoBatchOp LogisticRegressionPredictBatchOp
         LogisticRegressionPredictStreamOp LogisticRegressionTrainBatchOp MadOutlierBatchOp
         MultilayerPerceptronClassificationModel MultilayerPerceptronClassifier MultilayerPerceptronPredictBatchOp
         MultilayerPerceptronPredictStreamOp MultilayerPerceptronTrainBatchOp NaiveBayes NaiveBayesModel
@@ -216,18 +212,17 @@ NAMES = {
         VectorNearestNeighborTrainBatchOp
     """,
     "sinks": """
-        AppendModelStreamFileSinkBatchOp CatalogSinkBatchOp CatalogSinkStreamOp DummySinkBatchOp Export2FileSinkStreamOp
-        HBaseSinkBatchOp HBaseSinkStreamOp KafkaSinkStreamOp LibSvmSinkBatchOp LibSvmSinkStreamOp
-        ModelStreamFileSinkStreamOp RedisRowSinkBatchOp RedisRowSinkStreamOp RedisStringSinkBatchOp RedisStringSinkStreamOp
-        SocketSinkStreamOp TFRecordDatasetSinkBatchOp TFRecordDatasetSinkStreamOp TextSinkBatchOp TextSinkStreamOp
-        TsvSinkBatchOp TsvSinkStreamOp XlsSinkBatchOp XlsSinkStreamOp
+        CatalogSinkBatchOp CatalogSinkStreamOp DummySinkBatchOp Export2FileSinkStreamOp HBaseSinkBatchOp HBaseSinkStreamOp
+        KafkaSinkStreamOp LibSvmSinkBatchOp LibSvmSinkStreamOp ModelStreamFileSinkStreamOp RedisRowSinkBatchOp
+        RedisRowSinkStreamOp RedisStringSinkBatchOp RedisStringSinkStreamOp SocketSinkStreamOp TFRecordDatasetSinkBatchOp
+        TFRecordDatasetSinkStreamOp TextSinkBatchOp TextSinkStreamOp TsvSinkBatchOp TsvSinkStreamOp XlsSinkBatchOp
+        XlsSinkStreamOp
     """,
     "sources": """
         CatalogSourceBatchOp CatalogSourceStreamOp InternalCsvSourceBatchOp InternalCsvSourceBetaBatchOp
-        InternalCsvSourceStreamOp KafkaSourceStreamOp LibSvmSourceBatchOp LibSvmSourceStreamOp ModelStreamFileSourceStreamOp
-        ParquetSourceStreamOp RandomVectorSourceBatchOp RandomVectorSourceStreamOp TFRecordDatasetSourceBatchOp
-        TFRecordDatasetSourceStreamOp TextSourceStreamOp TsvSourceBatchOp TsvSourceStreamOp XlsSourceBatchOp
-        XlsSourceStreamOp
+        InternalCsvSourceStreamOp KafkaSourceStreamOp LibSvmSourceBatchOp LibSvmSourceStreamOp ParquetSourceStreamOp
+        RandomVectorSourceBatchOp RandomVectorSourceStreamOp TFRecordDatasetSourceBatchOp TFRecordDatasetSourceStreamOp
+        TextSourceStreamOp TsvSourceBatchOp TsvSourceStreamOp XlsSourceBatchOp XlsSourceStreamOp
     """,
     "sql": """
         FullOuterJoinBatchOp GroupByBatchOp IntersectAllBatchOp IntersectBatchOp JoinBatchOp LeftOuterJoinBatchOp

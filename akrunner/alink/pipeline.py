@@ -10,45 +10,45 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, ClassVar, Dict, List, Sequence, Tuple, Type, Union
 
-import pyarrow as pa
-
-from akrunner.alink.flow import StreamOperator
-from akrunner.alink.mapping import (
-    TO_TENSOR,
-    TO_VECTOR,
-    TensorToVectorBatchOp,
-    TensorToVectorStreamOp,
-    ToTensorBatchOp,
-    ToTensorStreamOp,
-    VectorToTensorBatchOp,
-    VectorToTensorStreamOp,
+from akrunner.alink.keras import (
+    PREDICT_CLASSES,
+    PREDICT_REGRESSION,
+    KerasSequentialClassifierTrainBatchOp,
+    KerasSequentialRegressorTrainBatchOp,
 )
+from akrunner.alink.keras import TRAIN as KERAS_TRAIN
+from akrunner.alink.model_streams import STAGE_MODEL
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param, WithParams, schema_text
 from akrunner.alink.predictions import (
     COMMON,
     MODEL_PATH,
-    TFSavedModelPredictBatchOp,
-    TFTableModelPredictBatchOp,
-    predict_arguments,
 )
-from akrunner.alink.relational import FIELDS, SelectBatchOp, SelectStreamOp
 from akrunner.alink.scripts import TRAIN, TF2TableModelTrainBatchOp, TFTableModelTrainBatchOp
 from akrunner.alink.sources import TableSourceBatchOp
-from akrunner.alink.streams import TFSavedModelPredictStreamOp, TFTableModelPredictStreamOp
+from akrunner.alink.stages import (
+    KerasSequentialClassificationModel,
+    KerasSequentialRegressionModel,
+    Select,
+    TableModel,
+    TensorToVector,
+    TFSavedModelPredictor,
+    TFTableModelPredictor,
+    ToTensor,
+    Transformer,
+    VectorToTensor,
+)
 from akrunner.errors import ConfigError, ModelError
-from akrunner.model import Model
 from akrunner.prepare import schema_of
-from akrunner.serving.local import LocalPredictor as _LocalPredictor
 
 _DESCRIPTION = "pipeline.json"
 
 #: what a trainer takes of both, once each; whose selectedCols means what the script gets
 _PREDICTING = tuple(
     param.must() if param.name == "outputSchemaStr" else param
-    for param in COMMON
+    for param in (*COMMON, *STAGE_MODEL)
     if param.name not in {one.name for one in TRAIN}
 )
 
@@ -59,134 +59,69 @@ INFER_SELECTED = Param(
 )  # fmt: skip
 
 
-class Transformer(WithParams):
-    """Makes a table of a table."""
-
-    def transform(self, operator: Any) -> Any:
-        """Args: operator: a batch or stream operator. Returns: another of its kind, computed when somebody looks."""
-        raise NotImplementedError
-
-    def _open(self) -> Model:
-        """The model it runs."""
-        raise NotImplementedError
-
-
-class MappingStage(Transformer):
-    """A stage without a model: what its batch operator does, to whatever it transforms."""
-
-    _BATCH: ClassVar[Type[BatchOperator]]
-    _STREAM: ClassVar[Type[StreamOperator]]
-
-    def transform(self, operator: Any) -> Any:
-        kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
-        return kind(**self._given).linkFrom(operator)
-
-
-class Select(MappingStage):
-    """Selects columns and expressions, SQL."""
-
-    TAKES = (FIELDS,)
-    _BATCH, _STREAM = SelectBatchOp, SelectStreamOp
-
-
-class ToTensor(MappingStage):
-    """Makes tensors of a column of text, of lists, or of numbers."""
-
-    TAKES = TO_TENSOR
-    _BATCH, _STREAM = ToTensorBatchOp, ToTensorStreamOp
-
-
-class VectorToTensor(MappingStage):
-    """Makes tensors of a column of vectors."""
-
-    TAKES = TO_TENSOR
-    _BATCH, _STREAM = VectorToTensorBatchOp, VectorToTensorStreamOp
-
-
-class TensorToVector(MappingStage):
-    """Makes vectors of a column of tensors."""
-
-    TAKES = TO_VECTOR
-    _BATCH, _STREAM = TensorToVectorBatchOp, TensorToVectorStreamOp
-
-
-class TFSavedModelPredictor(Transformer):
-    """Runs a SavedModel of a directory over whatever it transforms."""
-
-    TAKES = (MODEL_PATH, *COMMON)
-
-    def transform(self, operator: Any) -> Any:
-        kind: Any = TFSavedModelPredictStreamOp if isinstance(operator, StreamOperator) else TFSavedModelPredictBatchOp
-        return kind(**self._given).linkFrom(operator)
-
-    def _open(self) -> Model:
-        return Model.from_saved_model(self._get("modelPath"))
-
-
-class TFTableModelPredictor(Transformer):
-    """Runs a model table over whatever it transforms; a trainer's `fit` gives one."""
-
-    TAKES = COMMON
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self._model_data: Optional[BatchOperator] = None
-
-    def setModelData(self, operator: BatchOperator) -> "TFTableModelPredictor":
-        """The operator that has the model table. Returns: this."""
-        self._model_data = operator
-        return self
-
-    def getModelData(self) -> BatchOperator:
-        """The operator that has the model table. Raises: ConfigError: there is none yet."""
-        if self._model_data is None:
-            raise ConfigError("TFTableModelPredictor has no model: fit a trainer, or call setModelData(operator)")
-        return self._model_data
-
-    def transform(self, operator: Any) -> Any:
-        model = self.getModelData()
-        if isinstance(operator, StreamOperator):
-            return TFTableModelPredictStreamOp(model, **self._given).linkFrom(operator)
-        return TFTableModelPredictBatchOp(**self._given).linkFrom(model, operator)
-
-    def _open(self) -> Model:
-        return Model.from_table(self.getModelData().collectToTable())
-
-
 class Trainer(WithParams):
-    """Trains a model on a table, with a script."""
+    """Trains a model on a table."""
 
-    TAKES = (*TRAIN, INFER_SELECTED, *_PREDICTING)
+    TAKES: ClassVar[Tuple[Param, ...]] = ()
     _OPERATOR: ClassVar[Type[BatchOperator]]
+    _MODEL: ClassVar[Type[TableModel]]
 
-    def fit(self, operator: BatchOperator) -> TFTableModelPredictor:
-        """Args: operator: the table. Returns: the model; training happens when somebody looks at what it gives."""
+    def fit(self, operator: BatchOperator) -> Any:
+        """Train it, here and once. Args: operator: the table. Returns: the model."""
         self._check_required()
-        wanted = {param.name for param in TRAIN}
-        training = {name: value for name, value in self._given.items() if name in wanted}
-        predicting = {param.name for param in COMMON}
-        # the columns a script is given are not those its model is fed with
-        kept = {name: value for name, value in self._given.items() if name in predicting and name != "selectedCols"}
-        if self._get("inferSelectedCols") is not None:
-            kept["selectedCols"] = self._get("inferSelectedCols")
+        training = {name: value for name, value in self._given.items() if name in self._OPERATOR._named}
         model = self._OPERATOR(**training).linkFrom(operator)
         # trained once, and here: what fit gives is a model
         model._relation()
-        return TFTableModelPredictor(**kept).setModelData(model)
+        return self._MODEL(**self._predicting()).setModelData(model)
+
+    def _predicting(self) -> Dict[str, Any]:
+        """The parameters of the model."""
+        return {name: value for name, value in self._given.items() if name in self._MODEL._named}
 
 
-class TFTableModelTrainer(Trainer):
+class TableModelTrainer(Trainer):
+    """Trains a model on a table, with a script."""
+
+    TAKES: ClassVar[Tuple[Param, ...]] = (*TRAIN, INFER_SELECTED, *_PREDICTING)
+    _MODEL = TFTableModelPredictor
+
+    def _predicting(self) -> Dict[str, Any]:
+        # the columns a script is given are not those its model is fed with
+        kept = {name: value for name, value in super()._predicting().items() if name != "selectedCols"}
+        if self._get("inferSelectedCols") is not None:
+            kept["selectedCols"] = self._get("inferSelectedCols")
+        return kept
+
+
+class TFTableModelTrainer(TableModelTrainer):
     """Trains with a script of TensorFlow 1; `fit` gives a `TFTableModelPredictor`."""
 
-    TAKES = Trainer.TAKES
+    TAKES = TableModelTrainer.TAKES
     _OPERATOR = TFTableModelTrainBatchOp
 
 
-class TF2TableModelTrainer(Trainer):
+class TF2TableModelTrainer(TableModelTrainer):
     """Trains with a script of TensorFlow 2; `fit` gives a `TFTableModelPredictor`."""
 
-    TAKES = Trainer.TAKES
+    TAKES = TableModelTrainer.TAKES
     _OPERATOR = TF2TableModelTrainBatchOp
+
+
+class KerasSequentialClassifier(Trainer):
+    """Trains a classifier that is a list of Keras layers; `fit` gives a `KerasSequentialClassificationModel`."""
+
+    TAKES = (*KERAS_TRAIN, *(one for one in PREDICT_CLASSES if one not in KERAS_TRAIN), *STAGE_MODEL)
+    _OPERATOR = KerasSequentialClassifierTrainBatchOp
+    _MODEL = KerasSequentialClassificationModel
+
+
+class KerasSequentialRegressor(Trainer):
+    """Trains a regression that is a list of Keras layers; `fit` gives a `KerasSequentialRegressionModel`."""
+
+    TAKES = (*KERAS_TRAIN, *(one for one in PREDICT_REGRESSION if one not in KERAS_TRAIN), *STAGE_MODEL)
+    _OPERATOR = KerasSequentialRegressorTrainBatchOp
+    _MODEL = KerasSequentialRegressionModel
 
 
 Stage = Union[Trainer, Transformer]
@@ -243,11 +178,9 @@ class PipelineModel:
             described = []
             for i, stage in enumerate(self._stages):
                 params = {name: value for name, value in stage._given.items() if name != MODEL_PATH.name}
+                stored = stage._stored(os.path.join(folder, f"stage-{i}"))
                 one: Dict[str, Any] = {"stage": type(stage).__name__, "params": params}
-                if not isinstance(stage, MappingStage):
-                    one["model"] = f"stage-{i}.zip"
-                    stage._open().save(os.path.join(folder, one["model"]), overwrite=True)
-                described.append(one)
+                described.append(one if stored is None else {**one, "model": os.path.basename(stored)})
             with open(os.path.join(folder, _DESCRIPTION), "w") as f:
                 json.dump(described, f, indent=1)
         except OSError as e:
@@ -270,33 +203,23 @@ class PipelineModel:
         return LocalPredictor(self, inputSchemaStr)
 
 
-#: stages without a model, by name
-_MAPPING: Dict[str, Type[MappingStage]] = {kind.__name__: kind for kind in (Select, ToTensor, VectorToTensor, TensorToVector)}
+#: what a pipeline may be saved with, by name
+_STAGES: Dict[str, Type[Transformer]] = {
+    kind.__name__: kind
+    for kind in (
+        Select, ToTensor, VectorToTensor, TensorToVector, TFSavedModelPredictor, TFTableModelPredictor, KerasSequentialClassificationModel,
+        KerasSequentialRegressionModel,
+    )
+}  # fmt: skip
 
 
 def _loaded(described: Dict[str, Any], folder: str) -> Transformer:
     """A stage as `PipelineModel.save` described it."""
-    kind = _MAPPING.get(described["stage"])
-    if kind is not None:
-        return kind(**described["params"])
-    # a directory's model and a table's are the same from here on
-    return TFSavedModelPredictor(modelPath=os.path.join(folder, described["model"]), **described["params"])
-
-
-class _Mapped:
-    """A stage without a model, for single rows (as `akrunner.LocalPredictor`)."""
-
-    def __init__(self, stage: MappingStage, schema: pa.Schema) -> None:
-        self._stage, self._schema = stage, schema
-
-    def predict(self, row: Dict[str, Any]) -> Dict[str, Any]:
-        """A row's result."""
-        table = pa.Table.from_pylist([row], schema=self._schema)
-        found: Dict[str, Any] = self._stage.transform(TableSourceBatchOp(table)).collectToTable().to_pylist()[0]
-        return found
-
-    def close(self) -> None:
-        """Nothing is open."""
+    model = described.get("model")
+    kind = _STAGES.get(described["stage"])
+    if kind is None:
+        raise ModelError(f"load: {folder} has a stage {described['stage']!r}, which is none of {', '.join(_STAGES)}")
+    return kind._loaded(described["params"], None if model is None else os.path.join(folder, os.path.basename(model)))
 
 
 class LocalPredictor:
@@ -316,19 +239,7 @@ class LocalPredictor:
             for stage in pipeline._stages:
                 nothing = stage.transform(TableSourceBatchOp(schema.empty_table()))
                 result = nothing._schema()
-                if isinstance(stage, MappingStage):
-                    self._stages.append((_Mapped(stage, schema), list(result.names)))
-                    schema = result
-                    continue
-                arguments = predict_arguments(stage)
-                kept = arguments.pop("reserved_cols")
-                predictor = _LocalPredictor(
-                    stage._open(),
-                    input_schema=schema,
-                    reserved_cols=schema.names if kept is None else kept,
-                    **arguments,
-                )
-                self._stages.append((predictor, list(result.names)))
+                self._stages.append((stage._single(schema), list(result.names)))
                 schema = result
         except BaseException:
             self.close()

@@ -121,19 +121,20 @@ class ScriptJob:
                 if field.shape is not None:
                     shapes[field.name] = list(field.shape)
         if types:
-            self._write("tensor_shapes.txt", json.dumps(shapes))
-            self._write("tensor_types.txt", json.dumps(types))
+            self.write("tensor_shapes.txt", json.dumps(shapes))
+            self.write("tensor_types.txt", json.dumps(types))
 
     def _sides(self, sides: Sequence[pa.Table]) -> None:
         """Alink's broadcast inputs: a text file each, a row a line, values joined by a space."""
         for number, table in enumerate(sides, 1):
             name = f"bc_{number}"
             columns = [["" if v is None else str(v) for v in column.to_pylist()] for column in table.columns]
-            self._write(name, "".join(" ".join(row) + "\n" for row in zip(*columns)))
+            self.write(name, "".join(" ".join(row) + "\n" for row in zip(*columns)))
             # beside the script, which is where it is run
             self._params[f"ALINK:{name}"] = name
 
-    def _write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> None:
+        """One more file beside the script."""
         path = os.path.join(self._folder, name)
         with open(path, "w") as f:
             f.write(text)

@@ -15,7 +15,6 @@ from akrunner import api
 from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, Stopped, StreamOperator
 from akrunner.alink.params import Param
-from akrunner.alink.predictions import COMMON, MODEL_PATH, predict_arguments, predicted_schema
 from akrunner.alink.randoms import names_for, random_table
 from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, ScriptJob, chosen
 from akrunner.alink.sources import (
@@ -35,9 +34,7 @@ from akrunner.alink.sources import (
 from akrunner.alink.tables import arrow_schema, in_one, shaped
 from akrunner.errors import ConfigError
 from akrunner.io.table import TableSource
-from akrunner.model import Model
 from akrunner.schema import Schema
-from akrunner.serving.job import predict_stream
 
 MAX_ROWS = Param("maxRows", "whole", "How many rows.", required=True, aliases=("numRows",))
 PAUSE = Param("timePerSample", "number", "Seconds between two rows; as fast as they are taken without it.")
@@ -272,54 +269,3 @@ class TensorFlow2StreamOp(ScriptStreamOp):
     """Runs a script of TensorFlow 2 over a stream and gives what it writes."""
 
     TAKES = ScriptStreamOp.TAKES
-
-
-class PredictStreamOp(JobStreamOp):
-    """Runs a SavedModel over rows as they come."""
-
-    TAKES: ClassVar[Tuple[Param, ...]] = COMMON
-
-    def _model(self) -> Any:
-        raise NotImplementedError
-
-    def _prepare(self) -> None:
-        self._opened = self._model()
-
-    def _compute(self, inputs: List[Any], dry: bool) -> Any:
-        return current().connection.from_arrow(predicted_schema(self, inputs[-1]).empty_table())
-
-    def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
-        job = predict_stream(
-            self._opened,
-            rows,
-            input_schema=schema,
-            num_workers=current().parallelism or 1,
-            engine=current().engine,
-            **predict_arguments(self),
-        )
-        return job, lambda: None
-
-
-class TFTableModelPredictStreamOp(PredictStreamOp):
-    """Runs a model that a training operator gave over a stream: `TFTableModelPredictStreamOp(model).linkFrom(stream)`."""
-
-    TAKES = COMMON
-
-    def __init__(self, model: Any = None, **given: Any) -> None:
-        """Args: model: the batch operator that gives the model; given: parameters."""
-        super().__init__(**given)
-        if model is None:
-            raise ConfigError("TFTableModelPredictStreamOp(model): give it the batch operator that has the model")
-        self._model_operator = model
-
-    def _model(self) -> Any:
-        return Model.from_table(self._model_operator.collectToTable())
-
-
-class TFSavedModelPredictStreamOp(PredictStreamOp):
-    """Runs a SavedModel of a directory over a stream."""
-
-    TAKES = (MODEL_PATH, *COMMON)
-
-    def _model(self) -> Any:
-        return self._get("modelPath")

@@ -12,6 +12,7 @@ import inspect
 import os
 import threading
 from collections import deque
+from dataclasses import replace
 from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from akrunner import codec
 from akrunner.api import Result, check_observer, committed, engine_of, lines_source, table_of
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, check_text, shown
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
-from akrunner.errors import InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
+from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.partition import rechunk
 from akrunner.io.paths import check_apart, check_format
@@ -39,6 +40,7 @@ from akrunner.prepare import (
     schema_of,
 )
 from akrunner.serving.plan import Plan
+from akrunner.serving.watching import Watch, Watcher, WatchLike
 from akrunner.signature import signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
@@ -147,22 +149,34 @@ def predict_stream(
     start_timeout: float = 60.0,
     engine: Union[str, Engine] = "local",
     observer: Optional[Observer] = None,
+    watch: Optional[WatchLike] = None,
+    watch_seconds: float = 10.0,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
 
-    Args: source, follow, flush_seconds: as for `stream`; the others: as for `predict`.
+    Args:
+        source, follow, flush_seconds: as for `stream`; the others: as for `predict`.
+        watch: where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory that
+            gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows that come
+            after that. One that does not fit or cannot be loaded is not taken, with a warning.
+        watch_seconds: between two looks.
     Returns: the running job: iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
     Raises: ConfigError: an argument is wrong, or the rows do not fit the model's signature; nothing was started.
     """
     chosen = engine_of(engine)
     check_observer(observer)
+    watched = None if watch is None else Watch.of(watch, watch_seconds)
+    if watched is not None and chosen.name != "local":
+        raise ConfigError(
+            "watch: new models are taken by streams of engine='local'; on Flink start the stream anew with the new model"
+        )
     source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
     prepared = Prediction.prepare(
         model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
         output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env, timeout,
         start_timeout, chosen, flush_seconds,
     )  # fmt: skip
-    return StreamJob(lambda sink, cancel: prepared.run(chosen, sink, observer, cancel), prepared.plan.result)
+    return StreamJob(lambda sink, cancel: prepared.run(chosen, sink, observer, cancel, watched), prepared.plan.result)
 
 
 def checked(model: ModelLike, source: Any, **options: Any) -> "Prediction":
@@ -321,8 +335,20 @@ class Prediction:
         job.holds = self.model
         return job
 
-    def run(self, engine: Engine, sink: RowSink, observer: Optional[Observer], cancel: Optional[threading.Event] = None) -> Any:
-        """Returns: the outcome."""
+    def run(
+        self,
+        engine: Engine,
+        sink: RowSink,
+        observer: Optional[Observer],
+        cancel: Optional[threading.Event] = None,
+        watch: Optional[Watch] = None,
+    ) -> Any:
+        """Args: watch: where new models come meanwhile. Returns: the outcome."""
+        if watch is not None:
+            with Watcher(watch, self._check_new) as watcher:
+                params = {**self.job.user_params, "watch": watcher.folder}
+                again = Prediction(self.model, self.plan, replace(self.job, user_params=params), self.table, self.arriving)
+                return again.run(engine, sink, observer, cancel)
         if self.table.elsewhere:
             job = self.attach(engine, observer)
             for batch in job.collect().to_batches():
@@ -341,6 +367,21 @@ class Prediction:
         if pairing.pending:
             raise InputLostError(f"{pairing.pending} chunks of rows were sent to the model and never answered")
         return outcome
+
+    def _check_new(self, model: Model) -> None:
+        """Raises: ModelError: it cannot take the place of the model."""
+        params = self.job.user_params
+        signature = signature_of(model.path, params["signature"], ",".join(params["tags"]))
+        mine = signature_of(self.model.path, params["signature"], ",".join(params["tags"]))
+        for one in self.plan.inputs:
+            found = signature.inputs.get(one.spec.name)
+            if found is None or (found.dtype, found.shape) != (one.spec.dtype, one.spec.shape):
+                raise ModelError(f"its signature is {signature}, and the stream's model has {mine}")
+        if set(signature.inputs) != set(mine.inputs):
+            raise ModelError(f"its signature is {signature}, and the stream's model has {mine}")
+        for _, name in self.plan.outputs:
+            if name not in signature.outputs or signature.outputs[name].dtype != mine.outputs[name].dtype:
+                raise ModelError(f"its signature is {signature}, and the stream's model has {mine}")
 
 
 class Pairing:

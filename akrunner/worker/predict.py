@@ -3,32 +3,94 @@
 Every chunk of rows is answered by one batch of output columns, so that the host can put both side by side again.
 """
 
+import os
+import threading
+
 import numpy as np
 
 from akrunner.worker import chunks
+
+#: seconds between two looks for a new model
+_LOOK = 0.2
 
 
 def prepare(context):
     """Load the model, before any row is sent. Args: context: of the task. Returns: its `main(task_config)`."""
     params = context["user_params"]
-    model = _load(context["model"], params["tags"], params["signature"])
+    using = _Using(_checked_model(context["model"], params), params)
+
+    def main(task_config):
+        using.watch()
+        try:
+            for rows, columns in task_config._rows.chunks():
+                if columns is None:
+                    continue
+                try:
+                    outputs = _predicted(using.model, rows, columns, params)
+                    task_config.output_writer.answer(outputs)
+                except Exception as e:
+                    if not params["answer_errors"]:
+                        raise
+                    task_config._job.refuse(e)
+        finally:
+            using.close()
+
+    return main
+
+
+def _checked_model(path, params):
+    model = _load(path, params["tags"], params["signature"])
     missing = [o["name"] for o in params["outputs"] if o["name"] not in model.outputs]
     if missing:
         raise ValueError("the model gives no output %r, only %s" % (missing[0], ", ".join(sorted(model.outputs))))
+    return model
 
-    def main(task_config):
-        for rows, columns in task_config._rows.chunks():
-            if columns is None:
-                continue
+
+class _Using(object):
+    """The model in use. New ones that the host puts into the directory `watch` (1/, 2/, ...) are loaded beside it and take its place."""
+
+    def __init__(self, model, params):
+        self.model = model
+        self._params = params
+        self._stop = threading.Event()
+        self._thread = None
+
+    def watch(self):
+        if self._params.get("watch"):
+            self._thread = threading.Thread(target=self._run, name="akrunner-models")
+            self._thread.daemon = True
+            self._thread.start()
+
+    def close(self):
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self):
+        folder, number = self._params["watch"], 0
+        while not self._stop.wait(_LOOK):
             try:
-                outputs = _predicted(model, rows, columns, params)
-                task_config.output_writer.answer(outputs)
+                newest = max([int(name) for name in os.listdir(folder) if name.isdigit()] or [0])
+            except OSError:
+                # the stream ends
+                return
+            if newest <= number:
+                continue
+            number = newest
+            try:
+                self.model = _checked_model(os.path.join(folder, str(number)), self._params)
+                print("model %d of the stream is in use" % number)
             except Exception as e:
-                if not params["answer_errors"]:
-                    raise
-                task_config._job.refuse(e)
+                self._failed(folder, "%d-%d" % (number, os.getpid()), e)
 
-    return main
+    def _failed(self, folder, name, error):
+        print("model %s of the stream could not be loaded: %s" % (name, error))
+        try:
+            with open(os.path.join(folder, name + ".partial"), "w") as f:
+                f.write("%s: %s" % (type(error).__name__, error))
+            os.rename(os.path.join(folder, name + ".partial"), os.path.join(folder, name + ".failed"))
+        except OSError:
+            pass
 
 
 def _predicted(model, rows, columns, params):

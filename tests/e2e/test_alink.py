@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import http.server
 import importlib
@@ -12,12 +13,18 @@ import threading
 from pathlib import Path
 from typing import Any, Iterator
 
+import pyarrow as pa
 import pytest
 
 import akrunner
 from akrunner import alink
+from akrunner.alink.model_streams import append
+from akrunner.alink.streams import SourceStreamOp
 from akrunner.engines.flink.cluster import Cluster
+from akrunner.io.ak import AkSink
+from akrunner.io.table import TableSource
 from tests.conftest import FLINK, Script, not_run, nothing_is_left
+from tests.models import DOUBLE, make
 from tests.worker.conftest import how_to_get, prepared
 
 pytestmark = pytest.mark.tensorflow
@@ -167,6 +174,78 @@ def test_tables(tmp_path: Path) -> None:
 def test_streams(tmp_path: Path) -> None:
     example("streams").main(str(tmp_path / "out.csv"))
     assert len((tmp_path / "out.csv").read_text().splitlines()) > 80
+
+
+def test_keras_sequential(tmp_path: Path) -> None:
+    assert example("keras_sequential").main(str(tmp_path / "out.csv")) > 0.8
+    assert (tmp_path / "out.csv").read_text() == "1,setosa\n2,virginica\n"
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["tf1.15", "tf2.3"])
+def test_keras_sequential_on_the_matrix(name: str, tmp_path: Path) -> None:
+    found = prepared(name)
+    if found is None:
+        not_run(f"TensorFlow {name}", "run scripts/test --matrix to prepare it")
+    assert example("keras_sequential").main(str(tmp_path / "out.csv"), found.path) > 0.8
+    assert (tmp_path / "out.csv").read_text() == "1,setosa\n2,virginica\n"
+
+
+def test_keras_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = example("keras_pipeline")
+    right, said = module.main(str(tmp_path / "pipeline"))
+    assert right > 0.8 and said == "setosa"
+    assert {path.name for path in (tmp_path / "pipeline").iterdir()} == {"pipeline.json", "stage-1.ak"}
+    assert module.regression() < 1
+    assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("1|")]) == 2
+
+
+class Patient(SourceStreamOp):
+    """Rows until a file says that a new model is in use, and one more."""
+
+    def __init__(self, seen: Path, begun: threading.Event) -> None:
+        super().__init__()
+        self._seen, self._begun = seen, begun
+
+    def _source(self) -> TableSource:
+        schema = pa.schema([("x", pa.float32())])
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            while "3.0" not in self._seen.read_text():
+                yield pa.record_batch([pa.array([1.0], pa.float32())], schema=schema)
+                if "2.0" in self._seen.read_text():
+                    self._begun.set()
+                threading.Event().wait(0.05)
+
+        return TableSource(schema, rows)
+
+
+def test_a_stream_takes_a_new_model(tmp_path: Path) -> None:
+    codes = {"first": DOUBLE, "second": DOUBLE.replace("2.0", "3.0")}
+    tables = {name: akrunner.Model(make(sys.executable, code, tmp_path / name)).to_table() for name, code in codes.items()}
+    sink = AkSink(str(tmp_path / "first.ak"), tables["first"].schema)
+    for batch in tables["first"].to_batches():
+        sink.write(batch)
+    sink.commit()
+    out, root, begun = tmp_path / "out.csv", tmp_path / "models", threading.Event()
+    predictor = alink.TFTableModelPredictStreamOp().setModelFilePath(str(tmp_path / "first.ak")).setOutputSchemaStr("y float")
+    predictor.setReservedCols([]).setModelStreamFilePath(str(root)).setModelStreamScanInterval(0.2)
+    predictor.linkFrom(Patient(out, begun)).link(alink.CsvSinkStreamOp(filePath=str(out)))
+
+    def put() -> None:
+        begun.wait()
+        append(str(root), tables["second"], datetime.datetime.now())
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    try:
+        alink.StreamOperator.execute()
+    finally:
+        begun.set()
+        thread.join()
+    said = out.read_text().split()
+    turn = said.index("3.0")
+    assert turn > 0 and set(said[:turn]) == {"2.0"} and set(said[turn:]) == {"3.0"}
 
 
 def test_small_operators(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_every_name_of_alinks_is_here_or_says_what_to_use() -> None:
         ("OnnxModelPredictStreamOp", r"onnxruntime in a script of yours \(TensorFlow2StreamOp\)"),
         ("GroupByBatchOp", "groupBy"),
         ("TsvSourceBatchOp", "CsvSourceBatchOp"),
+        ("MultilayerPerceptronTrainBatchOp", "KerasSequentialClassifierTrainBatchOp"),
     ],
 )
 def test_advice_fits(name: str, words: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from types import SimpleNamespace
 from typing import Any, Dict, Iterator
 
 import pyarrow as pa
 import pytest
 
 from akrunner.api import engine_of
+from akrunner.errors import ConfigError, ModelError
 from akrunner.serving import job
 from tests.unit.serving.test_plan import TWO
 
@@ -34,3 +37,25 @@ def test_names_given_as_an_iterator_are_taken_once(monkeypatch: pytest.MonkeyPat
     )  # fmt: skip
     plan = job.Prediction.prepare(**values).plan
     assert plan.reserved == ("c",) and [name for one in plan.inputs for name in one.columns] == ["a", "b"]
+
+
+def test_a_new_model_must_take_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = job.Plan.make(TWO, pa.schema([("a", pa.float32()), ("b", pa.string())]))
+    fewer = dataclasses.replace(TWO, inputs={"a": TWO.inputs["a"]})
+    other = dataclasses.replace(TWO, outputs={"else": next(iter(TWO.outputs.values()))})
+    found = {"model": TWO, "same": TWO, "fewer": fewer, "other": other}
+    monkeypatch.setattr(job, "signature_of", lambda path, key, tag: found[path])
+    given: Any = SimpleNamespace(user_params={"signature": "serving_default", "tags": ["serve"]})
+    model: Any = SimpleNamespace(path="model")
+    prediction = job.Prediction(model, plan, given, job.TableSource(pa.schema([]), lambda: iter(())), True)
+    new: Any = SimpleNamespace(path="same")
+    prediction._check_new(new)
+    for path in ("fewer", "other"):
+        new.path = path
+        with pytest.raises(ModelError, match="its signature is .*, and the stream's model has"):
+            prediction._check_new(new)
+
+
+def test_new_models_are_for_this_machine() -> None:
+    with pytest.raises(ConfigError, match="watch: new models are taken by streams of engine='local'"):
+        job.predict_stream("model", [], watch="models", engine="flink")

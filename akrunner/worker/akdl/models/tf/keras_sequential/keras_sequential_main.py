@@ -1,5 +1,6 @@
 """A Keras Sequential model whose layers, optimizer, loss and metrics are given as text."""
 
+import importlib
 import json
 import os
 
@@ -18,27 +19,18 @@ def main(task_config):
     params = task_config.user_params
     column, shape, dtype = _tensor(task_config)
     classes = _classes(params)
-    layers = [_evaluated(text, tf.keras.layers) for text in json.loads(params["model_config"])["layers"]]
-    if _flag(params.get("add_output_layer", "true")):
-        # logits
-        layers.append(tf.keras.layers.Dense(1 if classes <= 2 else classes))
-    image = tf.keras.Input(shape=tuple(shape), name=column, dtype=tf.float32)
-    model = tf.keras.Model(image, tf.keras.Sequential(layers)(image))
-    loss = params.get("loss")
-    if loss:
-        loss = _evaluated(loss, tf.keras.losses)
-    elif classes == 1:
-        loss = "mse"
-    elif classes == 2:
-        loss = tf.keras.losses.BinaryCrossentropy(from_logits=True)
-    else:
-        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    metrics = [_evaluated(text, tf.keras.metrics) for text in _listed(params.get("metrics"))]
-    model.compile(_evaluated(params.get("optimizer", "Adam()"), tf.keras.optimizers), loss, metrics=metrics or None)
+    layers = json.loads(params["model_config"])["layers"]
+    model = create_model(column, shape, dtype, layers, _flag(params.get("add_output_layer", "true")), classes)
+    loss, metrics = _judged(params, classes)
+    model.compile(_optimizer(params), loss, metrics=metrics or None)
+    started = _checkpoint(params)
+    if started is not None and os.path.exists(started):
+        model.load_weights(started)
 
     def only_tensor(rows):
         def pair(features, target):
-            return tf.cast(features[column], tf.float32), target
+            values = features[column]
+            return (values if dtype == "string" else tf.cast(values, tf.float32)), target
 
         return rows.map(pair)
 
@@ -66,6 +58,60 @@ def main(task_config):
     )
 
 
+def create_model(tensor_name, tensor_shape, tensor_dtype, layers_str, add_output_layer, num_classes):
+    """The model: an input, the layers, and what gives logits (or the number itself, of one class: a regression).
+
+    Args: layers_str: texts like "Dense(64, activation='relu')".
+    """
+    dtype = tf.string if tensor_dtype == "string" else tf.float32
+    given = tf.keras.Input(shape=tuple(tensor_shape), name=tensor_name, dtype=dtype)
+    found = given
+    for text in layers_str:
+        found = _evaluated(text, tf.keras.layers)(found)
+    if add_output_layer:
+        head = tf.keras.layers.Dense(num_classes if num_classes > 2 else 1, name="y" if num_classes == 1 else "logits")
+        found = head(found)
+    return tf.keras.Model(given, found)
+
+
+def _judged(params, classes):
+    """(loss, metrics)."""
+    asked = [_evaluated(text, tf.keras.metrics) for text in _listed(params.get("metrics"))]
+    if params.get("loss"):
+        return _evaluated(params["loss"], tf.keras.losses), asked
+    if classes == 1:
+        return tf.keras.losses.MeanAbsoluteError(), asked or [
+            "mse",
+            tf.keras.metrics.RootMeanSquaredError(name="RMSE"),
+            "mae",
+            "mape",
+            "msle",
+        ]
+    from akdl.models.tf.keras_sequential import metrics_from_logits as known
+
+    if classes > 2:
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return loss, asked or [known.SparseCategoricalAccuracy(True, name="sparse_categorical_accuracy")]
+    wanted = [
+        (known.AUC, "auc"),
+        (known.BinaryAccuracy, "binary_accuracy"),
+        (known.TruePositives, "true_positives"),
+        (known.FalsePositives, "false_positives"),
+        (known.TrueNegatives, "true_negatives"),
+        (known.FalseNegatives, "false_negatives"),
+        (known.Precision, "precision"),
+        (known.Recall, "recall"),
+    ]
+    return tf.keras.losses.BinaryCrossentropy(from_logits=True), asked or [kind(True, name=name) for kind, name in wanted]
+
+
+def _optimizer(params):
+    optimizer = _evaluated(params.get("optimizer", "Adam()"), tf.keras.optimizers)
+    if params.get("learning_rate"):
+        optimizer.learning_rate = float(params["learning_rate"])
+    return optimizer
+
+
 def _tensor(task_config):
     """(name, shape, dtype) of the tensor column."""
     with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
@@ -86,25 +132,71 @@ def _classes(params):
         return int(float(f.readline().split()[-1]))
 
 
+#: the larger, the better
+_LARGER = (
+    "acc",
+    "auc",
+    "binary_accuracy",
+    "precision",
+    "recall",
+    "true_positives",
+    "true_negatives",
+    "sparse_categorical_accuracy",
+)
+
+
+def _checkpoint(params):
+    """Where the weights are kept, None: nowhere."""
+    folder = params.get("ALINK:model_dir") or params.get("model_dir")
+    # below what `remove_checkpoint_files` removes
+    return os.path.join(folder, "keras", "ckpt.weights.h5") if folder else None
+
+
 def _callbacks(task_config):
     params = task_config.user_params
-    folder = params.get("ALINK:model_dir") or params.get("model_dir")
-    if not folder or not (params.get("save_checkpoints_epochs") or params.get("save_checkpoints_secs")):
-        return None
-    return [
-        tf.keras.callbacks.ModelCheckpoint(
-            os.path.join(folder, "ckpt.weights.h5"),
-            monitor=params.get("best_exporter_metric", "loss"),
-            save_best_only=_flag(params.get("save_best_only", "false")),
-            save_weights_only=True,
-        )
-    ]
+    found = []
+    if _flag(params.get("save_best_only", "false")):
+        split = float(params.get("validation_split") or 0)
+        found.append(_Best(params.get("best_exporter_metric") or "loss", split > 0))
+    path = _checkpoint(params)
+    if path and (params.get("save_checkpoints_epochs") or params.get("save_checkpoints_secs")):
+        if not os.path.isdir(os.path.dirname(path)):
+            os.makedirs(os.path.dirname(path))
+        found.append(tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True))
+    return found
+
+
+class _Best(tf.keras.callbacks.Callback):
+    """Keeps the weights of the best epoch, and gives them back to the model at the end."""
+
+    def __init__(self, metric, validated):
+        super(_Best, self).__init__()
+        self._metric = "val_" + metric if validated else metric
+        self._larger = metric in _LARGER
+        self._best = None
+        self._weights = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = logs or {}
+        if self._metric not in logs:
+            raise ValueError("bestMetric: there is no %r, only %s" % (self._metric, ", ".join(sorted(logs))))
+        value = logs[self._metric]
+        if self._best is None or (value > self._best if self._larger else value < self._best):
+            self._best, self._weights = value, self.model.get_weights()
+
+    def on_train_end(self, logs=None):
+        if self._weights is not None:
+            self.model.set_weights(self._weights)
 
 
 def _evaluated(text, module):
     """`"Dense(64)"` with a module's names. It is the user's own code, as the script is."""
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
-    return eval(text, {"tf": tf, "keras": tf.keras, **names})
+    names.update(tf=tf, keras=tf.keras, layers=tf.keras.layers, optimizers=tf.keras.optimizers)
+    if "hub" in text or "KerasLayer" in text:
+        hub = importlib.import_module("tensorflow_hub")
+        names.update(hub=hub, KerasLayer=hub.KerasLayer)
+    return eval(text, names)
 
 
 def _listed(value):

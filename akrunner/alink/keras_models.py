@@ -1,0 +1,113 @@
+"""The model table of Alink's KerasSequential operators: a description, the SavedModel's zip, and the labels.
+
+::
+
+    model_id                        model_info                                    label_value
+    string * 2^20 + slice           string 0: JSON; 1..: [i, "text of row i"]     null
+    2147483647 * 2^20 + number      null                                          a label
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import ModelError
+from akrunner.foreign import ours
+from akrunner.model import MODEL_SCHEMA, Model
+
+_SLICES = 1 << 20
+_LONGEST = 32768
+_LABELS = 2147483647
+
+
+@dataclass(frozen=True)
+class KerasModel:
+    """A model and what goes with it.
+
+    Attributes: tensor_col: the column it is fed with; labels: in the order of its outputs, None: it is a regression.
+    """
+
+    model: Model
+    tensor_col: str
+    labels: Optional[pa.Array]
+
+    def to_table(self, label_type: pa.DataType) -> pa.Table:
+        """As a model table. Args: label_type: of the column of labels."""
+        meta = {
+            "tensorCol": self.tensor_col,
+            "tfInputCols": [self.tensor_col],
+            "tfOutputSignatureDef": "y" if self.labels is None else "logits",
+            "taskType": "REGRESSION" if self.labels is None else "CLASSIFICATION",
+            "isOutputLogits": self.labels is not None,
+            "preprocessPipelineModelSchemaStr": "",
+            "preprocessPipelineModelPartitionStart": 0,
+            "preprocessPipelineModelPartitionSize": 0,
+            "tfModelPartitionStart": 0,
+        }
+        # every value is JSON in JSON, as Alink's params are
+        strings = [json.dumps({name: json.dumps(value) for name, value in meta.items()})]
+        rows: List[str] = self.model.to_table()["model_info"].to_pylist()
+        strings += [json.dumps([i, text]) for i, text in enumerate(rows)]
+        ids: List[int] = []
+        infos: List[Optional[str]] = []
+        for number, text in enumerate(strings):
+            for slice, at in enumerate(range(0, len(text), _LONGEST)):
+                ids.append(number * _SLICES + slice)
+                infos.append(text[at : at + _LONGEST])
+        count = 0 if self.labels is None else len(self.labels)
+        labels = pa.nulls(len(ids), label_type)
+        if self.labels is not None:
+            labels = pa.concat_arrays([labels, self.labels.cast(label_type)])
+        ids += [_LABELS * _SLICES + number for number in range(count)]
+        return pa.table(
+            [pa.array(ids, pa.int64()), pa.array(infos + [None] * count, pa.string()), labels], schema=keras_schema(label_type)
+        )
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> "KerasModel":
+        """From a model table; rows in any order. Raises: ModelError: it is none of a KerasSequential operator, or damaged."""
+        if table.num_columns != 3 or table.column_names[:2] != ["model_id", "model_info"]:
+            raise ModelError(
+                f"the model has the columns {', '.join(table.column_names)}: a KerasSequential model has model_id, model_info and label_value"
+            )
+        with ours(ModelError, "the model table is damaged"):
+            table = table.sort_by("model_id")
+            ids = table["model_id"].cast(pa.int64())
+            labels = table.filter(pc.greater_equal(ids, _LABELS * _SLICES)).column(2).combine_chunks()
+            strings = _strings(table.filter(pc.less(ids, _LABELS * _SLICES)))
+        if not strings:
+            raise ModelError("the model table is empty")
+        try:
+            meta: Dict[str, Any] = {name: json.loads(value) for name, value in json.loads(strings[0]).items()}
+            rows = [(int(i), str(text)) for i, text in map(json.loads, strings[1:])]
+            column = meta["tfInputCols"][0] if meta.get("tfInputCols") else meta["tensorCol"]
+            regression = "REGRESSION" in str(meta.get("taskType", "")).upper()
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
+            raise ModelError(f"the model table is damaged: its description is not Alink's: {e}") from None
+        # what stands before a row with the name of a zip is a pipeline's that prepares the rows
+        first = next((i for i, (_, text) in enumerate(rows) if text.endswith(".zip") and len(text) < 1024), None)
+        if first is None:
+            raise ModelError("the model table is damaged: no row of it is the name of a zip")
+        texts = [text for _, text in rows[first:]]
+        model = Model.from_table(pa.table([pa.array(range(len(texts)), pa.int64()), pa.array(texts)], schema=MODEL_SCHEMA))
+        if not regression and not len(labels):
+            raise ModelError("the model table is damaged: it has no labels")
+        return cls(model, column, None if regression else labels)
+
+
+def _strings(table: pa.Table) -> List[str]:
+    """The texts, put together of their slices."""
+    parts: Dict[int, List[str]] = {}
+    for number, text in zip(table["model_id"].to_pylist(), table["model_info"].to_pylist()):
+        parts.setdefault(number // _SLICES, []).append(text)
+    return ["".join(part) for _, part in sorted(parts.items())]
+
+
+def keras_schema(label_type: pa.DataType) -> pa.Schema:
+    """Of a model table."""
+    return pa.schema([*MODEL_SCHEMA, ("label_value", label_type)])

@@ -1,0 +1,234 @@
+"""A prediction stream that takes new models while it runs.
+
+::
+
+    a place with models --this thread looks--> opened, checked --> a private directory: 1/, 2/, ... --a thread of each worker looks-->
+    loaded beside the model in use, which answers until then
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shutil
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+import pyarrow as pa
+
+from akrunner import leftovers
+from akrunner.checks import check_path, check_seconds, shown
+from akrunner.errors import AkrunnerError, ConfigError, ModelError
+from akrunner.foreign import in_words, ours
+from akrunner.io.ak import ak_source
+from akrunner.io.paths import local_path
+from akrunner.model import SAVED_MODEL, Model, new_folder
+
+Key = Tuple[Any, ...]
+
+#: as Alink names a model of a stream: the second it is of, and a fraction
+_ID = re.compile(r"\d{15,23}")
+_TIMES = ("%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
+_FILES = (".zip", ".ak", ".tar", ".tar.gz", ".tgz")
+_LONGEST_LOG = 1 << 16
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Where new models come.
+
+    Attributes:
+        path: a model (a SavedModel's directory, a zip, an .ak file) that is replaced; a directory that gets more of them; or the root of a
+            model stream of Alink's. seconds: between two looks. since: models from this time on, "2026-01-31 12:00:00"; None: from now on.
+        from_table: a model of the rows of an .ak file.
+    """
+
+    path: str
+    seconds: float = 10.0
+    since: Optional[str] = None
+    from_table: Callable[[pa.Table], Model] = Model.from_table
+
+    @classmethod
+    def of(cls, given: Any, seconds: Any) -> "Watch":
+        """Of what a user gave. Raises: ConfigError: it is wrong."""
+        if isinstance(given, Watch):
+            watch = given
+        else:
+            watch = cls(check_path("watch", given), seconds)
+        check_seconds("watch_seconds", watch.seconds)
+        if watch.seconds <= 0:
+            raise ConfigError(f"watch_seconds={shown(watch.seconds)}: give more than 0")
+        watch.begin()
+        return cls(local_path(watch.path, "watch"), watch.seconds, watch.since, watch.from_table)
+
+    def begin(self) -> Optional[datetime.datetime]:
+        """`since` as a time. Raises: ConfigError: it is none."""
+        if self.since is None:
+            return None
+        text = re.sub(r"(\.\d{6})\d+$", r"\1", self.since.strip())
+        for form in _TIMES:
+            try:
+                return datetime.datetime.strptime(text, form)
+            except ValueError:
+                continue
+        raise ConfigError(f"modelStreamStartTime={shown(self.since)}: write it as 2026-01-31 12:00:00")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model that may be taken. Attributes: key: the later, the greater; name: for people; settled: whether it is whole for sure."""
+
+    key: Key
+    name: str
+    path: str
+    settled: bool
+
+
+def look(watch: Watch) -> List[Found]:
+    """The models that are there, in their order. Nothing there yet is none."""
+    path = watch.path
+    if os.path.isfile(path) or _saved(path):
+        return [_of_path(path)] if os.path.exists(path) else []
+    if not os.path.isdir(path):
+        return []
+    if os.path.isdir(os.path.join(path, "conf")):
+        return _of_stream(path)
+    names = [name for name in os.listdir(path) if not name.startswith((".", "_"))]
+    found = [os.path.join(path, name) for name in names]
+    return sorted((_of_path(one) for one in found if one.endswith(_FILES) or _saved(one)), key=lambda one: one.key)
+
+
+def _saved(path: str) -> bool:
+    return any(os.path.isfile(os.path.join(path, name)) for name in SAVED_MODEL)
+
+
+def _of_path(path: str) -> Found:
+    real = next((os.path.join(path, name) for name in SAVED_MODEL if os.path.isfile(os.path.join(path, name))), path)
+    state = os.stat(real)
+    return Found((state.st_mtime_ns, os.path.basename(path), state.st_size, state.st_ino), path, path, False)
+
+
+def _of_stream(root: str) -> List[Found]:
+    """Alink's: a model is whole when its directory is in the root, and its log beside."""
+    names = [
+        name for name in os.listdir(root) if _ID.fullmatch(name) and os.path.isfile(os.path.join(root, "conf", name + ".log"))
+    ]
+    return sorted(
+        (
+            Found((name[:14], name[14:].ljust(9, "0")), os.path.join(root, name), os.path.join(root, name), True)
+            for name in names
+        ),
+        key=lambda one: one.key,
+    )
+
+
+def opened(watch: Watch, found: Found) -> Model:
+    """Raises: ModelError, SourceError: it is none."""
+    if not found.settled and not found.path.endswith(".ak"):
+        return Model.from_saved_model(found.path)
+    source = ak_source(found.path)
+    table = pa.Table.from_batches(list(source.batches()), source.schema)
+    if found.settled:
+        log = os.path.join(os.path.dirname(found.path), "conf", os.path.basename(found.path) + ".log")
+        with ours(ModelError, f"watch: cannot read {log}"), open(log, encoding="utf-8") as f:
+            told = json.loads(f.read(_LONGEST_LOG))
+        if told.get("count") != table.num_rows:
+            raise ModelError(f"watch: {found.path} has {table.num_rows} rows, and its log tells of {told.get('count')}")
+    return watch.from_table(table)
+
+
+class Watcher:
+    """Looks for models while a stream runs, and hands them to its workers.
+
+    Args: watch: where; check: raises ModelError for a model that does not fit the stream.
+    """
+
+    def __init__(self, watch: Watch, check: Callable[[Model], None]) -> None:
+        self._watch, self._check = watch, check
+        self.folder = new_folder()
+        self._number = 0
+        self._told: Dict[str, None] = {}
+        self._stop = threading.Event()
+        self._before: Dict[Key, Found] = {}
+        self._last = self._first_key()
+        self._thread = threading.Thread(target=self._run, name="akrunner-watch", daemon=True)
+
+    def _first_key(self) -> Optional[Key]:
+        """The key that a model's must be greater than; None: any will do."""
+        begin = self._watch.begin()
+        if os.path.isdir(os.path.join(self._watch.path, "conf")):
+            at = begin or datetime.datetime.now()
+            return (at.strftime("%Y%m%d%H%M%S"), f"{at.microsecond:06d}" + "000" if begin is None else f"{at.microsecond:06d}")
+        if begin is not None:
+            return (int(begin.timestamp() * 1e9),)
+        there = look(self._watch)
+        return there[-1].key if there else None
+
+    def __enter__(self) -> "Watcher":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stop.set()
+        self._thread.join()
+        leftovers.drop(self.folder)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._watch.seconds):
+            try:
+                self._look()
+            except OSError as e:
+                self._say(f"watch: cannot look at {self._watch.path}: {e.strerror}")
+            self._answers()
+
+    def _look(self) -> None:
+        found = look(self._watch)
+        new = [one for one in found if self._last is None or self._is_new(one)]
+        # what is not whole for sure has to look the same twice
+        ready = [one for one in new if one.settled or one.key in self._before]
+        self._before = {one.key: one for one in new}
+        if not ready:
+            return
+        self._last = ready[-1].key
+        try:
+            model = opened(self._watch, ready[-1])
+            self._check(model)
+            self._hand_on(model)
+        except (AkrunnerError, OSError, ValueError, LookupError, TypeError, AttributeError) as e:
+            self._say(f"watch: {ready[-1].name} is not taken: {_gist(e)}; rows go on with the model before")
+
+    def _is_new(self, one: Found) -> bool:
+        # a model that is replaced may be older than the one before
+        return one.key != self._last if one.path == self._watch.path else one.key > (self._last or ())
+
+    def _hand_on(self, model: Model) -> None:
+        self._number += 1
+        place = os.path.join(self.folder, str(self._number))
+        shutil.copytree(model.path, place + ".partial")
+        os.rename(place + ".partial", place)
+        old = os.path.join(self.folder, str(self._number - 2))
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _answers(self) -> None:
+        """What workers could not load."""
+        for name in sorted(os.listdir(self.folder)):
+            if name.endswith(".failed") and name not in self._told:
+                self._told[name] = None
+                with open(os.path.join(self.folder, name), encoding="utf-8", errors="replace") as f:
+                    self._say(f"watch: a new model could not be loaded: {f.read(2000)}; rows go on with the model before")
+
+    def _say(self, text: str) -> None:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _gist(error: BaseException) -> str:
+    """The first line of what went wrong."""
+    text = str(error.args[0]) if isinstance(error, AkrunnerError) and error.args else in_words(error)
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+WatchLike = Union[str, "os.PathLike[str]", Watch]

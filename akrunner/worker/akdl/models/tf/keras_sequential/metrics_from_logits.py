@@ -1,0 +1,56 @@
+"""Keras' metrics of probabilities, for models that give logits."""
+
+import tensorflow as tf
+
+
+class FromLogitsMixin(object):
+    """Takes the sigmoid of what the model gives first, with `from_logits=True`."""
+
+    def __init__(self, from_logits=False, *args, **kwargs):
+        self._from_logits = from_logits
+        super(FromLogitsMixin, self).__init__(*args, **kwargs)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        if self._from_logits:
+            y_pred = tf.nn.sigmoid(y_pred)
+        # nothing is given back: TensorFlow 1 makes a function of this, and takes no operation from one
+        super(FromLogitsMixin, self).update_state(y_true, y_pred, sample_weight)
+
+
+class AUC(FromLogitsMixin, tf.keras.metrics.AUC):
+    """The area under the curve."""
+
+
+class BinaryAccuracy(FromLogitsMixin, tf.keras.metrics.BinaryAccuracy):
+    """How many are right."""
+
+
+class TruePositives(FromLogitsMixin, tf.keras.metrics.TruePositives):
+    """How many are said to be true, and are."""
+
+
+class FalsePositives(FromLogitsMixin, tf.keras.metrics.FalsePositives):
+    """How many are said to be true, and are not."""
+
+
+class TrueNegatives(FromLogitsMixin, tf.keras.metrics.TrueNegatives):
+    """How many are said to be false, and are."""
+
+
+class FalseNegatives(FromLogitsMixin, tf.keras.metrics.FalseNegatives):
+    """How many are said to be false, and are not."""
+
+
+class Precision(FromLogitsMixin, tf.keras.metrics.Precision):
+    """How many of those said to be true are."""
+
+
+class Recall(FromLogitsMixin, tf.keras.metrics.Recall):
+    """How many of those that are true are said to be."""
+
+
+class SparseCategoricalAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
+    """How many are right, of several classes: the largest logit is that of the largest probability."""
+
+    def __init__(self, from_logits=False, *args, **kwargs):
+        super(SparseCategoricalAccuracy, self).__init__(*args, **kwargs)
