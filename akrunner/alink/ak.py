@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, List, Optional
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from akrunner.alink.sources import FILE_PATH, OVERWRITE, SourceOp
 from akrunner.alink.streams import SinkStreamOp, SourceStreamOp
 from akrunner.alink.tables import arrow_schema, rows_of
 from akrunner.checks import check_count
-from akrunner.errors import WriteError
+from akrunner.errors import ConfigError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.ak import AkSink, ak_source
 from akrunner.io.table import TableSource
@@ -65,8 +66,15 @@ class AkSinkBatchOp(BatchOperator):
         write_ak(self._get("filePath"), relation, self._get("overwriteSink"), self._get("numFiles"), self._get("partitionCols"))
 
 
+def _check_there(path: str, overwrite: bool) -> None:
+    """Raises: ConfigError: something is there that may not be replaced."""
+    if os.path.exists(os.path.expanduser(path)) and not overwrite:
+        raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
+
+
 def write_ak(path: str, relation: Any, overwrite: bool, files: int = 1, partitions: Optional[List[str]] = None) -> None:
     """All rows of a relation."""
+    _check_there(path, overwrite)
     sink = AkSink(path, arrow_schema(relation), overwrite, files, partitions)
     try:
         with underway(WriteError, f"filePath: cannot write {path}"):
@@ -86,6 +94,7 @@ class AkSinkStreamOp(SinkStreamOp):
 
     def _start(self, flow: Flow) -> None:
         check_count("numFiles", self._get("numFiles"), 1)
+        _check_there(self._get("filePath"), bool(self._get("overwriteSink")))
         self._sink = AkSink(
             self._get("filePath"), self._inputs[0]._schema(), bool(self._get("overwriteSink")), self._get("numFiles")
         )

@@ -28,7 +28,7 @@ from akrunner.io.ak import AkWriter, ak_source
 from akrunner.io.ak_rows import check_types
 from akrunner.io.paths import local_path
 from akrunner.model import Model
-from akrunner.serving.watching import Watch, look
+from akrunner.serving.watching import Watch, look, time_of
 
 MODEL_FILE = Param("modelFilePath", "text", "The model: an .ak file of its table.")
 MODEL_STREAM = Param(
@@ -74,6 +74,8 @@ def watch_of(
     path, seconds, since = (operator._get(one.name) for one in (MODEL_STREAM, SCAN, START))
     if source is not None:
         path, seconds, since = source._get("filePath"), source._get("scanInterval"), source._get("startTime")
+        if since is not None:
+            time_of(since, "startTime")
     return None if path is None else Watch(path, seconds, since, from_table)
 
 
@@ -100,7 +102,7 @@ class AppendModelStreamFileSinkBatchOp(BatchOperator):
         self._check_required()
         check_count("numFiles", self._get("numFiles"), 1)
         check_count("numKeepModel", self._get("numKeepModel"), 1)
-        Watch("", 1.0, self._get("modelTime")).begin()
+        self._time()
         current().pending.append(self._write)
 
     def _compute(self, inputs: List[Any], dry: bool) -> Any:
@@ -109,10 +111,13 @@ class AppendModelStreamFileSinkBatchOp(BatchOperator):
     def _write(self) -> None:
         root = local_path(self._get("filePath"), "filePath")
         table = arrow_table(self._inputs[0]._relation())
-        at = Watch("", 1.0, self._get("modelTime")).begin() or datetime.datetime.now()
         with underway(WriteError, f"filePath: cannot write {root}"):
-            append(root, table, at, self._get("numFiles"))
+            append(root, table, self._time(), self._get("numFiles"))
             keep(root, self._get("numKeepModel"))
+
+    def _time(self) -> datetime.datetime:
+        told = self._get("modelTime")
+        return datetime.datetime.now() if told is None else time_of(told, "modelTime")
 
 
 def append(root: str, table: pa.Table, at: datetime.datetime, files: int = 1) -> str:

@@ -67,15 +67,18 @@ class Watch:
 
     def begin(self) -> Optional[datetime.datetime]:
         """`since` as a time. Raises: ConfigError: it is none."""
-        if self.since is None:
-            return None
-        text = re.sub(r"(\.\d{6})\d+$", r"\1", self.since.strip())
-        for form in _TIMES:
-            try:
-                return datetime.datetime.strptime(text, form)
-            except ValueError:
-                continue
-        raise ConfigError(f"modelStreamStartTime={shown(self.since)}: write it as 2026-01-31 12:00:00")
+        return None if self.since is None else time_of(self.since, "modelStreamStartTime")
+
+
+def time_of(text: str, parameter: str) -> datetime.datetime:
+    """Raises: ConfigError: it is no time; it names the parameter."""
+    told = re.sub(r"(\.\d{6})\d+$", r"\1", text.strip())
+    for form in _TIMES:
+        try:
+            return datetime.datetime.strptime(told, form)
+        except ValueError:
+            continue
+    raise ConfigError(f"{parameter}={shown(text)}: write it as 2026-01-31 12:00:00")
 
 
 @dataclass(frozen=True)
@@ -202,8 +205,11 @@ class Watcher:
             self._say(f"watch: {ready[-1].name} is not taken: {_gist(e)}; rows go on with the model before")
 
     def _is_new(self, one: Found) -> bool:
-        # a model that is replaced may be older than the one before
-        return one.key != self._last if one.path == self._watch.path else one.key > (self._last or ())
+        last = self._last or ()
+        # a model that is replaced may be older than the one before; a directory may have become a model stream
+        if one.path == self._watch.path or (last and type(last[0]) is not type(one.key[0])):
+            return one.key != last
+        return one.key > last
 
     def _hand_on(self, model: Model) -> None:
         self._number += 1

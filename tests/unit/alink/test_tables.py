@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 
 from akrunner.alink import (
+    AkSinkBatchOp,
+    AkSinkStreamOp,
+    AkSourceBatchOp,
+    AkSourceStreamOp,
     AlinkGlobalConfiguration,
+    AppendModelStreamFileSinkBatchOp,
     BatchOperator,
     CsvSinkBatchOp,
     CsvSinkStreamOp,
@@ -18,6 +23,7 @@ from akrunner.alink import (
     CsvSourceStreamOp,
     MemSourceBatchOp,
     MemSourceStreamOp,
+    ModelStreamFileSourceStreamOp,
     ParquetSinkBatchOp,
     ParquetSourceBatchOp,
     RandomTableSourceBatchOp,
@@ -196,6 +202,40 @@ def test_files(tmp_path: Path) -> None:
     table.link(CsvSinkBatchOp(filePath=csv))
     with pytest.raises(ConfigError, match="setOverwriteSink"):
         BatchOperator.execute()
+
+
+def test_ak_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.ak")
+    table = people().select("id, name, x, name = 'ann' AS is_ann")
+    table.link(AkSinkBatchOp().setFilePath(path))
+    BatchOperator.execute()
+    source = AkSourceBatchOp(filePath=path)
+    assert source.getSchemaStr() == "id BIGINT, name VARCHAR, x DOUBLE, is_ann BOOLEAN" and source.collect() == table.collect()
+    table.link(AkSinkBatchOp(filePath=path))
+    with pytest.raises(ConfigError, match=r"exists; setOverwriteSink\(True\) replaces it"):
+        BatchOperator.execute()
+    again = AkSourceStreamOp(filePath=path).select("id")
+    again.link(AkSinkStreamOp(filePath=path))
+    with pytest.raises(ConfigError, match="setOverwriteSink"):
+        StreamOperator.execute()
+    again.link(AkSinkStreamOp(filePath=path, overwriteSink=True))
+    StreamOperator.execute()
+    assert AkSourceBatchOp(filePath=path).collect() == [(1,), (2,), (3,), (3,)]
+
+
+def test_a_model_is_put_into_a_model_stream(tmp_path: Path) -> None:
+    model = MemSourceBatchOp([(0, "a"), (1, "b")], "model_id bigint, model_info string")
+    for second in range(3):
+        model.link(
+            AppendModelStreamFileSinkBatchOp(filePath=str(tmp_path), modelTime=f"2026-01-31 12:00:0{second}", numKeepModel=2)
+        )
+    BatchOperator.execute()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["202601311200010", "202601311200020", "conf"]
+    assert AkSourceBatchOp(filePath=str(tmp_path / "202601311200020")).collect() == model.collect()
+    with pytest.raises(ConfigError, match="modelTime='today': write it as"):
+        model.link(AppendModelStreamFileSinkBatchOp(filePath=str(tmp_path), modelTime="today"))
+    with pytest.raises(ConfigError, match="has models, not rows"):
+        ModelStreamFileSourceStreamOp(filePath=str(tmp_path)).getColNames()
 
 
 def test_printing(capsys: pytest.CaptureFixture[str]) -> None:

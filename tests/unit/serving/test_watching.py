@@ -124,6 +124,14 @@ def test_alinks_model_stream(tmp_path: Path) -> None:
     assert names(watch) == ["202601311200010"] and not (root / "conf" / "2026013112000012.log").exists()
 
 
+def test_a_directory_that_becomes_a_model_stream(tmp_path: Path) -> None:
+    saved(tmp_path / "models" / "1", "old", 1000)
+    watcher = watching(Watch(str(tmp_path / "models")))
+    append(str(tmp_path / "models"), table(tmp_path, "a"), AT)
+    watcher._look()
+    assert handed(watcher) == ["a"]
+
+
 def test_a_start_is_inclusive(tmp_path: Path) -> None:
     append(str(tmp_path / "s"), table(tmp_path, "a"), AT)
     watcher = watching(Watch(str(tmp_path / "s"), since="2026-01-31 12:00:00.12"))
