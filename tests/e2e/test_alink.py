@@ -324,6 +324,21 @@ def test_what_a_script_is_told(script: Script, capsys: pytest.CaptureFixture[str
     assert "[chief:0] hello from chief" in capsys.readouterr().err
 
 
+def test_shapes_of_tensors_reach_a_script(script: Script) -> None:
+    body = """
+        import json
+
+        def main(task_config):
+            (column,) = task_config.schema
+            told = [json.load(open("tensor_shapes.txt")), json.load(open("tensor_types.txt")), column["shape"]]
+            task_config.output_writer.write_batch({"told": [json.dumps(told)]})
+        """
+    rows = alink.MemSourceBatchOp([("FLOAT#2,2#1 2 3 4",)], "v string")
+    job = alink.TensorFlow2BatchOp(mainScriptFile=script(body), outputSchemaStr="told string")
+    ((told,),) = alink.ToTensorBatchOp(selectedCol="v").linkFrom(rows).select("v").link(job).collect()
+    assert json.loads(told) == [{"v": [2, 2]}, {"v": "float"}, [2, 2]]
+
+
 def test_a_failing_script(script: Script) -> None:
     job = alink.TensorFlow2BatchOp(
         mainScriptFile=script("def main(c):\n    raise ValueError('no')\n"), outputSchemaStr="a bigint"

@@ -116,3 +116,21 @@ def test_columns_and_types_without_running_anything() -> None:
 def test_rows_that_cannot_be_trained_on(rows: Any, words: str) -> None:
     with pytest.raises(DataError, match=words):
         trainer().linkFrom(alink.MemSourceBatchOp(rows, "t string, y int")).collect()
+
+
+def test_a_stage_is_saved_with_its_model(tmp_path: Path) -> None:
+    table = model(tmp_path, pa.array(["a", "b"])).to_table(pa.string())
+    path = str(tmp_path / "model.ak")
+    stage = alink.KerasSequentialClassificationModel(predictionCol="p", modelFilePath=path, modelStreamFilePath="models")
+    stage.setModelData(alink.TableSourceBatchOp(table))
+    alink.PipelineModel(stage).save(str(tmp_path / "saved"))
+    assert alink.AkSourceBatchOp(filePath=path).collectToTable() == table
+    with pytest.raises(ConfigError, match="setOverwriteSink"):
+        alink.PipelineModel(stage).save(str(tmp_path / "other"))
+    alink.PipelineModel(stage.setOverwriteSink(True)).save(str(tmp_path / "other"))
+    (again,) = alink.PipelineModel.load(str(tmp_path / "saved"))._stages
+    assert again.getModelStreamFilePath() == "models" and again.getModelData().collectToTable() == table
+    fresh = alink.KerasSequentialClassificationModel(predictionCol="p").setModelFilePath(path)
+    assert fresh.getModelData().collectToTable() == table
+    with pytest.raises(ConfigError, match="KerasSequentialRegressionModel has no model: fit a trainer"):
+        alink.KerasSequentialRegressionModel(predictionCol="p").getModelData()
