@@ -25,6 +25,7 @@ from akrunner.io import ak_rows
 from akrunner.io.partition import rechunk
 from akrunner.io.partitions import values_of
 from akrunner.io.places import file_place, folder_place
+from akrunner.io.sql import check_query
 from akrunner.io.table import TableSource
 
 _META = "alink_meta.json"
@@ -106,10 +107,12 @@ def _where(found: List[str], values: Sequence[Dict[str, str]], names: List[str],
 
     input = pa.table({name: pa.array([one.get(name) for one in values], pa.string()) for name in names})
     input = input.append_column("file number", pa.array(range(len(found))))
+    query = f'SELECT "file number" FROM input WHERE {partitions.replace("`", chr(34))} ORDER BY 1'
+    check_query(query, "partitions", SourceError)
     connection = duckdb.connect()
     try:
         connection.register("input", input)
-        rows = connection.sql(f'SELECT "file number" FROM input WHERE {partitions.replace("`", chr(34))} ORDER BY 1').fetchall()
+        rows = connection.sql(query).fetchall()
     except duckdb.Error as e:
         raise SourceError(f"partitions: {e}") from None
     finally:

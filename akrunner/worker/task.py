@@ -255,6 +255,8 @@ def tell(context):
         "AKRUNNER_TASK": context["task"],
         # of rows as columns, only we can read the file
         "AKRUNNER_DATASET_FILE": context["dataset_file"] if (context["mode"], context["data_format"]) in _AS_RECORDS else None,
+        # known when the rows are there
+        "AKRUNNER_DATASET_LENGTH": None,
         "AKRUNNER_OUTPUT_FILE": context["output_file"] if context["output_schema"] is not None else None,
         "AKRUNNER_SAVED_MODEL_DIR": context["saved_model_dir"],
         "AKRUNNER_CHECKPOINT_DIR": context["checkpoint_dir"],

@@ -6,6 +6,7 @@ They import a module of the test's own, or nothing, in place of TensorFlow.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -95,6 +96,39 @@ def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number:
     assert started(result).startswith("cold: ") and words in started(result)
     assert result.table["pid"].to_pylist() != [pid] and not result.stats.warnings
     assert warm.wait() and started(start()) == "warm", "another has taken its place"
+
+
+def test_a_program_with_a_command_line(warm: akrunner.Warm, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It, its module and what is in its environment look as in a process that was started for it."""
+    path = script(
+        """
+        import json, os, pickle, sys
+        from akrunner.worker import current
+
+        class Own:
+            pass
+
+        if __name__ == "__main__":
+            known = {name: value for name, value in os.environ.items() if name.startswith(("AKRUNNER_", "TF_CONFIG"))}
+            folder = os.path.dirname(os.environ["AKRUNNER_CHECKPOINT_DIR"])
+            known = {name: value.replace(os.getcwd(), "WORK").replace(folder, "JOB") for name, value in sorted(known.items())}
+            for name in ("AKRUNNER_JOB", "AKRUNNER_HOST", "AKRUNNER_WARM"):
+                known.pop(name, None)
+            itself = [vars(sys.modules["__main__"]) is globals(), __file__ == os.path.abspath("program.py"), sorted(globals())]
+            told = [sys.argv, itself, pickle.dumps(Own()).decode("latin-1"), known]
+            current().output_writer.write_batch({"told": [json.dumps(told)]})
+        """,
+        "program.py",
+    )
+    options: Any = dict(script_args=["--epochs", "3"], output_schema="told string", env={"AKRUNNER_DATASET_LENGTH": "7"})
+    found = []
+    for _ in range(2):
+        result = akrunner.run(path, {"a": [1]}, **options)
+        found.append((started(result), *result.table["told"].to_pylist()))
+        monkeypatch.setenv("AKRUNNER_WARM", "0")
+    (first, one), (second, other) = found
+    assert (first, second) == ("warm", "cold") and one == other
+    assert json.loads(one)[0] == [path, "--epochs", "3"]
 
 
 def test_one_that_does_not_answer(warm: akrunner.Warm, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

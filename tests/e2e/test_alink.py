@@ -186,7 +186,7 @@ def test_keras_sequential(tmp_path: Path) -> None:
 def test_keras_sequential_on_the_matrix(name: str, tmp_path: Path) -> None:
     found = prepared(name)
     if found is None:
-        not_run(f"TensorFlow {name}", "run scripts/test --matrix to prepare it")
+        not_run(f"TensorFlow {name}", how_to_get(name))
     assert example("keras_sequential").main(str(tmp_path / "out.csv"), found.path) > 0.8
     assert (tmp_path / "out.csv").read_text() == "1,setosa\n2,virginica\n"
 

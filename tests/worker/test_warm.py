@@ -85,6 +85,26 @@ def inheritable(fd):
     except OSError:
         return False
 """
+#: the same as a program with a command line, which has modules, flags and pickles under the name of __main__
+PROGRAM = (
+    SNAPSHOT.replace("def main(task_config):", "def look(task_config):").replace(
+        "    with open(task_config",
+        """
+    told["itself"] = [vars(sys.modules["__main__"]) is globals(), pickle.dumps(look).decode("latin-1"), __name__, __file__]
+    told["its own"] = sorted(globals())
+    told["command line"] = [flags.FLAGS.epochs, flags.FLAGS.find_module_defining_flag("epochs"), sorted(flags.FLAGS)]
+    told["children"] = [multiprocessing.get_context("spawn").Process(target=print).name, multiprocessing.current_process().name]
+    with open(task_config""",
+    )
+    + """
+if __name__ == "__main__":
+    import multiprocessing, pickle
+    from absl import app, flags
+    from akrunner.worker import current
+    flags.DEFINE_integer("epochs", 1, "how often")
+    app.run(lambda rest: look(current()))
+"""
+)
 
 
 def snapshot(script: str, out: Path, starts: str, **options: Any) -> Any:
@@ -95,9 +115,8 @@ def snapshot(script: str, out: Path, starts: str, **options: Any) -> Any:
     names = {told["directory"]: "WORK", told["temp directory"]: "TMP", str(Path(told["directory"]).parents[2]): "JOB"}
     for name in ("AKRUNNER_JOB", "AKRUNNER_HOST"):
         names[json.dumps(told["environment"][name])[1:-1]] = name
-    for name in ("PYTEST_CURRENT_TEST", "TF_CONFIG"):
-        told["environment"].pop(name, None)
-        told["environment of C"].pop(name, None)
+    for environment in ("environment", "environment of C"):
+        told[environment].pop("PYTEST_CURRENT_TEST", None)
     text = json.dumps(told)
     for given, name in names.items():
         text = text.replace(json.dumps(given)[1:-1], name)
@@ -106,17 +125,22 @@ def snapshot(script: str, out: Path, starts: str, **options: Any) -> Any:
 
 @pytest.mark.matrix
 def test_a_script_sees_what_it_sees_cold(
-    matrix_python: Interpreter, leaves_nothing: Path, script: Script, tmp_path: Path
+    matrix_python: Interpreter, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = script(SNAPSHOT)
+    path, program = script(SNAPSHOT), script(PROGRAM, "program.py")
     options: Dict[str, Any] = dict(python_env=matrix_python.path, env={"OMP_NUM_THREADS": "2"})
+    line: Dict[str, Any] = dict(options, script_args=["--epochs", "3"])
+    # the host is a task itself: nothing of it is this one's
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    monkeypatch.setenv("AKRUNNER_DATASET_LENGTH", "7")
     cold, _ = snapshot(path, tmp_path / "cold.json", "cold", **options)
+    cold_program, _ = snapshot(program, tmp_path / "cold_program.json", "cold", **line)
     with akrunner.warm(matrix_python.path, workers=2, env=options["env"]) as warm:
         assert warm.wait()
         first, drawn = snapshot(path, tmp_path / "first.json", "warm", **options)
-        second, other = snapshot(path, tmp_path / "second.json", "warm", **options)
-    for name in cold:
-        assert first[name] == cold[name] and second[name] == cold[name], name
+        second, other = snapshot(program, tmp_path / "second.json", "warm", **line)
+    assert {**cold, **first} == cold and {**cold_program, **second} == cold_program
+    assert second["command line"][:2] == [3, program] and "TF_CONFIG" not in second["environment"]
     assert drawn != other and drawn[0] != other[0] and drawn[1] != other[1], "no two begin with the same random state"
 
 
