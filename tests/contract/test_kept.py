@@ -32,6 +32,8 @@ keep({"python_env": None, "workers": 2, "num_workers": 1, "keras": None, "env": 
 SAYS = """
 import os, sys, time
 
+pytestmark = pytest.mark.slow
+
 def main(task_config):
     task_config.output_writer.write_batch({"pid": [os.getpid()]})
     CODE

@@ -272,6 +272,8 @@ def test_wrong_arguments(leaves_nothing: Path) -> None:
 HOST = """
 import os, sys, akrunner
 
+pytestmark = pytest.mark.slow
+
 warm = akrunner.warm(workers=2, preload=())
 assert warm.wait()
 print(*[spare["pid"] for spare in warm.status()["spares"]], flush=True)

@@ -353,6 +353,7 @@ def test_a_bad_line(
     refused(line, words, tmp_path, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [one for one, _ in LINES[::6]], ids=lambda line: " ".join(line)[:60])
 def test_as_a_process(line: List[str], places: Dict[str, str]) -> None:
     if len(max(line, key=len)) > 1000:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import List
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,3 +20,9 @@ settings.register_profile(
 def pytest_runtest_setup() -> None:
     if time.time() > UNTIL:
         pytest.skip("the minutes are over")
+
+
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker("slow")

@@ -221,6 +221,7 @@ def test_ten_megabytes() -> None:
     assert np.array_equal(as_columns(pa.array([numbers, numbers[:1]])).values[:-1], numbers)
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns() -> None:
     batch = pa.record_batch([pa.array([i, None, -i]) for i in range(10_000)], [f"c{i}" for i in range(10_000)])
     schema = Schema.from_arrow(batch.schema)
