@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Script
+
+pytestmark = pytest.mark.slow
 
 
 def test_importing_the_package_is_light() -> None:
@@ -49,10 +53,6 @@ def test_files_are_read_and_written_without_pandas(leaves_nothing: Path, script:
 import importlib.metadata
 import sys
 import akrunner
-
-import pytest
-
-pytestmark = pytest.mark.slow
 script, rows, folder = sys.argv[1:]
 wanted = dict(output_schema="id bigint, x double, s string, b boolean", data_format="columns")
 # SQL and JSON lines are DuckDB's, which before 2.0 imports pyarrow.dataset by itself, and so pandas where that is
