@@ -1,12 +1,17 @@
-"""The `akrunner` command, and `python -m akrunner`: what must be so before anything is imported."""
+"""The `akrunner` command, and `python -m akrunner`: what must be so before anything is imported.
+
+The fewer imports stand up here, the shorter is the time in which Ctrl-C is Python's own, with a traceback.
+"""
 
 from __future__ import annotations
 
-import atexit
-import json
 import os
+import signal
 import sys
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
@@ -15,6 +20,10 @@ def main() -> NoReturn:
     By `os._exit` once everything is said and every exit handler has run: at Python's own end libraries take their threads down, and
     one that could not start them (`ulimit -v`) waits for them for ever.
     """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _at_once)
+    import atexit
+
     from akrunner.cli import signals
 
     signals.watch()
@@ -38,11 +47,26 @@ def main() -> NoReturn:
     os._exit(code)
 
 
+def _at_once(number: int, frame: object) -> None:
+    """Ctrl-C, before there is anything that remembers it: an exception would be a traceback out of whatever is being imported."""
+    text = b"interrupted; nothing was started"
+    told = b'{"ok": false, "error": "Interrupted", "message": "%s", "exit_code": 130}\n' % text
+    as_json = "--json" in sys.argv
+    try:
+        os.write(1, told) if as_json else os.write(2, b"akrunner: %s\n" % text)
+    except OSError:
+        pass
+    os._exit(130)
+
+
 def _run() -> int:
     from akrunner.cli import signals
 
     _stand_in()
     try:
+        from akrunner.launch import cramped
+
+        cramped.lean()
         from akrunner.cli.main import main as command
     except BaseException as e:
         # an import that is interrupted may end in any exception
@@ -58,14 +82,10 @@ def _run() -> int:
 
 def _say_no_room(error: BaseException) -> int:
     """An import that failed: for want of memory, or for a fault of the installation. Returns: the exit code."""
+    from akrunner.cli import signals
     from akrunner.foreign import in_words
 
-    text = f"{in_words(error)}; nothing was started"
-    if "--json" in sys.argv:
-        print(json.dumps({"ok": False, "error": type(error).__name__, "message": text, "exit_code": 2}))
-    else:
-        print(f"akrunner: {text}", file=sys.stderr)
-    return 2
+    return signals.say("ConfigError", f"{in_words(error)}; nothing was started", 2)
 
 
 def _stand_in() -> None:

@@ -78,7 +78,8 @@ _MEANINGS: Tuple[Tuple[str, str], ...] = (
 def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iterator[None]:
     """Turn what a library raises in the block into `kind`: "WHAT: the library's first line", or better words where it is known.
 
-    akrunner's own exceptions pass as they are, and so does what is no `Exception` (Ctrl-C).
+    akrunner's own exceptions pass as they are, and so does what is no `Exception` (Ctrl-C). When the machine has no more of something
+    (`shortage`), neither the input nor the output is to blame: it becomes a plain `ConfigError` or `JobError`.
     Args:
         kind: the exception to raise.
         what: names the parameter and what was tried, "source: cannot open s3://b/a.csv".
@@ -92,11 +93,15 @@ def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iter
         # what panics in Rust (polars) is no Exception
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
-        made = kind(redacted(f"{what}: {in_words(e, at)}"))
+        made = (_blameless(kind) if shortage(e) else kind)(redacted(f"{what}: {in_words(e, at)}"))
         if any(redacted(_text(one)) != _text(one) or _text(one).count("\n") > _LINES for one in _chain(e)):
             # a traceback would show what the message does not: secrets, or 163 lines about a library of Java's
             raise made from None
         raise made from e
+
+
+def _blameless(kind: Type[AkrunnerError]) -> Type[AkrunnerError]:
+    return next((base for base in (ConfigError, JobError) if issubclass(kind, base)), kind)
 
 
 @contextlib.contextmanager
@@ -109,7 +114,7 @@ def underway(kind: Type[JobError], what: str, at: Optional[str] = None) -> Itera
         with ours(kind, what, at):
             yield
     except ConfigError as e:
-        raise kind(redacted(str(e))) from e
+        raise (_blameless(kind) if shortage(e) else kind)(redacted(str(e))) from e
     except SystemExit as e:
         raise kind(redacted(f"{what}: {type(e).__name__}: {_text(e)}")) from e
 
@@ -171,6 +176,9 @@ _LIMITS = {
 
 #: what the dynamic linker says when there is no memory for a library
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
+#: what is said where a thread cannot be started, by Python and by Arrow
+_NO_THREAD = ("start new thread", "launch worker thread")
 
 
 def _text(error: BaseException) -> str:
@@ -282,12 +290,27 @@ def no_memory(error: BaseException) -> bool:
     return isinstance(error, ImportError) and any(words in _text(error) for words in _NO_ROOM)
 
 
+def shortage(error: BaseException) -> bool:
+    """Whether it was raised because this process may have no more memory, threads, processes or open files."""
+    return any(
+        no_memory(one)
+        or _no_thread(one)
+        or (isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN))
+        for one in _chain(error)
+    )
+
+
+def _no_thread(error: BaseException) -> bool:
+    """Whether a thread could not be started, as Python, Arrow and C++ say it."""
+    return any(words in _text(error) for words in _NO_THREAD)
+
+
 def _resources(error: BaseException) -> str:
     if no_memory(error):
         return "there is not enough memory (ulimit -v, or what this process may have); num_workers=, or chunks of fewer columns, need less"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    if "start new thread" in _text(error) or "launch worker thread" in _text(error):
+    if _no_thread(error):
         return _LIMITS[errno.EAGAIN]
     return _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
@@ -303,4 +326,4 @@ _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     _resources,
 )
 
-__all__ = ["disk_full", "in_words", "no_memory", "ours", "redacted", "underway"]
+__all__ = ["disk_full", "in_words", "no_memory", "ours", "redacted", "shortage", "underway"]

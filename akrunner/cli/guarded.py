@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.cli import signals
-from akrunner.foreign import in_words, no_memory, redacted
+from akrunner.foreign import in_words, redacted, shortage
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -41,7 +42,7 @@ _CODES: Tuple[Tuple[Type[BaseException], int], ...] = (
 )
 
 EPILOG = """
-Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument is wrong, nothing was started; 3 the
+Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument, the input or a limit of this machine does not allow it; nothing was started; 3 the
 input could not be read to its end, or a value of it cannot cross; 4 what was written could not be stored; 70 a fault of akrunner;
 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated, or its Flink job was cancelled. With --json, each of them is one JSON object on stdout.
 """
@@ -97,15 +98,22 @@ def _failed(error: BaseException, as_json: bool) -> int:
     if lost is not None:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
-    if code == EXIT_FAULT and no_memory(error):
-        return _say("MemoryError", in_words(error), EXIT_FAILED, as_json)
+    if code == EXIT_FAULT and shortage(error):
+        started = _in_engine(error)
+        ours = akrunner.JobError if started else akrunner.ConfigError
+        error, code = ours(in_words(error)), EXIT_FAILED if started else EXIT_USAGE
     if code == EXIT_FAULT:
         message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"
         trace = redacted("".join(traceback.format_exception(error)))
         return _say("InternalError", message, code, as_json, trace)
-    if as_json:
-        return _emit(failure(error, code), code)
-    return _say(type(error).__name__, str(error), code, False, kind=True)
+    body = failure(error, code) if as_json else None
+    return _say(type(error).__name__, str(error), code, as_json, kind=True, body=body)
+
+
+def _in_engine(error: BaseException) -> bool:
+    """Whether it was raised while a job ran, and not before."""
+    places = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__", "").startswith("akrunner.engines.") for frame, _ in places)
 
 
 def _of_stdout(error: BaseException) -> Optional[str]:
@@ -120,6 +128,8 @@ def _of_stdout(error: BaseException) -> Optional[str]:
     if lost is None and getattr(error, "filename", None) is not None:
         return None  # of a file; writing to a stream that is open names none
     silence_stdout()
+    if getattr(error, "errno", None) == errno.EBADF:
+        return "stdout is closed"
     return "stdout was closed before everything was written to it" if lost else f"stdout: {in_words(error)}"
 
 
@@ -134,25 +144,42 @@ def silence_stdout() -> None:
 def _misused(error: Any, as_json: bool) -> int:
     """A mistake in the command line itself, as Typer says it."""
     code = int(getattr(error, "exit_code", EXIT_USAGE))
+    lost = ""
     if as_json:
-        return _emit({**_head("UsageError", error.format_message() or "which command? see --help", code)}, code)
+        lost = _lost(_head("UsageError", error.format_message() or "which command? see --help", code))
+        if not lost:
+            return code
     from typer import rich_utils
 
     rich_utils.rich_format_error(error)
+    if lost:
+        _say("WriteError", lost, code, False, kind=True)
     return code
 
 
-def _say(name: str, message: str, code: int, as_json: bool, more: str = "", kind: bool = False) -> int:
-    """Args: more: what follows on stderr, also beside JSON; kind: whether the name is said."""
-    if as_json:
-        _emit(_head(name, message, code), code)
+def _say(
+    name: str,
+    message: str,
+    code: int,
+    as_json: bool,
+    more: str = "",
+    kind: bool = False,
+    body: Optional[Dict[str, Any]] = None,
+) -> int:
+    """What went wrong, as JSON on stdout or in words on stderr: in words also when stdout does not take the JSON. Returns: the code.
+
+    Args: more: what follows on stderr, also beside JSON; kind: whether the name is said; body: of the JSON, if it is more than these.
+    """
+    lost = _lost(body or _head(name, message, code)) if as_json else ""
     try:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
-        if not as_json:
+        if lost or not as_json:
             words = f"{name}: {message}" if kind else message
             console.print(Text(redacted(f"akrunner: {words}"), style="red" if console.is_terminal and kind else ""))
         if more:
             console.print(Text(more))
+        if lost:
+            console.print(Text(f"akrunner: WriteError: {lost}"))
     except OSError:
         pass  # nobody listens any more
     return code
@@ -186,12 +213,13 @@ def emit(body: Dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _emit(body: Dict[str, Any], code: int) -> int:
+def _lost(body: Dict[str, Any]) -> str:
+    """Emit it. Returns: why stdout did not take it, in words."""
     try:
         emit(body)
     except OSError as e:
-        return _say("WriteError", _of_stdout(e) or "", EXIT_WRITE, False, kind=True)
-    return code
+        return f"the JSON object could not be written: {_of_stdout(e)}"
+    return ""
 
 
 def _plain(value: Any) -> Any:

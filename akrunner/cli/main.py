@@ -357,6 +357,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if given[:1] == ["run"] and "--" in given:
         ours, script_args = given[: given.index("--")], given[given.index("--") + 1 :]
 
+    if ours[:1] == ["--json"]:
+        # every command has the option itself
+        ours = [*ours[1:], "--json"]
+
     def run() -> Any:
         # as Typer does it, but for what it makes of exceptions
         command = typer.main.get_command(app)

@@ -12,15 +12,14 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 
-class _Waiting(NamedTuple):
+class _Waiting:
     """A signal that came in the middle of an import. Attributes: again: it was not the first; until: when it waits no longer."""
 
-    number: int
-    again: bool
-    until: float
+    def __init__(self, number: int, again: bool, until: float) -> None:
+        self.number, self.again, self.until = number, again, until
 
 
 _seen: Optional[int] = None
@@ -132,11 +131,19 @@ def words(number: int) -> str:
 def say_early(number: int) -> int:
     """What is said when nothing has been imported yet. Returns: the exit code."""
     decided()
-    text = f"{words(number)}; nothing was started"
-    code = 128 + number
+    kind = "Interrupted" if number == signal.SIGINT else "Terminated"
+    return say(kind, f"{words(number)}; nothing was started", 128 + number)
+
+
+def say(kind: str, text: str, code: int) -> int:
+    """Say why a command ends that was never reached: in words if stdout takes no JSON. Returns: the exit code."""
     if "--json" in sys.argv:
-        kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-        print(f'{{"ok": false, "error": "{kind}", "message": "{text}", "exit_code": {code}}}')
-    else:
-        print(f"akrunner: {text}", file=sys.stderr)
+        import json
+
+        try:
+            print(json.dumps({"ok": False, "error": kind, "message": text, "exit_code": code}), flush=True)
+            return code
+        except OSError:
+            pass  # what is left of it Python tries again at its end, in vain
+    print(f"akrunner: {text}", file=sys.stderr)
     return code

@@ -27,7 +27,7 @@ from akrunner.errors import (
     TaskDiedError,
     TaskFailure,
 )
-from akrunner.foreign import disk_full, in_words, redacted
+from akrunner.foreign import disk_full, in_words, redacted, shortage
 from akrunner.launch.session import TaskSession
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, TaskSpec
@@ -156,7 +156,7 @@ def stall_error(told: str, kept: str) -> JobStalledError:
 def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobError:
     """Something of ours raised what nobody had foreseen: the job's exception, with the traceback."""
     words = with_limit(error)
-    fault = "" if isinstance(error, (OSError, MemoryError)) else "; a fault in akrunner itself"
+    fault = "" if isinstance(error, OSError) or shortage(error) else "; a fault in akrunner itself"
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     failure = TaskFailure("host", words, traceback=trace, time_ns=time.time_ns())
     made = JobError(f"the job could not go on: {words}{fault}", failure=failure, work_dir=kept or None)
@@ -167,7 +167,7 @@ def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobE
 def with_limit(error: BaseException) -> str:
     """An exception in words; of one that says that the machine has no more of something, which limit that is."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    limited = isinstance(error, (OSError, MemoryError)) or "start new thread" in str(error)
+    limited = isinstance(error, OSError) or shortage(error)
     name = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
     words = in_words(error) if limited else f"{type(error).__name__}: {error}"
     return redacted(words + name + ("; TMPDIR, or work_dir=, names another disk" if full else ""))

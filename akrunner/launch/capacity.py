@@ -16,6 +16,8 @@ import psutil
 
 from akrunner.checks import shown
 from akrunner.errors import ConfigError
+from akrunner.foreign import ours
+from akrunner.launch import cramped
 
 #: a bare Python with numpy; one with TensorFlow has ten times as much
 _TASK_BYTES = 24 << 20
@@ -24,6 +26,11 @@ _TASK_FILES = 6
 _OTHER_FILES = 64
 #: it has threads beside its main one
 _TASK_THREADS = 3
+#: of this process, beside those of the tasks and of DuckDB, which has one for each core
+_JOB_THREADS = 8
+#: address space for what a job loads and holds, and for the rows on their way to one task
+_JOB_ROOM = 256 << 20
+_TASK_ROOM = 16 << 20
 #: limit, the least a job needs, its unit, what it counts, the shell's letter for it
 _LEAST = (
     (resource.RLIMIT_AS, 1 << 30, 1 << 20, "MiB of address space", "v"),
@@ -36,9 +43,10 @@ def check_fits(**counts: Any) -> None:
 
     Raises: ConfigError: this process may not have what any job needs, or not even idle processes of so many tasks fit this machine; it says how many do, and why no more.
     """
-    _check_limits()
     given = {name: int(value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
     count = max(sum(value for name, value in given.items() if name != "parallelism"), given.get("parallelism", 0))
+    _check_limits()
+    _check_room(max(1, count))
     if count <= 2:
         return
     most, why = most_tasks()
@@ -48,13 +56,31 @@ def check_fits(**counts: Any) -> None:
 
 
 def _check_limits() -> None:
-    """Raises: ConfigError: a job would end half way, and not always in words: Arrow crashes where it can start no thread."""
+    """Raises: ConfigError: a job would end half way, and not always in words."""
     for kind, least, unit, what, flag in _LEAST:
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY and limit < least:
             raise ConfigError(
                 f"this process may have {limit // unit} {what} (ulimit -{flag}); a job needs at least {least // unit}"
             )
+
+
+def _check_room(count: int) -> None:
+    """Raises: ConfigError: the address space that is left is too little for so many tasks: Arrow crashes where it can start no thread."""
+    limit = cramped.limit()
+    if limit is None:
+        return
+    with ours(ConfigError, "this process has no room for what a job needs"):
+        cramped.lean()
+        used = cramped.used()
+    threads = _JOB_THREADS + (os.cpu_count() or 1) + _TASK_THREADS * count
+    need = _JOB_ROOM + threads * cramped.stack() + count * _TASK_ROOM
+    if limit - used < need:
+        raise ConfigError(
+            f"this process may have {limit >> 20} MiB of address space (ulimit -v) and has used {used >> 20} of them; a job of {count} "
+            f"task{'s' * (count > 1)} needs {need >> 20} more; fewer tasks (num_workers=, num_ps=) need less, and so do threads of smaller "
+            "stacks (ulimit -s)"
+        )
 
 
 def most_tasks() -> Tuple[int, str]:

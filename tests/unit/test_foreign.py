@@ -67,7 +67,7 @@ def raised_from(outer: Exception, inner: Exception) -> Exception:
     ids=lambda value: repr(value)[:40] if isinstance(value, Exception) else "",
 )
 def test_words(error: Exception, words: str) -> None:
-    with pytest.raises(errors.SinkError) as caught:
+    with pytest.raises(errors.ConfigError) as caught:
         with ours(errors.SinkError, "output: cannot open x"):
             raise error
     message = str(caught.value)

@@ -121,7 +121,7 @@ MAY: Dict[str, Set[str]] = {
     },
     "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", "warming", ""},
     "": {"api", "errors", "model", "schema", "serving", "stream_job", "warming"},
-    "__main__": {"cli", "foreign"},
+    "__main__": {"cli", "foreign", "launch"},
 }
 #: package -> the rooms that may import it
 ONLY_IN = {

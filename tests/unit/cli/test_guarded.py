@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import akrunner
 from akrunner.cli import guarded
 from akrunner.cli.guarded import asks_for_json, emit, ended, telling
+from akrunner.cli.main import main as command
 from akrunner.errors import TaskFailure
 
 ENDS = [
@@ -23,7 +26,8 @@ ENDS = [
     (akrunner.JobTimeoutError("x"), 124, "JobTimeoutError"),
     (akrunner.JobCancelledError("x"), 143, "JobCancelledError"),
     (KeyboardInterrupt(), 130, "Interrupted"),
-    (MemoryError(), 1, "MemoryError"),
+    (MemoryError(), 2, "ConfigError"),
+    (RuntimeError("can't start new thread"), 2, "ConfigError"),
     (AttributeError("x"), 70, "InternalError"),
     (FileNotFoundError(2, "x", "some.file"), 70, "InternalError"),
 ]
@@ -84,3 +88,49 @@ def test_what_was_done_is_said_when_stdout_takes_nothing(
         assert (
             out == "" and err.startswith("akrunner: WriteError: stdout") and err.endswith("; its output is stored: o.parquet\n")
         )
+
+
+class _Full:
+    """A stdout that takes nothing. Attributes: number: of the error."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def write(self, text: str) -> None:
+        raise OSError(self.number, os.strerror(self.number))
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(28, "stdout: the disk is full"), (32, "stdout was closed before"), (9, "stdout is closed")]
+)
+@pytest.mark.parametrize(
+    ("error", "code"), [(akrunner.JobError("it failed; log: /l"), 1), (akrunner.ConfigError("no"), 2), (ValueError("x"), 70)]
+)
+def test_a_failure_is_said_where_stdout_takes_no_json(
+    number: int, words: str, error: Exception, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarded, "silence_stdout", lambda: None)
+    monkeypatch.setattr(sys, "stdout", _Full(number))
+
+    def run() -> Any:
+        raise error
+
+    assert ended(run, True) == code
+    told = capsys.readouterr().err
+    assert str(error) in told and f"the JSON object could not be written: {words}" in told
+
+
+def test_a_job_that_ran_into_a_limit_is_no_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    scope = {"__name__": "akrunner.engines.local"}
+    exec("def run():\n    raise MemoryError()\n", scope)
+    run: Any = scope["run"]
+    assert ended(run, True) == 1
+    assert json.loads(capsys.readouterr().out)["error"] == "JobError"
+
+
+def test_the_option_may_stand_before_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["--json", "rnu"]) == 2
+    assert "Did you mean 'run'" in json.loads(capsys.readouterr().out)["message"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
+import sys
+from typing import List
 
 import pytest
 
 from akrunner.errors import ConfigError
+from akrunner.launch import cramped
 from akrunner.launch.capacity import check_fits, most_tasks
 
 
@@ -34,3 +39,35 @@ def test_what_this_process_may_have(kind: int, limit: int, words: str, monkeypat
     monkeypatch.setattr(resource, "getrlimit", lambda asked: (limit if asked == kind else resource.RLIM_INFINITY,) * 2)
     with pytest.raises(ConfigError, match=rf"^this process may have {words}; a job needs at least"):
         check_fits(num_workers=1)
+
+
+def test_room_for_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_lean: List[bool] = []
+    monkeypatch.setattr(cramped, "lean", lambda: made_lean.append(True))
+    monkeypatch.setattr(cramped, "used", lambda: 1 << 30)
+    monkeypatch.setattr(cramped, "stack", lambda: 8 << 20)
+    monkeypatch.setattr(cramped, "limit", lambda: None)
+    check_fits(num_workers=2)
+    assert not made_lean
+    monkeypatch.setattr(cramped, "limit", lambda: 3 << 30)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    check_fits(num_workers=2)
+    assert made_lean
+    with pytest.raises(
+        ConfigError, match=r"3072 MiB of address space \(ulimit -v\) and has used 1024 .* job of 60 tasks .*num_workers="
+    ):
+        check_fits(num_workers=50, num_ps=10)
+    monkeypatch.setattr(cramped, "limit", lambda: (1 << 30) + (200 << 20))
+    with pytest.raises(ConfigError, match="a job of 1 task needs 376 more"):
+        check_fits(num_workers=None)
+
+
+def test_a_process_of_little_room_starts_its_threads_late() -> None:
+    """Arrow's allocator alone would reserve 1 GiB."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1500 << 20,) * 2)\n"
+        "from akrunner.launch import cramped; cramped.lean(); cramped.lean()\n"
+        "import pyarrow.dataset, pyarrow.parquet\n"
+        "assert cramped.used() < 700 << 20, cramped.used()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
