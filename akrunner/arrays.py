@@ -51,3 +51,35 @@ def array_of(values: "NDArray[np.generic]", valid: "Optional[NDArray[np.bool_]]"
     packed = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(packed)])
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """The values of a dictionary, one a row: null is what has no index, and whose index points at a null."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def shown_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, its dictionaries without nulls among their values: Arrow does not count these, and cannot join such dictionaries."""
+    columns = [_shown(column) for column in batch.columns]
+    if all(one is other for one, other in zip(columns, batch.columns)):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _shown(column: pa.Array) -> pa.Array:
+    inner, plain = column, column.type
+    lists = pa.types.is_list(plain) or pa.types.is_large_list(plain) or pa.types.is_fixed_size_list(plain)
+    if lists and pa.types.is_dictionary(plain.value_type):
+        inner = column.values
+    if not pa.types.is_dictionary(inner.type) or not inner.dictionary.null_count or pa.types.is_nested(inner.type.value_type):
+        return column
+    if "_view" in str(inner.type):
+        # Arrow decodes none of these; they come again as strings
+        return column
+    if inner is column:
+        encoded = decoded(column).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(encoded.indices.cast(plain.index_type), encoded.dictionary, ordered=plain.ordered)
+    text = inner.type.value_type
+    if pa.types.is_fixed_size_list(plain):
+        return column.cast(pa.list_(text, plain.list_size)).cast(plain)
+    return column.cast(pa.large_list(text) if pa.types.is_large_list(plain) else pa.list_(text)).cast(plain)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from akrunner.arrays import decoded
 from akrunner.schema import is_text
 
 U8 = NDArray[np.uint8]
@@ -16,8 +17,7 @@ I64 = NDArray[np.int64]
 
 
 def blobs_of(values: pa.Array) -> pa.LargeBinaryArray:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = decoded(values)
     if is_text(values.type) and not pa.types.is_large_string(values.type):
         values = values.cast(pa.large_string())
     return large(values)

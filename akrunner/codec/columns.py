@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of, known_numbers_of, truths_of
+from akrunner.arrays import array_of, decoded, known_numbers_of, truths_of
 from akrunner.codec import times
 from akrunner.codec.binary import blobs_of, data_of, offsets_of
 from akrunner.codec.encode import list_layout
@@ -49,6 +49,8 @@ def _encoded(field: Field, column: pa.Array, first_row: int, step: int) -> _Pack
     if field.is_list:
         return _encoded_lists(field, column, first_row, step)
     valid = None
+    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    column = decoded(column)
     if column.null_count:
         valid = truths_of(column.is_valid())
     if field.kind == BYTES:

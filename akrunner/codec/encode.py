@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.arrays import numbers_of, truths_of
+from akrunner.arrays import decoded, numbers_of, truths_of
 from akrunner.codec import crc32c
 from akrunner.codec.binary import (
     binary,
@@ -196,6 +196,8 @@ def _column_parts(name: str, column: pa.Array, first_row: int, step: int) -> Lis
     kind = feature_kind(name, column.type)
     if str(column.type) in ("string_view", "binary_view"):
         column = column.cast(pa.large_string() if str(column.type) == "string_view" else pa.large_binary())
+    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    column = decoded(column)
     if column.null_count:
         valid = column.is_valid()
         where = np.flatnonzero(truths_of(valid))
@@ -371,8 +373,8 @@ def _elements(blobs: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 
 def list_layout(column: pa.Array) -> Tuple[I64, pa.Array]:
-    """(offsets [rows + 1] from 0, the values they cut), whatever kind of list."""
-    flat = column.flatten()
+    """(offsets [rows + 1] from 0, the values they cut), whatever kind of list, and no dictionary."""
+    flat = decoded(column.flatten())
     if pa.types.is_fixed_size_list(column.type):
         return np.arange(len(column) + 1, dtype=np.int64) * column.type.list_size, flat
     offsets = numbers_of(column.offsets).astype(np.int64)

@@ -32,10 +32,10 @@ def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator
             held_rows += piece.num_rows
             held_bytes += piece.nbytes
             if held_rows >= rows or held_bytes >= size:
-                yield _joined(held)
+                yield from _joined(held)
                 held, held_rows, held_bytes = [], 0, 0
     if held:
-        yield _joined(held)
+        yield from _joined(held)
 
 
 class Dealer:
@@ -68,7 +68,9 @@ class Dealer:
         return dealt
 
 
-def _joined(held: List[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(held) == 1:
-        return held[0]
-    return pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+def _joined(held: List[pa.RecordBatch]) -> List[pa.RecordBatch]:
+    """The batches as one, if their dictionaries can be one: int8 counts to 127."""
+    try:
+        return pa.Table.from_batches(held).combine_chunks().to_batches() if len(held) > 1 else held
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return held

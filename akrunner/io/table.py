@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, Optional
 
 import pyarrow as pa
 
+from akrunner.arrays import shown_nulls
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
 
@@ -42,7 +43,7 @@ class TableSource:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""
         with ours(SourceError, f"source: cannot read {self.name}"):
-            yield from self.open()
+            yield from map(shown_nulls, self.open())
 
 
 def opened_once(

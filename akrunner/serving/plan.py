@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import pyarrow as pa
 
-from akrunner.arrays import truths_of
+from akrunner.arrays import decoded, truths_of
 from akrunner.checks import check_names
 from akrunner.errors import ConfigError, DataError, ModelError
 from akrunner.schema import BYTES, FLOAT, Field, Schema, is_list, nearest, to_floats
@@ -271,6 +271,8 @@ def _travels_as(spec: TensorSpec, field: Field) -> pa.DataType:
 def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, first_row: int) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    # before nulls are counted: of a dictionary, Arrow counts only those among the indices
+    array = decoded(array)
     flat_type = target.value_type if is_list(target) else target
     floating = pa.types.is_floating(flat_type)
     if array.null_count and (is_list(target) or not floating):
@@ -281,8 +283,6 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, fir
             row=row,
             column=name,
         )
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
     if pa.types.is_temporal(array.type):
         days = pa.types.is_date32(array.type) or pa.types.is_time32(array.type)
         array = array.cast(pa.int32() if days else pa.int64())

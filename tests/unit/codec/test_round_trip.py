@@ -325,3 +325,28 @@ def test_days_and_moments_come_back() -> None:
     assert written(raw, "timestamp").to_pylist() == moments
     days = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), None, datetime.date(9999, 12, 31)]
     assert as_examples(pa.array(days), "date") == days
+
+
+def hidden(indices: List[Optional[int]], values: List[Optional[str]], text: pa.DataType) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(values, text))
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("rows", [slice(None), slice(1, None), slice(1, 2), slice(2, 4)])
+def test_a_null_among_the_values_of_a_dictionary_is_a_null(text: pa.DataType, rows: slice) -> None:
+    column = hidden([1, 0, 1, None, 2], [None, "x", ""], text)[rows]
+    plain = pa.array(column.to_pylist(), text)
+    assert as_examples(column, "string") == plain.to_pylist()
+    assert [value or b"" for value in as_columns(column)] == [(value or "").encode() for value in plain.to_pylist()]
+    for encode in (codec.encode_examples, codec.encode_columns):
+        one, other = (encode(pa.record_batch([values], ["x"])) for values in (column, plain))
+        assert [bytes(part) for part in one] == [bytes(part) for part in other] if isinstance(one, list) else one.equals(other)
+
+
+@pytest.mark.parametrize("encode", [codec.encode_examples, codec.encode_columns])
+def test_a_null_of_a_dictionary_inside_a_list_is_refused(encode: Any) -> None:
+    values = hidden([1, 1, 0, 1], [None, "x"], pa.string())
+    for lists in (pa.ListArray.from_arrays([0, 1, 3, 4], values), pa.FixedSizeListArray.from_arrays(values, 2)):
+        with pytest.raises(DataError, match="row 11, column 'x': a list has a null in it"):
+            encode(pa.record_batch([lists], ["x"]), first_row=10)
+        encode(pa.record_batch([lists[:1]], ["x"]))

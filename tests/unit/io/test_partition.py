@@ -36,3 +36,15 @@ def test_chunks_are_bounded_in_bytes() -> None:
 def test_one_row_larger_than_a_chunk() -> None:
     wide = pa.record_batch({"b": [b"x" * 5000] * 3})
     assert [piece.num_rows for piece in rechunk([wide], 1000, 1000)] == [1, 1, 1]
+
+
+def test_dictionaries_of_other_values_are_put_together_or_left_apart() -> None:
+    for size, pieces in ((3, 1), (100, 2)):
+        texts = [[f"{name}{i}" for i in range(size)] for name in "ab"]
+        batches = [
+            pa.record_batch([pa.DictionaryArray.from_arrays(pa.array(range(size), pa.int8()), pa.array(values))], ["d"])
+            for values in texts
+        ]
+        got = list(rechunk(batches, 1000, 1 << 20))
+        assert len(got) == pieces
+        assert [value for piece in got for value in piece.column(0).to_pylist()] == texts[0] + texts[1]

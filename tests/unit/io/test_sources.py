@@ -249,3 +249,18 @@ def test_files_whose_columns_differ(tmp_path: Path) -> None:
     pq.write_table(pa.table({"b": ["y"]}), tmp_path / "2.parquet")
     with pytest.raises(SourceError, match="2.parquet has no column 'a'"):
         rows(tmp_path)
+
+
+def test_nulls_among_the_values_of_dictionaries_are_nulls_of_the_rows() -> None:
+    one = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), pa.array([None, "x"]))
+    other = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["y", None]))
+    lists = pa.ListArray.from_arrays([0, 2, 3, 3], one)
+    table = opened(pa.table({"d": pa.chunked_array([one, other])}))
+    batches = list(table.batches())
+    assert sum(batch.column(0).null_count for batch in batches) == 3
+    assert pa.Table.from_batches(batches).combine_chunks()["d"].to_pylist() == ["x", None, None, "y", None]
+    (batch,) = opened(pa.record_batch({"d": lists[1:]})).batches()
+    assert batch.column(0).flatten().null_count == 1 and batch.column(0).to_pylist() == [[None], []]
+    assert (
+        rows(pa.table({"d": pa.chunked_array([one, other])}), select="SELECT * FROM input WHERE d IS NULL") == [{"d": None}] * 3
+    )
