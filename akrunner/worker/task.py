@@ -8,7 +8,7 @@ import threading
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import data, export, running, script
+from akrunner.worker import data, export, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.output import OutputWriter
@@ -247,6 +247,7 @@ def before_import(env, cpus, overlay):
     if overlay:
         # last, so that what the interpreter has itself stays as it was put together
         sys.path.append(overlay)
+    quick.import_quickly()
 
 
 def tell(context):

@@ -1,0 +1,51 @@
+"""TensorFlow's import, a fifth quicker: Python does not look for garbage meanwhile, and never again among what was made.
+
+What is imported stays: half a million objects, which the collector would look through seven times while they are made, and once more at
+each full collection of the script's.
+"""
+
+import gc
+import importlib.util
+import sys
+
+_NAME = "tensorflow"
+
+
+def import_quickly():
+    """Have TensorFlow's import, whenever it comes, be so."""
+    if _NAME not in sys.modules and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(object):
+    """Finds TensorFlow once, where the others do, and is gone then."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != _NAME:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(object):
+    """Loads as another one does, which it leaves in its place."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            self._loader.exec_module(module)
+        finally:
+            if collects:
+                gc.enable()
+        gc.freeze()
