@@ -5,13 +5,14 @@
     bytes to the workers, frames from them       change -> something moves
     processor time of the tasks' processes       a task that computes, and says nothing meanwhile, is well
     the feeder waits for the source              not the tasks' fault: said, but never ended for it
+    some are done, all others wait for a session not to be waited for any longer: they wait for those that are gone
 """
 
 from __future__ import annotations
 
 import re
 import time
-from typing import Callable, Iterable, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from akrunner.engines.report import TaskRecord, doing
 from akrunner.launch.session import TaskSession
@@ -20,11 +21,17 @@ from akrunner.spec import TaskSpec
 #: of one core, over all tasks: above it somebody computes
 _BUSY = 0.05
 _LOOK_SECONDS = 1.0
+#: where a task is done and others are not, nothing need have moved for longer before these are looked at
+SOON_SECONDS = 10.0
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)', re.MULTILINE)
 
 #: part of a file's name or a function's in a stack -> what that task waits for
 _WAITS = [
+    (
+        "_extend_graph",
+        "for a session, which all tasks that its device filters name have to answer for; without filters, all there are",
+    ),
     ("server_lib.py", "in server.join(), until the job is over"),
     ("session_manager.py", "for the chief to initialise the variables, or for a parameter server to answer"),
     ("collective_ops.py", "in a collective, for the other workers"),
@@ -44,17 +51,19 @@ class StallWatch:
         self._seen: Optional[Tuple[int, int]] = None
         self._since = time.monotonic()
         self._cpu = 0.0
+        self._soon = SOON_SECONDS
 
-    def stalled(self, events: int, now: float, waiting: Callable[[], int]) -> bool:
+    def stalled(self, events: int, now: float, waiting: Callable[[], int], soon: bool = False) -> bool:
         """Whether it is so. Called often; looks closely, for a second, only when the time has come.
 
-        Args: events: taken so far; waiting: how many are there to be taken.
+        Args: events: taken so far; waiting: how many are there to be taken; soon: whether to tell before the time has come, for
+            somebody who looks whether it makes sense to wait (`later` if it does).
         """
         seen = (events, sum(session.writer.bytes for session in self._sessions.values()))
         if seen != self._seen:
             self._seen = seen
             self.moved(now)
-        if not self._seconds or now - self._since < self._seconds:
+        if not self._seconds or now - self._since < (min(self._soon, self._seconds) if soon else self._seconds):
             return False
         if self._computing(now - self._since) or waiting():
             self.moved(time.monotonic())
@@ -65,6 +74,15 @@ class StallWatch:
         """Something did, or the stall was told: the time starts anew."""
         self._since = now
         self._cpu = sum(session.process.sampled_cpu for session in self._sessions.values())
+
+    def quiet(self) -> float:
+        """For how many seconds nothing has moved."""
+        return time.monotonic() - self._since
+
+    def later(self) -> bool:
+        """It makes sense to wait: whether there is time left for it. The next look comes after twice as long."""
+        self._soon *= 2
+        return self.quiet() < self._seconds
 
     def _computing(self, seconds: float) -> bool:
         """Whether the tasks, or what they have started, have used the processor."""
@@ -79,6 +97,37 @@ class StallWatch:
         return sum(session.process.tree_cpu() for session in self._sessions.values())
 
 
+def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord], stacks: Mapping[TaskSpec, str]) -> str:
+    """That tasks wait for a TensorFlow session with those that are done and gone, in words; "": it is not so, or not for certain.
+
+    Args: sessions: tasks that may have a session: chief and workers; stacks: of those that run.
+    """
+    done = [task.name for task in sessions if results[task].state == "finished"]
+    left = [task for task in sessions if results[task].state != "finished"]
+    if not (done and left and all(_in_session(stacks.get(task, "")) for task in left)):
+        return ""
+    who, first = ", ".join(task.name for task in left), left[0]
+    return (
+        f"{who} {'wait' if len(left) > 1 else 'waits'} for a TensorFlow session with {', '.join(done)}, done and gone "
+        '("CreateSession still waiting"), and would for ever: a session is there when all have answered whom its device filters name, '
+        "without filters all tasks. Let them name the parameter servers and the task itself: tf.compat.v1.ConfigProto("
+        f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config="
+    )
+
+
+def _in_session(stack: str) -> bool:
+    """Whether the main thread makes a session: TensorFlow does when the first graph is sent."""
+    calls = _main_thread(stack)
+    return bool(calls) and calls[0]["function"] == "_extend_graph" and calls[0]["file"].endswith("client/session.py")
+
+
+def _main_thread(stack: str) -> List[Dict[str, str]]:
+    """Its calls, the innermost first: file, line, function."""
+    # the thread that was there first is printed last
+    main = stack.split("(most recent call first):")[-1]
+    return [match.groupdict() for match in _FRAME.finditer(main)]
+
+
 def describe(
     seconds: float,
     sessions: Mapping[TaskSpec, TaskSession],
@@ -87,13 +136,16 @@ def describe(
     *,
     waiting_frames: int,
     in_source: bool,
+    vain: str = "",
 ) -> str:
     """The report: each task, what it does and waits for, what lies in the queues, and the stacks.
 
-    Args: stacks: what `faulthandler` printed, of tasks that run; waiting_frames: from the tasks, that the host has not taken.
+    Args: stacks: what `faulthandler` printed, of tasks that run; waiting_frames: from the tasks, that the host has not taken;
+    vain: what `in_vain` said.
     """
     done = [task.name for task, result in results.items() if result.state == "finished"]
-    lines = [f"nothing has moved for {seconds:g} s: no rows, no report(), no processor time"]
+    lines = [vain] if vain else []
+    lines.append(f"nothing has moved for {seconds:g} s: no rows, no report(), no processor time")
     for task, result in results.items():
         lines.append(f"  [{task.name}] {_line(sessions[task], result, stacks.get(task, ''), done, results)}")
     feeding = "waits for the source to give rows" if in_source else "does not wait for the source"
@@ -122,9 +174,7 @@ def _line(session: TaskSession, result: TaskRecord, stack: str, done: List[str],
 
 def _waits(stack: str, done: Iterable[str]) -> str:
     """What the main thread's stack says."""
-    # the thread that was there first is printed last
-    main = stack.split("(most recent call first):")[-1]
-    calls = [match.groupdict() for match in _FRAME.finditer(main)]
+    calls = _main_thread(stack)
     if not calls:
         return ""
     own = next((c for c in calls if "site-packages" not in c["file"] and "/lib/python" not in c["file"]), calls[0])

@@ -299,15 +299,22 @@ class Gang:
             # a stream may be silent as long as it likes
             self.stall.moved(now)
             return
-        if not self.stall.stalled(self.events_taken, now, self.events.qsize):
+        awaited = self.job.cluster.awaited
+        soon = {"finished", "running"} == {self.results[task].state for task in awaited}
+        if not self.stall.stalled(self.events_taken, now, self.events.qsize, soon):
+            return
+        stacks = self.stacks()
+        vain = doctor.in_vain(awaited, self.results, stacks)
+        if not vain and self.stall.later():
             return
         told = doctor.describe(
-            self.wait.stall_timeout,
+            round(self.stall.quiet()) if vain else self.wait.stall_timeout,
             self.sessions,
             self.results,
-            self.stacks(),
+            stacks,
             waiting_frames=self.events.qsize(),
             in_source=in_source,
+            vain=vain,
         )
         self.work.save_stall(told)
         # a slow source is none of the tasks' doing

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
+from akrunner.engines import doctor
 from tests.conftest import ENDS, Script, ends
 from tests.contract.conftest import Run, Workers
 
@@ -362,6 +363,27 @@ def test_a_job_in_which_nothing_moves_is_ended_and_explained(run: Run, script: S
     assert f"[worker:0] in main(); at {path}:9 in wait_for_the_others" in told
     assert "stacks of [worker:0]" in told and "stall_timeout=" in str(caught.value)
     assert (tmp_path / "work" / "stall.txt").read_text().strip() == told
+
+
+def test_a_session_with_a_task_that_is_gone(run: Run, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As TensorFlow does it: whoever connects when the chief is done waits for it. It is said long before stall_timeout."""
+    monkeypatch.setattr(doctor, "SOON_SECONDS", 1)
+    # the innermost call is the session's own: what it calls is not Python
+    body = """
+        import select
+
+        def main(task_config):
+            if task_config.task_type == "worker":
+                code = compile("def _extend_graph():\\n    select.select([], [], [], 60)", "tensorflow/python/client/session.py", "exec")
+                names = {"select": select}
+                exec(code, names)
+                names["_extend_graph"]()
+        """
+    with pytest.raises(
+        akrunner.JobStalledError, match=r"^worker:0 waits for a TensorFlow session with chief:0, done"
+    ) as caught:
+        run(script(body), num_workers=2, output_schema=None)
+    assert "'/job:ps', '/job:worker/task:0'" in str(caught.value) and "stacks of [worker:0]" in caught.value.report
 
 
 def test_a_stalled_job_may_go_on(run: Run, script: Script) -> None:

@@ -1,0 +1,64 @@
+"""Who waits for whom, by the stacks of tasks."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+import pytest
+
+from akrunner.engines import doctor
+from akrunner.engines.report import TaskRecord
+from akrunner.spec import TaskSpec
+
+CHIEF, ONE, TWO = TaskSpec("chief", 0), TaskSpec("worker", 0), TaskSpec("worker", 1)
+ABOVE = """Thread 0x00007ff3 (most recent call first):
+  File "/bundle.zip/akrunner/wire/frames.py", line 214 in _fill
+
+Current thread 0x00007ff3a0231b80 (most recent call first):
+"""
+#: as faulthandler prints it in TensorFlow 1.15
+IN_SESSION = (
+    ABOVE
+    + """  File "/lib/python3.7/site-packages/tensorflow_core/python/client/session.py", line 1388 in _extend_graph
+  File "/lib/python3.7/site-packages/tensorflow_core/python/client/session.py", line 1348 in _run_fn
+  File "/lib/python3.7/site-packages/tensorflow_core/python/training/session_manager.py", line 527 in _ready
+  File "/work/train.py", line 7 in main
+"""
+)
+#: the variables are not there yet: it looks again after a while
+IN_SLEEP = (
+    ABOVE
+    + """  File "/lib/python3.7/site-packages/tensorflow_core/python/training/session_manager.py", line 424 in wait_for_session
+  File "/work/train.py", line 7 in main
+"""
+)
+
+
+def records(**states: str) -> Dict[TaskSpec, TaskRecord]:
+    found = {task: TaskRecord() for task in (CHIEF, ONE, TWO)}
+    for task, state in zip(found, states.values(), strict=True):
+        found[task].state = state
+    return found
+
+
+def test_sessions_with_who_is_gone() -> None:
+    results = records(chief="finished", one="running", two="finished")
+    told = doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION})
+    assert told.startswith("worker:0 waits for a TensorFlow session with chief:0, worker:1, done and gone")
+    assert "device_filters=['/job:ps', '/job:worker/task:0']" in told
+    results = records(chief="finished", one="running", two="running")
+    assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: IN_SESSION}).startswith("worker:0, worker:1 wait ")
+
+
+@pytest.mark.parametrize(
+    ("chief", "stacks"),
+    [
+        ("running", {CHIEF: IN_SESSION, ONE: IN_SESSION, TWO: IN_SESSION}),
+        ("finished", {ONE: IN_SESSION, TWO: IN_SLEEP}),
+        ("finished", {ONE: IN_SESSION, TWO: ""}),
+        ("finished", {ONE: IN_SESSION}),
+    ],
+    ids=["nobody is gone", "one may go on", "one said nothing", "one was not asked"],
+)
+def test_those_who_may_go_on(chief: str, stacks: Dict[TaskSpec, str]) -> None:
+    assert doctor.in_vain([CHIEF, ONE, TWO], records(chief=chief, one="running", two="running"), stacks) == ""
