@@ -292,6 +292,28 @@ def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional
     return interpreters.resolve(named, keras).path
 
 
+def instead_of(name: str, other: str) -> Optional[interpreters.Interpreter]:
+    """Which interpreter may be taken if there is no environment of a name, None: there is one.
+
+    Args: name, other: named environments. Raises: PythonEnvError: the environment variable of the first names something else, which is not
+        to be passed over; or there is neither.
+    """
+    wanted = environments.RECIPES[name]
+    try:
+        interpreters.named(wanted)
+        return None
+    except PythonEnvError as e:
+        said = os.environ.get(wanted.variable) if wanted.variable else None
+        if said:
+            raise PythonEnvError(
+                f"{wanted.variable}={said} is no environment with TensorFlow {wanted.tensorflow}*: {e}"
+            ) from None
+        try:
+            return interpreters.named(environments.RECIPES[other])
+        except PythonEnvError:
+            raise e from None
+
+
 def _made(directory: Optional[str]) -> Optional[str]:
     if directory is not None:
         with ours(ConfigError, f"checkpoint_dir: cannot make {directory}", directory):

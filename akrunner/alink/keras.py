@@ -18,7 +18,7 @@ from akrunner.alink.environment import current
 from akrunner.alink.keras_models import KerasModel, keras_schema
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
-from akrunner.alink.scripts import CHECKPOINTS, INTRA_OP, PYTHON_ENV, SERVERS, WORKERS, ScriptJob, trained
+from akrunner.alink.scripts import CHECKPOINTS, INTRA_OP, PYTHON_ENV, SERVERS, TF2, WORKERS, ScriptJob, python_env, trained
 from akrunner.alink.tables import arrow_schema, arrow_table, from_arrow, in_one, shaped
 from akrunner.alink.tensors import tensors_of
 from akrunner.errors import ConfigError, DataError
@@ -84,7 +84,7 @@ class KerasTrainBatchOp(BatchOperator):
 
     TAKES: ClassVar[Tuple[Param, ...]] = TRAIN
     _KEEP = True
-    _ENV = "tf2"
+    _ENV = TF2
     _CLASSES: ClassVar[bool]
 
     def _linked(self) -> None:
@@ -127,12 +127,13 @@ class KerasTrainBatchOp(BatchOperator):
         return pa.table({tensor: tensors, label: targets}), labels
 
     def _trained(self, table: pa.Table, classes: int) -> Any:
-        job = ScriptJob(_Script(self), table.schema, [pa.table({"classes": [classes]})])
+        script = _Script(self)
+        job = ScriptJob(script, table.schema, [pa.table({"classes": [classes]})])
         try:
             job.write("keras_sequential_job.py", _SCRIPT)
             for name, value in self._params().items():
                 job.put(name, value if isinstance(value, str) else json.dumps(value))
-            result = trained(_Script(self), table, job)
+            result = trained(script, table, job)
         finally:
             job.close()
         assert result.model is not None
@@ -155,20 +156,19 @@ class KerasTrainBatchOp(BatchOperator):
 class _Script:
     """A KerasSequential operator as the script operator it is beneath (`ScriptJob`, `trained`)."""
 
-    _FIXED: ClassVar[Dict[str, Any]] = {
-        "userParams": "{}",
-        "userFiles": None,
-        "numWorkers": 1,
-        "numPSs": 0,
-        "mainScriptFile": "keras_sequential_job.py",
-    }
-
     def __init__(self, operator: KerasTrainBatchOp) -> None:
         self._operator = operator
-        self._ENV = operator._ENV
+        self._fixed: Dict[str, Any] = {
+            "userParams": "{}",
+            "userFiles": None,
+            "numWorkers": 1,
+            "numPSs": 0,
+            "mainScriptFile": "keras_sequential_job.py",
+            "pythonEnv": python_env(operator),
+        }
 
     def _get(self, name: str) -> Any:
-        return self._FIXED[name] if name in self._FIXED else self._operator._get(name)
+        return self._fixed[name] if name in self._fixed else self._operator._get(name)
 
 
 def fed_column(column: pa.Array, name: str, shape: Optional[Tuple[int, ...]]) -> pa.Array:

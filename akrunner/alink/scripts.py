@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
@@ -27,13 +28,18 @@ from akrunner.alink.tables import (
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.model import MODEL_SCHEMA
+from akrunner.prepare import instead_of
 from akrunner.schema import Field, Schema
+
+#: what Alink's operators of TensorFlow 2 run on
+TF2 = "tf2.3"
+ANY_TF2 = "tf2"
 
 SELECTED = Param("selectedCols", "texts", "Columns the script gets; all of them without it.")
 PYTHON_ENV = Param(
     "pythonEnv",
     "text",
-    "What has TensorFlow: an interpreter, a venv or conda directory, a packed one (local or a URL), or a name.",
+    "What has TensorFlow: an interpreter, a venv or conda directory, a packed one (local or a URL), or a name (tf1.15, tf2.3, tf2).",
 )
 INTRA_OP = Param("intraOpParallelism", "whole", "Threads TensorFlow uses inside one operation.", 4)
 USER_FILES = Param(
@@ -97,7 +103,7 @@ class ScriptJob:
             parallelism=_parallelism(operator, environment.parallelism),
             # one worker alone has a TF_CONFIG, as in Alink
             chief=True,
-            python_env=operator._get("pythonEnv") or operator._ENV,
+            python_env=python_env(operator),
             intra_op_parallelism=operator._get("intraOpParallelism"),
             debug=environment.debug,
             observer=environment.observer,
@@ -139,6 +145,28 @@ class ScriptJob:
         with open(path, "w") as f:
             f.write(text)
         self._files.append(path)
+
+
+def python_env(operator: Any) -> str:
+    """Where an operator's script runs: `pythonEnv`, else on the TensorFlow that Alink gives it. For TensorFlow 2.3, if nobody has made or named
+    such an environment, another TensorFlow 2 is taken, with a warning.
+
+    Raises: PythonEnvError: 2.3 was named where Alink looks for it, and is not there; or there is no TensorFlow 2 either.
+    """
+    given = operator._get("pythonEnv")
+    if given or operator._ENV != TF2:
+        return given or str(operator._ENV)
+    instead = instead_of(TF2, ANY_TF2)
+    if instead is None:
+        return TF2
+    warnings.warn(
+        f"{type(operator).__name__} runs on TensorFlow {instead.tensorflow} ({instead.path}); Alink's runs on 2.3, which is not here: "
+        f"make it with `akrunner env create {TF2}`, or name one with TF231_PYTHON_ENV_PATH=DIRECTORY in the environment. "
+        f"pythonEnv={ANY_TF2!r} says that any TensorFlow 2 is meant",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return ANY_TF2
 
 
 def text_params(given: Any) -> Dict[str, str]:
@@ -183,7 +211,7 @@ class ScriptBatchOp(BatchOperator):
     INPUTS = (1, None)
     TAKES: ClassVar[Tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
     _KEEP = True
-    _ENV = "tf2"
+    _ENV = TF2
 
     def _linked(self) -> None:
         super()._linked()

@@ -16,7 +16,7 @@ from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, Stopped, StreamOperator
 from akrunner.alink.params import Param
 from akrunner.alink.randoms import names_for, random_table
-from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, ScriptJob, chosen
+from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, TF2, ScriptJob, chosen
 from akrunner.alink.sources import (
     CONFS,
     DELIMITER,
@@ -225,7 +225,7 @@ class ScriptStreamOp(JobStreamOp):
     """Runs a script over rows as they come."""
 
     TAKES: ClassVar[Tuple[Param, ...]] = (*SCRIPT, OUTPUT_SCHEMA)
-    _ENV = "tf2"
+    _ENV = TF2
 
     def _compute(self, inputs: List[Any], dry: bool) -> Any:
         return current().connection.from_arrow(self._result_schema().empty_table())

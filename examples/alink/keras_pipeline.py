@@ -21,7 +21,9 @@ from akrunner.alink import (
     StreamOperator,
 )
 
-TRAINED = dict(tensorCol="features", layers=LAYERS, optimizer="Adam()", learningRate=0.02, numEpochs=40, batchSize=16)
+TRAINED = dict(
+    tensorCol="features", layers=LAYERS, optimizer="Adam()", learningRate=0.02, numEpochs=40, batchSize=16, pythonEnv="tf2"
+)
 
 
 def main(folder="keras-pipeline"):

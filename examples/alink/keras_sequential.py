@@ -16,7 +16,7 @@ LAYERS = ["Dense(16, activation='relu')", "Dense(16, activation='relu')"]
 FEATURES = "id, species, petal_length, [" + ", ".join(iris.FEATURES) + "]::FLOAT[4] AS features"
 
 
-def main(output="predicted.csv", python_env=None):
+def main(output="predicted.csv", python_env="tf2"):
     flowers = iris.table().select(FEATURES)
     trainer = (
         KerasSequentialClassifierTrainBatchOp()

@@ -25,7 +25,12 @@ def train(folder, epochs):
     """One model of a few rows' training, and one of more."""
     for name, count in (("first", 1), ("second", epochs)):
         trainer = KerasSequentialRegressorTrainBatchOp(
-            tensorCol="features", labelCol="petal_length", layers=["Dense(8, activation='relu')"], numEpochs=count, batchSize=16
+            tensorCol="features",
+            labelCol="petal_length",
+            layers=["Dense(8, activation='relu')"],
+            numEpochs=count,
+            batchSize=16,
+            pythonEnv="tf2",
         )
         model = trainer.linkFrom(iris.table().select(FEATURES))
         model.link(AkSinkBatchOp(filePath=f"{folder}-{name}.ak", overwriteSink=True))

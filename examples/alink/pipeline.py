@@ -20,6 +20,7 @@ def main(folder="iris-pipeline"):
         .setUserParams(iris.PARAMS)
         .setNumWorkers(1)
         .setNumPSs(0)
+        .setPythonEnv("tf2")
         .setInputSignatureDefs(["features"])
         .setOutputSchemaStr(iris.PREDICTED)
         .setReservedCols(["id", "species"])

@@ -9,7 +9,9 @@ def main():
     lines = MemSourceBatchOp([("the quick brown fox",), ("a lazy dog",), ("",)], "text string")
     words = MemSourceBatchOp([("quick",), ("fox",), ("dog",)], "word string")
     count = TensorFlow2BatchOp(
-        mainScriptFile=str(iris.HERE / "scripts" / "count_words.py"), outputSchemaStr="text string, known bigint"
+        mainScriptFile=str(iris.HERE / "scripts" / "count_words.py"),
+        outputSchemaStr="text string, known bigint",
+        pythonEnv="tf2",
     )
     return count.linkFrom(lines, words).print()
 

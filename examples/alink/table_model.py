@@ -25,6 +25,7 @@ def main(folder="iris-model"):
         .setUserParams(iris.PARAMS)
         .setNumWorkers(1)
         .setNumPSs(0)
+        .setPythonEnv("tf2")
         .linkFrom(iris.table())
     )
     predict = dict(selectedCols=iris.FEATURES, outputSchemaStr=iris.PREDICTED)

@@ -15,6 +15,8 @@ def main():
         .setOutputSchemaStr("id bigint, norm double")
         .setNumWorkers(2)
         .setNumPSs(0)
+        # any TensorFlow 2; without it 2.3, as in Alink
+        .setPythonEnv("tf2")
     )
     return table.link(norm).orderBy("id").print()
 

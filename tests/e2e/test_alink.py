@@ -279,7 +279,9 @@ def test_a_job_runs_once_for_two_sinks(script: Script, tmp_path: Path) -> None:
             for batch in task_config.batches(10):
                 task_config.output_writer.write_batch({"a": batch["a"] + 1})
         """
-    job = alink.TensorFlow2BatchOp(mainScriptFile=script(body), userParams={"runs": str(runs)}, outputSchemaStr="a bigint")
+    job = alink.TensorFlow2BatchOp(
+        pythonEnv="tf2", mainScriptFile=script(body), userParams={"runs": str(runs)}, outputSchemaStr="a bigint"
+    )
     result = alink.MemSourceBatchOp([(1,), (2,)], "a bigint").link(job)
     result.link(alink.CsvSinkBatchOp(filePath=str(tmp_path / "one.csv")))
     result.select("a * 2 AS b").link(alink.CsvSinkBatchOp(filePath=str(tmp_path / "two.csv")))
@@ -311,7 +313,7 @@ def test_what_a_script_is_told(script: Script, capsys: pytest.CaptureFixture[str
     try:
         table = alink.MemSourceBatchOp([(1, 2.0)], "a bigint, b double").select("*, [b, b]::FLOAT[2] AS v, [a] AS l")
         job = alink.TensorFlow2BatchOp(
-            mainScriptFile=script(body), outputSchemaStr="told string", selectedCols=["a", "v", "l"],
+            pythonEnv="tf2", mainScriptFile=script(body), outputSchemaStr="told string", selectedCols=["a", "v", "l"],
             userParams='{"n": 1, "x": 0.5, "t": "text", "b": true, "l": [1, "a"]}', intraOpParallelism=3,
         )  # fmt: skip
         ((told,),) = table.link(job).collect()
@@ -334,14 +336,14 @@ def test_shapes_of_tensors_reach_a_script(script: Script) -> None:
             task_config.output_writer.write_batch({"told": [json.dumps(told)]})
         """
     rows = alink.MemSourceBatchOp([("FLOAT#2,2#1 2 3 4",)], "v string")
-    job = alink.TensorFlow2BatchOp(mainScriptFile=script(body), outputSchemaStr="told string")
+    job = alink.TensorFlow2BatchOp(pythonEnv="tf2", mainScriptFile=script(body), outputSchemaStr="told string")
     ((told,),) = alink.ToTensorBatchOp(selectedCol="v").linkFrom(rows).select("v").link(job).collect()
     assert json.loads(told) == [{"v": [2, 2]}, {"v": "float"}, [2, 2]]
 
 
 def test_a_failing_script(script: Script) -> None:
     job = alink.TensorFlow2BatchOp(
-        mainScriptFile=script("def main(c):\n    raise ValueError('no')\n"), outputSchemaStr="a bigint"
+        pythonEnv="tf2", mainScriptFile=script("def main(c):\n    raise ValueError('no')\n"), outputSchemaStr="a bigint"
     )
     with pytest.raises(akrunner.ScriptFailedError, match="raised ValueError in main"):
         alink.MemSourceBatchOp([(1,)], "a bigint").link(job).collect()
@@ -349,6 +351,7 @@ def test_a_failing_script(script: Script) -> None:
 
 def test_a_failing_script_ends_the_stream(script: Script, tmp_path: Path) -> None:
     job = alink.TensorFlow2StreamOp(
+        pythonEnv="tf2",
         mainScriptFile=script("def main(c):\n    next(iter(c.batches(1)))\n    raise ValueError('no')\n"),
         outputSchemaStr="a bigint",
     )
@@ -369,7 +372,12 @@ def test_operators_on_a_flink_cluster(flink_cluster: Cluster, leaves_nothing: Pa
     host, _, port = flink_cluster.address.rpartition(":")
     alink.useRemoteEnv(host, int(port), 2, python=str(FLINK))
     table = alink.MemSourceBatchOp([[i] for i in range(6)], "a bigint").select("a * 10 AS a")
-    operator = alink.TensorFlow2BatchOp().setMainScriptFile(path).setNumPSs(0).setOutputSchemaStr("a bigint, who string")
+    operator = (
+        alink.TensorFlow2BatchOp(pythonEnv="tf2")
+        .setMainScriptFile(path)
+        .setNumPSs(0)
+        .setOutputSchemaStr("a bigint, who string")
+    )
     rows = operator.linkFrom(table).orderBy("a", 10).collect()
     assert [row[0] for row in rows] == [0, 10, 20, 30, 40, 50] and {row[1] for row in rows} == {"chief", "worker"}
     alink.resetEnv()
