@@ -25,8 +25,8 @@ import os, sys
 assert not any(name.split(".")[0] in ("akdl", "flink_ml_framework") for name in sys.modules), "not before it is asked for"
 
 from akdl.runner import io_helper
-from akdl.runner.config import BatchTaskConfig, TrainTaskConfig
-from akdl.runner.output_writer import DirectOutputWriter, OutputWriter, get_fake_output_writer
+from akdl.runner.config import BaseConfig, BatchTaskConfig, TrainTaskConfig
+from akdl.runner.output_writer import DirectOutputWriter, OutputWriter, fake_output_writer_op, get_fake_output_writer
 from akdl.runner.tf_helper import preview_tfrecords_file
 from flink_ml_framework.context import Context
 from flink_ml_framework.java_file import JavaFile
@@ -38,6 +38,7 @@ def main(task_config):
     from akdl.engine.inputs import dtype_str_map, get_dataset, get_example_parser, get_feature_placeholders, parse_feature_specs
 
     assert isinstance(task_config, BatchTaskConfig) and isinstance(task_config.output_writer, OutputWriter)
+    assert isinstance(task_config, BaseConfig) and BaseConfig(work_dir="w", unknown=1).work_dir == "w"
     folder = os.path.join(task_config.work_dir, "saved")
     train_config = TrainTaskConfig(saved_model_dir=folder, **task_config.__dict__)
     assert train_config.saved_model_dir == folder and train_config.dataset_file == task_config.dataset_file
@@ -77,6 +78,23 @@ def main(task_config):
             features, label = session.run((features, label))
     assert list(features) == ["x"] and features["x"].shape == (4, 1) and label.shape == (4, 1)
 
+    columns = [{"name": "x", "dtype": "float", "shape": [1]}, {"name": "label", "dtype": "boolean", "shape": [1]}]
+    specs = parse_feature_specs(columns)
+    assert specs["label"].dtype == dtype_str_map["boolean"] == tf.bool and dtype_str_map["byte"] == tf.int8
+    kinds = [("FixedLenSequenceFeature", [5], tf.float32), ("VarLenFeature", None, tf.float32)]
+    for kind, shape, dtype in kinds:
+        spec = parse_feature_specs([dict(columns[0], feature_type=getattr(tf.io, kind))])["x"]
+        assert type(spec) is getattr(tf.io, kind) and spec.dtype == dtype and getattr(spec, "allow_missing", True)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        assert get_feature_placeholders(columns[1:], anything=1)["label"].dtype == tf.bool
+        for dtype, wanted in (("boolean", bool), ("byte", "int8")):
+            parse = get_example_parser(parse_feature_specs([columns[0], dict(columns[1], dtype=dtype)]), "label")
+            record = tf.compat.v1.data.make_one_shot_iterator(tf.data.TFRecordDataset(spool).skip(1)).get_next()
+            _, value = session.run(parse(record))
+            assert value.dtype == wanted and value[0] == 1
+        show, nothing = fake_output_writer_op(["printed"])
+        session.run([show, nothing()])
+
     os.makedirs(os.path.join(folder, "1700000000"))
     with open(os.path.join(folder, "1700000000", "saved_model.pb"), "wb") as f:
         f.write(os.urandom(1500000))
@@ -89,6 +107,16 @@ def main(task_config):
     assert packed["chunks"] == 2 and packed["chunk_size"] == 1 << 20 and packed["size"] == os.path.getsize(packed["name"])
     io_helper.gfile_copy_dir_content(folder, os.path.join(task_config.work_dir, "copy"))
     assert sorted(os.listdir(os.path.join(task_config.work_dir, "copy"))) == ["1700000000", "notes.txt"]
+
+    source, target = os.path.join(folder, "notes.txt"), os.path.join(task_config.work_dir, "copied.txt")
+    io_helper.file_io_copy_fix(source, target)
+    io_helper.file_io_copy_fix(source, target, overwrite=True)
+    try:
+        io_helper.file_io_copy_fix(source, target)
+    except ValueError as e:
+        assert target in str(e)
+    else:
+        raise AssertionError("it was there")
 
     class Lines(object):
         def __init__(self, path):
@@ -116,6 +144,101 @@ def main(task_config):
     framed = struct.pack("<Q", len(record)) + b"0000" + record + b"0000"
     out.write(framed[:20], 20)
     out.write(framed[20:], len(framed) - 20)
+"""
+
+#: names of the modules that Keras and Estimators need, what is not here, and what an import does to TensorFlow
+MODULES = """
+import importlib, os
+import numpy as np
+import tensorflow as tf
+
+def main(task_config):
+    eager = tf.executing_eagerly()
+    from akdl.engine import early_stopping, inputs, train
+    from akdl.models.tf.keras_sequential import keras_sequential_main, metrics_from_logits
+    from akdl.models.tf.keras_sequential.keras_sequential_main import create_model, get_info_info
+    from akdl.runner import config, io_helper, output_writer, tf_helper
+
+    assert tf.executing_eagerly() == eager
+    for kind, more in (("AUC", {}), ("SparseCategoricalAccuracy", {}), ("Precision", {}), ("TrueNegatives", {"name": "t"})):
+        metric = getattr(metrics_from_logits, kind)(from_logits=True, **more)
+        assert isinstance(metric, metrics_from_logits.FromLogitsMixin) and isinstance(metric, getattr(tf.keras.metrics, kind))
+        assert metric.from_logits is True and metric.get_config()["from_logits"] is True
+    if eager:
+        auc = metrics_from_logits.AUC(from_logits=True)
+        auc.update_state(np.array([0.0, 0.0, 1.0, 1.0]), np.array([-2.0, -1.0, 1.0, 2.0]))
+        assert float(auc.result()) > 0.99
+        right = metrics_from_logits.BinaryAccuracy(True)
+        right.update_state(np.array([[0.0], [1.0]]), np.array([[-0.2], [0.2]]))
+        assert float(right.result()) == 1.0
+    for dtype in (tf.float32, "double", "float"):
+        model = create_model("t", [2, 3], dtype, ["Flatten()", "Dense(4)"], True, 3)
+        assert model.inputs[0].dtype in (tf.float32, "float32") and model.output_shape == (None, 3)
+    assert create_model("t", [], tf.string, [], False, 1).inputs[0].dtype in (tf.string, "string")
+
+    for name in ("akdl.entry", "akdl.entry.base_entry", "akdl.models.tf.easytransfer.easytransfer_main", "akdl.models.tf.easyrec",
+                 "akdl.models.tf.lstnet.lstnet_main", "akdl.models.tf.deepar.deepar_main", "akdl.models.tf.tft.tft_main"):
+        try:
+            importlib.import_module(name)
+        except ImportError as e:
+            assert "is not in akrunner" in str(e) and ("user_files=" in str(e) or "main(task_config)" in str(e)), e
+        else:
+            raise AssertionError(name)
+
+    folder = os.path.join(task_config.work_dir, "eval")
+    assert early_stopping.read_eval_metrics(folder) == {}
+    with tf.Graph().as_default():
+        writer = tf.compat.v1.summary.FileWriter(folder)
+        for step, loss in ((20, 0.25), (10, 0.5)):
+            writer.add_summary(tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="loss", simple_value=loss)]), step)
+        writer.close()
+    assert list(early_stopping.read_eval_metrics(folder).items()) == [(10, {"loss": 0.5}), (20, {"loss": 0.25})]
+    check_hooks(early_stopping, folder)
+
+    from akdl.engine import run_config
+
+    assert not tf.executing_eagerly()
+    assert tf.compat.v1.placeholder(tf.float32, [None]).shape.as_list() == [None]
+    for rows in (task_config.dataset(4), run_config and tf.data.TFRecordDataset(task_config.dataset_file).batch(4)):
+        value = tf.compat.v1.data.make_one_shot_iterator(rows).get_next()
+        with tf.compat.v1.Session() as session:
+            session.run(value)
+
+def check_hooks(early_stopping, folder):
+    try:
+        module = tf.compat.v1.estimator
+    except AttributeError:
+        try:
+            early_stopping.make_early_stopping_hook(None, lambda: True)
+        except RuntimeError as e:
+            assert "Estimators" in str(e)
+        return
+    estimator = module.Estimator(lambda features, labels, mode: None)
+    higher, lower = early_stopping.stop_if_higher_hook, early_stopping.stop_if_lower_hook
+    up, down = early_stopping.stop_if_no_increase_hook, early_stopping.stop_if_no_decrease_hook
+    often = {"eval_dir": folder, "run_every_secs": None, "run_every_steps": 1}
+    for hook, stops in ((higher(estimator, "loss", 0.4, **often), True), (higher(estimator, "loss", 0.6, **often), False),
+                        (higher(estimator, "loss", 0.4, folder, 15, None, 1), False), (lower(estimator, "loss", 0.3, **often), True),
+                        (lower(estimator, "loss", 0.2, **often), False), (up(estimator, "loss", 10, **often), True),
+                        (up(estimator, "loss", 11, **often), False), (down(estimator, "loss", 10, **often), False)):
+        assert ran(hook) == (1 if stops else 5), (hook, stops)
+    for wrong, error in ((lambda: early_stopping.make_early_stopping_hook(None, lambda: True), TypeError),
+                         (lambda: higher(estimator, "loss", 1, run_every_steps=1), ValueError),
+                         (lambda: ran(higher(estimator, "nonsense", 1, **often)), ValueError)):
+        try:
+            wrong()
+        except error:
+            continue
+        raise AssertionError(error)
+
+def ran(hook):
+    with tf.Graph().as_default():
+        step = tf.compat.v1.train.get_or_create_global_step()
+        more = tf.compat.v1.assign_add(step, 1)
+        with tf.compat.v1.train.SingularMonitoredSession([hook, tf.compat.v1.train.StopAtStepHook(5)]) as session:
+            while not session.should_stop():
+                last = session.run(more)
+    return last
 """
 
 TRAIN = "from akdl.models.tf.dnn import dnn_train\n\ndef main(task_config):\n    dnn_train.main(task_config)\n"
@@ -191,6 +314,15 @@ def test_names(leaves_nothing: Path, script: Script) -> None:
 @pytest.mark.matrix
 def test_names_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     check_names(script, matrix_python.path)
+
+
+def test_modules(leaves_nothing: Path, script: Script) -> None:
+    akrunner.run(script(MODULES), {"x": [0.5] * 10})
+
+
+@pytest.mark.matrix
+def test_modules_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    akrunner.run(script(MODULES), {"x": [0.5] * 10}, python_env=matrix_python.path)
 
 
 def accuracy(model: akrunner.Model, columns: List[str], python: str, table: pa.Table) -> float:

@@ -1,17 +1,158 @@
-"""Early stopping hooks, as TensorFlow's own."""
+"""Hooks that end an Estimator's training early, by the metrics of its evaluations.
+
+The chief looks at the metrics and sets a variable, which all workers read after each step.
+"""
+
+import collections
+import os
+
+import tensorflow as tf
+from akdl.engine.estimators import estimator_module
+
+_ALL_REDUCE = ("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
 
 
-def _experimental():
-    from akdl.engine.estimators import estimator_module
+def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60, run_every_steps=None):
+    """A hook that ends the training on all workers when `should_stop_fn()` is true; the chief asks it.
 
-    return estimator_module().experimental
+    Args: run_every_secs, run_every_steps: how often it is asked; the other one is None.
+    Raises: TypeError: `estimator` is no Estimator; ValueError: both intervals are given; RuntimeError: TensorFlow has no Estimators.
+    """
+    module = estimator_module()
+    if not isinstance(estimator, module.Estimator):
+        raise TypeError("`estimator` must be a tf.estimator.Estimator, not %s" % type(estimator).__name__)
+    if run_every_secs is not None and run_every_steps is not None:
+        raise ValueError("run_every_secs and run_every_steps cannot both be given; one of them is None")
+    config = estimator.config
+    if type(config.train_distribute).__name__.startswith(_ALL_REDUCE):
+        # their variables are summed over the workers, which TensorFlow's own hook minds
+        return module.experimental.make_early_stopping_hook(estimator, should_stop_fn, run_every_secs, run_every_steps)
+    return _Asks(should_stop_fn, run_every_secs, run_every_steps) if config.is_chief else _IsTold()
 
 
-def stop_if_no_increase_hook(estimator, metric_name, max_steps_without_increase, **options):
-    """A hook that stops training when a metric has not increased for so many steps."""
-    return _experimental().stop_if_no_increase_hook(estimator, metric_name, max_steps_without_increase, **options)
+def stop_if_higher_hook(estimator, metric_name, threshold, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None):
+    """A hook that ends the training when a metric is higher than a threshold.
+
+    Args: metric_name: "loss", "accuracy", ...; eval_dir: of the evaluations, the estimator's own without it; min_steps: evaluations
+        before this step do not count; the others as `make_early_stopping_hook`.
+    """
+    should_stop = _crossed(_evaluations(estimator, metric_name, eval_dir, min_steps), lambda value: value > threshold)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
-def stop_if_no_decrease_hook(estimator, metric_name, max_steps_without_decrease, **options):
-    """A hook that stops training when a metric has not decreased for so many steps."""
-    return _experimental().stop_if_no_decrease_hook(estimator, metric_name, max_steps_without_decrease, **options)
+def stop_if_lower_hook(estimator, metric_name, threshold, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None):
+    """A hook that ends the training when a metric is lower than a threshold. Args: as `stop_if_higher_hook`."""
+    should_stop = _crossed(_evaluations(estimator, metric_name, eval_dir, min_steps), lambda value: value < threshold)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+def stop_if_no_increase_hook(
+    estimator, metric_name, max_steps_without_increase, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None
+):
+    """A hook that ends the training when a metric has not increased for so many steps. Args: as `stop_if_higher_hook`."""
+    values = _evaluations(estimator, metric_name, eval_dir, min_steps)
+    should_stop = _stood_still(values, max_steps_without_increase, lambda value, best: value > best)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+def stop_if_no_decrease_hook(
+    estimator, metric_name, max_steps_without_decrease, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None
+):
+    """A hook that ends the training when a metric has not decreased for so many steps. Args: as `stop_if_higher_hook`."""
+    values = _evaluations(estimator, metric_name, eval_dir, min_steps)
+    should_stop = _stood_still(values, max_steps_without_decrease, lambda value, best: value < best)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+def read_eval_metrics(eval_dir):
+    """The metrics of the evaluations whose event files are in a directory: an ordered {step: {metric: value}}."""
+    found = collections.defaultdict(dict)
+    # TensorFlow 1 takes a directory that is not there for an error
+    paths = tf.io.gfile.glob(os.path.join(eval_dir, "events.out.tfevents.*")) if tf.io.gfile.exists(eval_dir) else []
+    for path in sorted(paths):
+        for event in tf.compat.v1.train.summary_iterator(path):
+            values = {one.tag: one.simple_value for one in event.summary.value if one.HasField("simple_value")}
+            if values:
+                found[event.step].update(values)
+    return collections.OrderedDict(sorted(found.items()))
+
+
+def _evaluations(estimator, metric, eval_dir, min_steps):
+    """A function that gives [(step, value)] of a metric, as evaluated so far. It raises ValueError if they have no such metric."""
+
+    def values():
+        found = read_eval_metrics(eval_dir or estimator.eval_dir())
+        known = sorted(set(name for metrics in found.values() for name in metrics))
+        if known and metric not in known:
+            raise ValueError("the evaluations have no metric %r; they have %s" % (metric, ", ".join(known)))
+        return [(step, metrics[metric]) for step, metrics in found.items() if step >= min_steps and metric in metrics]
+
+    return values
+
+
+def _crossed(evaluations, beyond):
+    def should_stop():
+        return any(beyond(value) for _, value in evaluations())
+
+    return should_stop
+
+
+def _stood_still(evaluations, most_steps, better):
+    def should_stop():
+        best = None
+        for step, value in evaluations():
+            if best is None or better(value, best[1]):
+                best = step, value
+            if step - best[0] >= most_steps:
+                return True
+        return False
+
+    return should_stop
+
+
+def _stop_variable():
+    """The one that says that training ends; it has the name that TensorFlow's own hooks give it, for checkpoints of theirs."""
+    v1 = tf.compat.v1
+    with v1.variable_scope("signal_early_stopping", reuse=v1.AUTO_REUSE):
+        return v1.get_variable(
+            "STOP", [], tf.bool, v1.constant_initializer(False), trainable=False, collections=[v1.GraphKeys.GLOBAL_VARIABLES]
+        )
+
+
+class _Asks(tf.compat.v1.train.SessionRunHook):
+    """The chief's hook: asks whether to stop, and tells the others."""
+
+    def __init__(self, should_stop_fn, run_every_secs, run_every_steps):
+        if not callable(should_stop_fn):
+            raise TypeError("`should_stop_fn` must be a function without arguments, not %r" % (should_stop_fn,))
+        self._should_stop = should_stop_fn
+        self._timer = tf.compat.v1.train.SecondOrStepTimer(every_secs=run_every_secs, every_steps=run_every_steps)
+
+    def begin(self):
+        self._step = tf.compat.v1.train.get_global_step()
+        self._tell = tf.compat.v1.assign(_stop_variable(), True)
+
+    def before_run(self, run_context):
+        return tf.compat.v1.train.SessionRunArgs(self._step)
+
+    def after_run(self, run_context, run_values):
+        step = run_values.results
+        if self._timer.should_trigger_for_step(step):
+            self._timer.update_last_triggered_step(step)
+            if self._should_stop():
+                run_context.session.run(self._tell)
+                run_context.request_stop()
+
+
+class _IsTold(tf.compat.v1.train.SessionRunHook):
+    """The hook of all others: stops when the chief has said so."""
+
+    def begin(self):
+        self._told = _stop_variable()
+
+    def before_run(self, run_context):
+        return tf.compat.v1.train.SessionRunArgs(self._told)
+
+    def after_run(self, run_context, run_values):
+        if run_values.results:
+            run_context.request_stop()

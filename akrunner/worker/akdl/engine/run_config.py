@@ -1,10 +1,18 @@
-"""An Estimator's RunConfig for the cluster this task is in."""
+"""An Estimator's RunConfig for the cluster this task is in.
+
+Whoever imports this module has TensorFlow 1's behaviour on TensorFlow 2 as well, as with Alink's module: its scripts use placeholders and
+sessions, and do not turn eager execution off themselves. No other module of akrunner changes TensorFlow.
+"""
 
 import json
 import os
 
 import tensorflow as tf
 from akdl.engine.estimators import estimator_module
+
+_TF1 = tf.__version__.startswith("1.")
+if not _TF1:
+    tf.compat.v1.disable_v2_behavior()
 
 
 def generate_run_config(
@@ -20,30 +28,37 @@ def generate_run_config(
 ):
     """The `RunConfig` of this task, its strategy chosen by TF_CONFIG.
 
-    Parameter servers in it: parameter-server training. Several workers: an all-reduce over them. Else none; or a mirrored one over
-    several `gpu_devices`, for which TF_CONFIG is dropped.
+    Parameter servers in it: parameter-server training. Several workers: an all-reduce over them. Else none. With `gpu_devices` (numbers
+    of the machine's cards) TF_CONFIG is dropped: this task computes alone on these, mirrored if they are several.
     """
+    strategy = None
+    if gpu_devices:
+        os.environ.pop("TF_CONFIG", None)
+        os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=",".join(map(str, gpu_devices)))
+        device_count = {"GPU": len(gpu_devices)}
+        if len(gpu_devices) > 1:
+            # those that are visible are counted from 0
+            strategy = tf.compat.v1.distribute.MirroredStrategy(["/gpu:%d" % i for i in range(len(gpu_devices))])
     told = json.loads(os.environ.get("TF_CONFIG") or "{}")
     cluster = told.get("cluster", {})
     options = dict(
         log_device_placement=log_device_placement,
         intra_op_parallelism_threads=int(intra_op_parallelism_threads),
         inter_op_parallelism_threads=int(inter_op_parallelism_threads),
+        allow_soft_placement=True,
         device_count=device_count,
     )
-    strategy = None
-    if gpu_devices is not None and len(gpu_devices) > 1:
-        os.environ.pop("TF_CONFIG", None)
-        strategy = tf.distribute.MirroredStrategy(gpu_devices)
-    elif cluster.get("ps"):
-        if _is_tf1():
+    if cluster.get("ps"):
+        if _TF1:
             options["device_filters"] = _device_filters(told["task"])
         elif told["task"]["type"] != "evaluator":
-            strategy = tf.distribute.experimental.ParameterServerStrategy()
+            strategy = tf.compat.v1.distribute.experimental.ParameterServerStrategy()
     elif cluster.get("worker"):
-        strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
+        strategy = tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy()
+    session_config = tf.compat.v1.ConfigProto(**{k: v for k, v in options.items() if v is not None})
+    session_config.gpu_options.allow_growth = True
     return estimator_module().RunConfig(
-        session_config=tf.compat.v1.ConfigProto(**{k: v for k, v in options.items() if v is not None}),
+        session_config=session_config,
         save_checkpoints_steps=int(save_checkpoints_steps),
         log_step_count_steps=int(log_step_count_steps),
         keep_checkpoint_max=int(keep_checkpoint_max),
@@ -51,13 +66,6 @@ def generate_run_config(
     )
 
 
-def _is_tf1():
-    return tf.__version__.startswith("1.")
-
-
 def _device_filters(task):
-    """A worker talks with the parameter servers and itself, so that it does not wait for the other workers to start."""
-    if task["type"] == "ps":
-        return None
-    own = "/job:%s/task:%d" % (task["type"], task["index"])
-    return ["/job:ps", own] if task["type"] == "chief" else ["/job:ps", "/job:chief", own]
+    """A task talks with the parameter servers and itself: a session waits for everybody it names, and whoever is done is gone."""
+    return ["/job:ps", "/job:%s/task:%d" % (task["type"], task["index"])]

@@ -31,21 +31,21 @@ def train_estimator_one_worker(estimator, input_config, train_config, export_con
     """As `train_estimator`, in one worker: with a validation set, early stopping, and the latest or the best model exported.
 
     Args:
-        train_config: also `validation_split` (share of the rows kept from training), `early_stopping_patience_steps`,
-            `best_exporter_metric`, `metric_bigger` (True: the larger the better), `eval_steps`.
-        export_config: also `exporter_type`, "latest" or "best".
+        train_config: also `valid_raw_dataset_fn`, whose rows are evaluated on, or `validation_split` (share of the rows kept from
+            training); `early_stopping_patience_steps`, `save_checkpoints_steps`, `eval_steps`.
+        export_config: also `exporter_type`, "latest" or "best"; `best_exporter_metric`, `metric_bigger` (True: the larger the better),
+            which `train_config` may have as well.
     """
-    split = float(train_config.get("validation_split") or 0)
-    train_fn, eval_fn = _split(input_config, train_config, split)
-    metric, bigger = train_config.get("best_exporter_metric", "loss"), bool(train_config.get("metric_bigger", False))
+    train_fn, eval_fn = _split(input_config, train_config, float(train_config.get("validation_split") or 0))
+    told = dict(train_config, **export_config)
+    metric, bigger = told.get("best_exporter_metric", "loss"), bool(told.get("metric_bigger", False))
     module = estimator_module()
     hooks = []
     patience = train_config.get("early_stopping_patience_steps")
     if patience:
         stop = early_stopping.stop_if_no_increase_hook if bigger else early_stopping.stop_if_no_decrease_hook
-        # the hook looks for evaluations in a directory that is made by the first of them
-        os.makedirs(estimator.eval_dir(), exist_ok=True)
-        hooks.append(stop(estimator, metric, int(patience), run_every_secs=None, run_every_steps=10))
+        steps = max(1, int(train_config.get("save_checkpoints_steps") or 10))
+        hooks.append(stop(estimator, metric, int(patience), run_every_secs=None, run_every_steps=steps))
     exporters = []
     receiver = _receiver(input_config, export_config)
     best = export_config.get("exporter_type", "latest") == "best"
@@ -73,13 +73,16 @@ def train_estimator_one_worker(estimator, input_config, train_config, export_con
 
 
 def train_keras_model(model, input_config, train_config, task_config):
-    """`fit` a compiled Keras model on this task's rows; chief 0 (or the only worker) saves it to `task_config.saved_model_dir`.
+    """`fit` a compiled Keras model on this task's rows; chief 0 (or the only worker) saves it to `task_config.saved_model_dir`, where
+    the job is one that trains.
 
     Args: train_config: also `validation_split`, `callbacks`, `verbose`.
+    Raises: RuntimeError: as `check_keras`.
     """
+    check_keras()
     split = float(train_config.get("validation_split") or 0)
-    # Keras of TensorFlow 1 in a graph does not see where a dataset ends: it is told how often to draw, from one without an end
-    counted = tf.__version__.startswith("1.")
+    # Keras in a graph does not see where a dataset ends: it is told how often to draw, from one without an end
+    counted = not tf.executing_eagerly()
     train_fn, eval_fn = _split(input_config, train_config, split, epochs=None if counted else 1)
     options = {}
     if split:
@@ -97,19 +100,32 @@ def train_keras_model(model, input_config, train_config, task_config):
         verbose=train_config.get("verbose", 2),
         **options,
     )
-    if _exports(task_config):
+    if _exports(task_config) and getattr(task_config, "saved_model_dir", None):
         save_keras_model(model, task_config.saved_model_dir)
 
 
 def save_keras_model(model, directory):
     """As a SavedModel with a serving signature, the way this TensorFlow's Keras does it."""
     logging.info("exporting to %s", directory)
-    if hasattr(model, "export"):
-        model.export(directory)
-    elif tf.__version__.startswith("1."):
+    if tf.__version__.startswith("1."):
         tf.keras.experimental.export_saved_model(model, directory, serving_only=True)
+    elif not tf.executing_eagerly():
+        session = tf.compat.v1.keras.backend.get_session()
+        outputs = dict(zip(model.output_names, model.outputs))
+        tf.compat.v1.saved_model.simple_save(session, directory, dict(zip(model.input_names, model.inputs)), outputs)
+    elif hasattr(model, "export"):
+        model.export(directory)
     else:
         model.save(directory, save_format="tf")
+
+
+def check_keras():
+    """Raises: RuntimeError: TensorFlow 2's behaviour is turned off, and this is Keras 3, which cannot do without it."""
+    if not tf.executing_eagerly() and tf.keras.__version__.startswith("3."):
+        raise RuntimeError(
+            "Keras 3 does nothing without TensorFlow 2's behaviour, which akdl.engine.run_config turns off when it is imported, as in "
+            "Alink: do not import that, or run the job with keras='legacy' (--keras legacy) or python_env='tf2.3' (--python-env)"
+        )
 
 
 def _dataset_fn(input_config, train_config):
@@ -128,12 +144,12 @@ _SAME = object()
 
 
 def _split(input_config, train_config, share, epochs=_SAME):
-    """(dataset function for training, for validation): every so many-th row is kept for the latter; the same rows for both
-    where the share is 0. epochs: for training, in place of the config's; None: without end."""
+    """(dataset function for training, for validation): the latter's rows are those of `valid_raw_dataset_fn`; or every so many-th;
+    or, where the share is 0, the same. epochs: for training, in place of the config's; None: without end."""
     options = dict(train_config)
     if epochs is not _SAME:
         options["num_epochs"] = epochs
-    raw = options.pop("raw_dataset_fn")
+    raw, valid = options.pop("raw_dataset_fn"), options.pop("valid_raw_dataset_fn", None)
 
     def part(keep):
         def wanted(i, record):
@@ -145,10 +161,10 @@ def _split(input_config, train_config, share, epochs=_SAME):
         def rows():
             return raw().enumerate().filter(wanted).map(record_of)
 
-        return rows if share else raw
+        return rows if share and valid is None else raw
 
     train = _dataset_fn(input_config, dict(options, raw_dataset_fn=part(False)))
-    check = _dataset_fn(input_config, dict(options, raw_dataset_fn=part(True), num_epochs=1, shuffle_factor=0))
+    check = _dataset_fn(input_config, dict(options, raw_dataset_fn=valid or part(True), num_epochs=1, shuffle_factor=0))
     return train, check
 
 

@@ -128,7 +128,22 @@ def gfile_copy_dir_content(remote_dir, local_dir):
         if gfile.isdir(source):
             gfile_copy_dir_content(source, target)
         else:
-            gfile.copy(source, target, overwrite=True)
+            file_io_copy_fix(source, target, overwrite=True)
+
+
+def file_io_copy_fix(src, dst, overwrite=False):
+    """Copy one file, from and to wherever TensorFlow can read and write (a path or a URL), piece by piece.
+
+    Raises: ValueError: `dst` exists, and is not to be overwritten.
+    """
+    import tensorflow as tf
+
+    if not overwrite and tf.io.gfile.exists(dst):
+        raise ValueError("%s exists already (overwrite=True replaces it)" % dst)
+    with tf.io.gfile.GFile(src, "rb") as source, tf.io.gfile.GFile(dst, "wb") as target:
+        # a file to which nothing is written is not made
+        target.write(b"")
+        shutil.copyfileobj(source, target, _CHUNK)
 
 
 def convert_java_queue_file_to_repeatable_dataset(java_file, path):

@@ -25,6 +25,13 @@ class _Nobody(object):
         pass
 
 
+def fake_output_writer_op(input_list):
+    """What an output writer's operations look like in a graph: (one that prints, what makes one that does nothing)."""
+    import tensorflow as tf
+
+    return tf.print(input_list), tf.no_op
+
+
 def get_fake_output_writer():
     """A writer whose rows go nowhere, for running a `main` by hand."""
     return _Nobody()

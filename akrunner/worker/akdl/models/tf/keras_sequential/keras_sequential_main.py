@@ -5,7 +5,8 @@ import json
 import os
 
 import tensorflow as tf
-from akdl.engine.train import train_keras_model
+from akdl.engine.inputs import dtype_str_map
+from akdl.engine.train import check_keras, train_keras_model
 
 
 def main(task_config):
@@ -16,11 +17,14 @@ def main(task_config):
         `num_epochs`, `validation_split`, `save_best_only`, `best_exporter_metric`, `save_checkpoints_epochs`,
         `add_output_layer`, `loss`, `metrics`. The number of classes is the first line of the file `ALINK:bc_1`; 1: regression.
     """
+    check_keras()
     params = task_config.user_params
     column, shape, dtype = _tensor(task_config)
     classes = _classes(params)
     layers = json.loads(params["model_config"])["layers"]
-    model = create_model(column, shape, dtype, layers, _flag(params.get("add_output_layer", "true")), classes)
+    # numbers of any type are trained on as floats
+    fed = tf.string if dtype == "string" else tf.float32
+    model = create_model(column, shape, fed, layers, _flag(params.get("add_output_layer", "true")), classes)
     loss, metrics = _judged(params, classes)
     model.compile(_optimizer(params), loss, metrics=metrics or None)
     started = _checkpoint(params)
@@ -58,13 +62,23 @@ def main(task_config):
     )
 
 
+def get_info_info(task_config):
+    """(columns as `example_config`, the label's last; its name; the number of classes, 1: a regression), of a task's params and files."""
+    params = task_config.user_params
+    shapes, types = _tensors(task_config)
+    label = params["label_col"]
+    columns = [{"name": name, "shape": shape, "dtype": types.get(name, "float")} for name, shape in shapes.items()]
+    columns.append({"name": label, "shape": shapes.get(label, []), "dtype": params["label_type"]})
+    return columns, label, _classes(params)
+
+
 def create_model(tensor_name, tensor_shape, tensor_dtype, layers_str, add_output_layer, num_classes):
     """The model: an input, the layers, and what gives logits (or the number itself, of one class: a regression).
 
-    Args: layers_str: texts like "Dense(64, activation='relu')".
+    Args: tensor_dtype: a TensorFlow type, or one of Alink's names of them; layers_str: texts like "Dense(64, activation='relu')".
     """
-    dtype = tf.string if tensor_dtype == "string" else tf.float32
-    given = tf.keras.Input(shape=tuple(tensor_shape), name=tensor_name, dtype=dtype)
+    dtype = tf.as_dtype(dtype_str_map.get(tensor_dtype, tensor_dtype) if isinstance(tensor_dtype, str) else tensor_dtype)
+    given = tf.keras.Input(shape=tuple(tensor_shape), name=tensor_name, dtype=dtype.name)
     found = given
     for text in layers_str:
         found = _evaluated(text, tf.keras.layers)(found)
@@ -114,20 +128,25 @@ def _optimizer(params):
 
 def _tensor(task_config):
     """(name, shape, dtype) of the tensor column."""
-    with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
-        shapes = json.load(f)
-    with open(os.path.join(task_config.work_dir, "tensor_types.txt")) as f:
-        types = json.load(f)
+    shapes, types = _tensors(task_config)
     names = _listed(task_config.user_params.get("tensor_cols")) or list(shapes)
     if len(names) != 1:
         raise ValueError("one tensor column is wanted, there are %d: %s" % (len(names), ", ".join(names)))
     return names[0], shapes[names[0]], types.get(names[0], "float")
 
 
+def _tensors(task_config):
+    """({column: shape}, {column: type}) of columns of tensors."""
+    with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
+        shapes = json.load(f)
+    with open(os.path.join(task_config.work_dir, "tensor_types.txt")) as f:
+        return shapes, json.load(f)
+
+
 def _classes(params):
     path = params.get("ALINK:bc_1")
     if path is None:
-        return int(params.get("num_classes", 2))
+        return int(params.get("num_classes", 1))
     with open(path) as f:
         return int(float(f.readline().split()[-1]))
 

@@ -7,14 +7,18 @@ class FromLogitsMixin(object):
     """Takes the sigmoid of what the model gives first, with `from_logits=True`."""
 
     def __init__(self, from_logits=False, *args, **kwargs):
-        self._from_logits = from_logits
         super(FromLogitsMixin, self).__init__(*args, **kwargs)
+        # after the metric's own: one of them has an attribute _from_logits
+        self.from_logits = from_logits
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        if self._from_logits:
+        if self.from_logits:
             y_pred = tf.nn.sigmoid(y_pred)
         # nothing is given back: TensorFlow 1 makes a function of this, and takes no operation from one
         super(FromLogitsMixin, self).update_state(y_true, y_pred, sample_weight)
+
+    def get_config(self):
+        return dict(super(FromLogitsMixin, self).get_config(), from_logits=self.from_logits)
 
 
 class AUC(FromLogitsMixin, tf.keras.metrics.AUC):
@@ -49,8 +53,5 @@ class Recall(FromLogitsMixin, tf.keras.metrics.Recall):
     """How many of those that are true are said to be."""
 
 
-class SparseCategoricalAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
+class SparseCategoricalAccuracy(FromLogitsMixin, tf.keras.metrics.SparseCategoricalAccuracy):
     """How many are right, of several classes: the largest logit is that of the largest probability."""
-
-    def __init__(self, from_logits=False, *args, **kwargs):
-        super(SparseCategoricalAccuracy, self).__init__(*args, **kwargs)

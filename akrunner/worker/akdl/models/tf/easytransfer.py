@@ -1,0 +1,5 @@
+"""BERT models of EasyTransfer: not here."""
+
+from akdl import absent
+
+absent.refuse(__name__, "BERT models of EasyTransfer")
