@@ -26,6 +26,8 @@ SOON_SECONDS = 10.0
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)', re.MULTILINE)
 
+_STACK = re.compile(r'(Thread|Current thread) 0x|  File "|$')
+
 #: part of a file's name or a function's in a stack -> what that task waits for
 _WAITS = [
     (
@@ -113,6 +115,11 @@ def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord]
         "without filters all tasks. Let them name the parameter servers and the task itself: tf.compat.v1.ConfigProto("
         f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config="
     )
+
+
+def is_stack(line: str) -> bool:
+    """Whether a line of a task's log looks like one of its stacks."""
+    return _STACK.match(line) is not None
 
 
 def _in_session(stack: str) -> bool:

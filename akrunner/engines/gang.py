@@ -15,7 +15,7 @@ import contextlib
 import queue
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional
 
 from akrunner import codec
 from akrunner.cluster.tf_config import tf_config
@@ -107,6 +107,7 @@ class Gang:
         self.stopping = False
         self.events_taken = 0
         self.last_look = 0.0
+        self.looking = False
         self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
         self.feeder = self.streaming or Feeder(job, source, self.sessions)
         self.oom_before = oom_kills()
@@ -184,6 +185,9 @@ class Gang:
             return None
 
         def tell(line: str) -> None:
+            if self.looking and doctor.is_stack(line):
+                # of a job that may well be in order
+                return
             with observing("log"):
                 observer.log(task.name, line)
 
@@ -299,19 +303,17 @@ class Gang:
             # a stream may be silent as long as it likes
             self.stall.moved(now)
             return
-        awaited = self.job.cluster.awaited
-        soon = {"finished", "running"} == {self.results[task].state for task in awaited}
+        soon = {"finished", "running"} == {self.results[task].state for task in self.job.cluster.awaited}
         if not self.stall.stalled(self.events_taken, now, self.events.qsize, soon):
             return
-        stacks = self.stacks()
-        vain = doctor.in_vain(awaited, self.results, stacks)
+        vain = self.waits_in_vain() if soon else ""
         if not vain and self.stall.later():
             return
         told = doctor.describe(
             round(self.stall.quiet()) if vain else self.wait.stall_timeout,
             self.sessions,
             self.results,
-            stacks,
+            self.stacks(),
             waiting_frames=self.events.qsize(),
             in_source=in_source,
             vain=vain,
@@ -322,6 +324,14 @@ class Gang:
             raise _Stalled(told)
         self.warnings.append(told)
         self.stall.moved(time.monotonic())
+
+    def waits_in_vain(self) -> str:
+        """Look at those that are not done. Returns: whom they wait for in vain, in words; "": for nobody."""
+        awaited = self.job.cluster.awaited
+        self.looking = True
+        stacks = self.stacks(awaited)
+        self.looking = False
+        return doctor.in_vain(awaited, self.results, stacks)
 
     def fail(self, task: TaskSpec, failed: report.Failed) -> None:
         """Note a failure; the job ends a moment later, so that an earlier one can still be told from its consequences."""
@@ -491,9 +501,10 @@ class Gang:
                 )
         stop_all([session.process for session in sessions], self.wait.exit_grace)
 
-    def stacks(self) -> Dict[TaskSpec, str]:
-        """Ask every task that still runs for the stacks of its threads; they are in its log a moment later."""
-        running = [s for t, s in self.sessions.items() if self.results[t].state not in ("starting", "finished", "ended")]
+    def stacks(self, of: Optional[Collection[TaskSpec]] = None) -> Dict[TaskSpec, str]:
+        """Ask every task that still runs for the stacks of its threads; they are in its log a moment later. Args: of: only these."""
+        tasks = self.sessions if of is None else of
+        running = [self.sessions[t] for t in tasks if self.results[t].state not in ("starting", "finished", "ended")]
         before = {session: session.log.position for session in running}
         for session in running:
             session.process.signal(STACKS_SIGNAL)

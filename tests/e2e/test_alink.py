@@ -74,6 +74,15 @@ def tf1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF115_PYTHON_ENV_PATH", str(Path(found.path).parents[1]))
 
 
+@pytest.fixture
+def tf2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow 2.3, where operators of TensorFlow 2 look for it."""
+    found = prepared("tf2.3")
+    if found is None:
+        not_run("TensorFlow tf2.3", "run scripts/test --matrix to prepare it")
+    monkeypatch.setenv("TF231_PYTHON_ENV_PATH", str(Path(found.path).parents[1]))
+
+
 def example(name: str) -> Any:
     """A fresh import of an example."""
     sys.modules.pop(name, None)
@@ -127,6 +136,49 @@ def test_tensorflow2_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     example("tensorflow2_stream").main(str(tmp_path / "out.csv"))
     assert (tmp_path / "out.csv").read_text() == "0,5.0\n1,10.0\n"
     assert capsys.readouterr().out == "id|norm\n0|5.0\n1|10.0\n"
+
+
+def test_tensorflow_2_of_alinks_scripts(tf2: None, script: Script, tmp_path: Path) -> None:
+    """Of the shape of Alink's tf_dnn_stream.py: it does not turn eager execution off, and uses placeholders."""
+    body = """
+        import json, os
+        from akdl.engine.inputs import get_dataset_fn, get_feature_placeholders, parse_feature_specs
+        from akdl.engine.run_config import generate_run_config
+        from akdl.runner import io_helper
+        import tensorflow as tf
+
+        if tf.__version__ >= "2.0":
+            tf = tf.compat.v1
+
+        def main(task_config):
+            assert tf.__version__.startswith("2.3."), tf.__version__
+            params = task_config.user_params
+            names = json.loads(params["featureCols"])
+            columns = [{"name": name, "dtype": "float", "shape": [1]} for name in names]
+            columns.append({"name": params["labelCol"], "dtype": "long", "shape": [1]})
+            train_config = {"batch_size": int(params["batch_size"]), "num_epochs": int(params["num_epochs"])}
+            classifier = tf.estimator.DNNClassifier(
+                feature_columns=[tf.feature_column.numeric_column(name) for name in names], hidden_units=[30, 10], n_classes=2,
+                config=generate_run_config(**train_config))
+            rows = get_dataset_fn(feature_specs=parse_feature_specs(columns), raw_dataset_fn=task_config.dataset_fn,
+                                  label_col=params["labelCol"], **train_config)
+            tf.estimator.train_and_evaluate(classifier, tf.estimator.TrainSpec(rows), tf.estimator.EvalSpec(lambda: rows().take(0)))
+            receiver = tf.estimator.export.build_raw_serving_input_receiver_fn(get_feature_placeholders(columns, params["labelCol"]))
+            if task_config.task_type == "chief":
+                folder = os.path.join(task_config.work_dir, "saved_model_dir")
+                classifier.export_saved_model(folder, serving_input_receiver_fn=receiver)
+                io_helper.output_model_to_flink(folder, task_config.output_writer)
+        """
+    params = {"featureCols": json.dumps(["a", "b"]), "labelCol": "label", "batch_size": 8, "num_epochs": 1}
+    rows = [(i / 50, -i / 50, i % 2) for i in range(50)]
+    source = alink.MemSourceStreamOp(rows, "a double, b double, label bigint")
+    job = alink.TensorFlow2StreamOp(
+        mainScriptFile=script(body), userParams=params, outputSchemaStr="model_id bigint, model_info string",
+        numWorkers=1, numPSs=0,
+    )  # fmt: skip
+    source.link(job).link(alink.CsvSinkStreamOp(filePath=str(tmp_path / "model.csv")))
+    alink.StreamOperator.execute()
+    assert (tmp_path / "model.csv").read_text().partition("\n")[0].endswith(".zip")
 
 
 def test_table_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,6 +287,44 @@ def main(task_config):
         {"placeholders_config": columns, "exporter_type": task_config.user_params["exporter_type"]},
         task_config)
 """
+#: written out as Alink's own scripts are; workers connect when the chief is done and gone
+WRITTEN_OUT = """
+import json, os, time
+from akdl.engine.run_config import generate_run_config
+from akdl.engine.train import train_estimator
+import tensorflow as tf
+
+if tf.__version__ >= "2.0":
+    tf = tf.compat.v1
+
+def main(task_config):
+    chief = os.path.join(task_config.checkpoint_dir, "chief")
+    while task_config.task_type == "worker" and not (os.path.exists(chief) and gone(chief)):
+        time.sleep(0.1)
+    params = task_config.user_params
+    names = json.loads(params["featureCols"])
+    columns = [{"name": name, "dtype": "float", "shape": [1]} for name in names]
+    label = {"name": params["labelCol"], "dtype": "long", "shape": [1]}
+    train_config = {"raw_dataset_fn": lambda: tf.data.TFRecordDataset(task_config.dataset_file),
+                    "batch_size": int(params["batch_size"]), "num_epochs": 1, "log_step_count_steps": 1}
+    classifier = tf.estimator.DNNClassifier(
+        feature_columns=[tf.feature_column.numeric_column(name) for name in names], hidden_units=[30, 10], n_classes=2,
+        config=generate_run_config(**train_config))
+    train_estimator(classifier, {"example_config": columns + [label], "label_col": params["labelCol"]}, train_config,
+                    {"placeholders_config": columns}, task_config)
+    if task_config.task_type == "chief":
+        with open(chief + ".new", "w") as f:
+            f.write(str(os.getpid()))
+        os.rename(chief + ".new", chief)
+
+def gone(path):
+    with open(path) as f:
+        stat = "/proc/%s/stat" % f.read()
+    if not os.path.exists(stat):
+        return True
+    with open(stat) as f:
+        return f.read().rpartition(")")[2].split()[0] == "Z"
+"""
 PARAMS = {"featureCols": json.dumps(["a", "b"]), "labelCol": "label", "batch_size": "16", "num_epochs": "10"}
 
 
@@ -351,6 +389,21 @@ def test_dnn_in_every_mode(leaves_nothing: Path, script: Script, matrix_python: 
     with akrunner.stream(script(STREAM), pa.concat_tables([table] * 10), output_schema=MODEL_ROWS, **options) as job:
         rows = pa.Table.from_batches(list(job))
     assert accuracy(akrunner.Model.from_table(rows), ["a", "b"], matrix_python.path, table) > 0.8
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("matrix_python", ["tf1.15"], indirect=True)
+def test_parameter_servers_and_a_chief_that_is_done(
+    leaves_nothing: Path, script: Script, matrix_python: Interpreter, tmp_path: Path
+) -> None:
+    table, folder = separable(100), tmp_path / "shared"
+    folder.mkdir()
+    trained = akrunner.train(
+        script(WRITTEN_OUT), table, user_params=PARAMS, python_env=matrix_python.path, num_workers=2, num_ps=1,
+        checkpoint_dir=folder,
+    )  # fmt: skip
+    assert trained.model is not None and (folder / "chief").exists()
+    assert trained.stats.warnings == [] and [task.exit for task in trained.tasks] == ["exit code 0"] * 3
 
 
 @pytest.mark.matrix
