@@ -487,6 +487,8 @@ def main(task_config):
         found = [rate(iter(arrays)) for _ in range(3)][-1]
     elif way in ("batches", "plain"):
         found = rate(task_config.batches(1024))
+    elif way == "lists":
+        found = rate(task_config.batches(1024), lambda array: array)
     else:
         found = rate(task_config.dataset(1024), lambda tensor: tensor)
     task_config.report({"rate": found})
@@ -510,6 +512,14 @@ def columns() -> List[Row]:
                     list(job)
                 assert job.stats is not None
                 rates.append(job.stats.reports[-1]["rate"])
+        lists = pa.Table.from_batches([tables.with_lists(50_000, seed) for seed in range(8)])
+        varying: Dict[str, List[float]] = {"lists": [], "examples": []}
+        for _ in range(3):
+            for way, rates in varying.items():
+                with akrunner.stream(script, lists, user_params={"way": way, "file": str(path)}) as job:
+                    list(job)
+                assert job.stats is not None
+                rates.append(job.stats.reports[-1]["rate"])
     speed = {way: statistics.median(rates) for way, rates in found.items()}
     return [
         ratio_row("dataset() on columns, through the pipe", speed["columns"], speed["examples"], 2, "the same on Examples"),
@@ -517,6 +527,12 @@ def columns() -> List[Row]:
             "batches() on columns, through the pipe", speed["batches"], speed["memory"], 0.4, "the same Arrow data in memory"
         ),
         ratio_row("batches() on Examples, through the pipe", speed["plain"], speed["examples"], 1, "dataset() on them"),
+        ratio_row(
+            "batches() on Examples with lists of 0 to 100 numbers",
+            *(statistics.median(varying[way]) for way in ("lists", "examples")),
+            1,
+            "dataset() on them",
+        ),
     ]
 
 

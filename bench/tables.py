@@ -34,6 +34,15 @@ def with_strings(rows: int, seed: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, strings(), strings(), strings()], names=names)
 
 
+def with_lists(count: int, seed: int = 0) -> pa.RecordBatch:
+    """The same, and a list of 0 to 100 integers in each row."""
+    rng = np.random.default_rng(seed)
+    ends = np.concatenate([[0], np.cumsum(rng.integers(0, 101, count))]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(ends), pa.array(rng.integers(0, 50_000, ends[-1])))
+    base = numbers(count, seed)
+    return pa.RecordBatch.from_arrays([*base.columns, lists], [*base.schema.names, "visited"])
+
+
 def images(rows: int, size: int = 20_000, seed: int = 0) -> pa.RecordBatch:
     """One binary column of `size` bytes."""
     rng = np.random.default_rng(seed)

@@ -72,11 +72,13 @@ def watch_of(
 ) -> Optional[Watch]:
     """Where an operator's new models come; None: nowhere. Args: source: the model stream it was linked from."""
     path, seconds, since = (operator._get(one.name) for one in (MODEL_STREAM, SCAN, START))
+    name = MODEL_STREAM.name
     if source is not None:
         path, seconds, since = source._get("filePath"), source._get("scanInterval"), source._get("startTime")
+        name = "filePath"
         if since is not None:
             time_of(since, "startTime")
-    return None if path is None else Watch(path, seconds, since, from_table)
+    return None if path is None else Watch(local_path(path, name), seconds, since, from_table)
 
 
 class ModelStreamFileSourceStreamOp(StreamOperator):

@@ -35,6 +35,9 @@ _ID = re.compile(r"\d{15,23}")
 _TIMES = ("%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S")
 _FILES = (".zip", ".ak", ".tar", ".tar.gz", ".tgz")
 _LONGEST_LOG = 1 << 16
+_INSTEAD = (
+    "copy new models to a directory on this machine, under another name first, or start the stream anew with the new model"
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Watch:
         if watch.seconds <= 0:
             raise ConfigError(f"watch_seconds={shown(watch.seconds)}: give more than 0")
         watch.begin()
-        return cls(local_path(watch.path, "watch"), watch.seconds, watch.since, watch.from_table)
+        return cls(local_path(watch.path, "watch", _INSTEAD), watch.seconds, watch.since, watch.from_table)
 
     def begin(self) -> Optional[datetime.datetime]:
         """`since` as a time. Raises: ConfigError: it is none."""

@@ -18,6 +18,10 @@ from akrunner.worker.columnar import Columns
 
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
 _TAGS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
+#: bytes of a row's numbers, in the mean, from which on each row is copied as a whole
+_LONG = 64
+#: numbers
+_AT_ONCE = 1 << 14
 
 
 class ExampleRows(Columns):
@@ -188,7 +192,12 @@ def _gathered(octets, at, size):
     if len(at) and (size == size[0]).all():
         return _window(octets, at, int(size[0])).reshape(-1)
     total = np.cumsum(size)
-    inside = np.arange(int(total[-1]) if len(total) else 0) - np.repeat(total - size, size)
+    whole = int(total[-1]) if len(total) else 0
+    if whole >= _LONG * len(at):
+        # a number for each byte, to say where it lies, would be eight times what is gathered
+        memory = memoryview(octets)
+        return np.frombuffer(bytearray().join([memory[a:b] for a, b in zip(at.tolist(), (at + size).tolist())]), np.uint8)
+    inside = np.arange(whole) - np.repeat(total - size, size)
     return octets[np.repeat(at, size) + inside]
 
 
@@ -210,24 +219,33 @@ def _numbers(octets, at, size, column):
 def _integers(packed, size):
     """(numbers, how many each row has) of packed varints. Args: size: bytes of each row."""
     last = packed < 0x80
+    width = int(last.argmax()) + 1 if len(last) else 1
+    if np.count_nonzero(last) * width == len(packed) and last[width - 1 :: width].all():
+        # all as long, as nearly always
+        return _of_one_width(packed.reshape(-1, width)), size // width
     stops = np.flatnonzero(last)
     if not len(stops):
         return np.zeros(0, np.int64), np.zeros(len(size), np.int64)
-    width, rest = divmod(len(packed), len(stops))
-    if not rest and last.reshape(-1, width)[:, -1].all():
-        # all as long, as nearly always
-        value = np.zeros(len(stops), np.uint64)
-        for i, octet in enumerate(packed.reshape(-1, width).T):
-            value |= (octet & 0x7F).astype(np.uint64) << np.uint64(7 * i)
-        return value.view(np.int64), size // width
     starts = np.concatenate([[0], stops[:-1] + 1])
-    value = np.zeros(len(stops), np.uint64)
-    for i in range(int((stops - starts).max()) + 1):
-        some = np.flatnonzero(starts + i <= stops)
-        value[some] |= (packed[starts[some] + i] & 0x7F).astype(np.uint64) << np.uint64(7 * i)
-    ends = np.cumsum(size)
-    before = np.concatenate([[0], np.cumsum(last)])
-    return value.view(np.int64), before[ends] - before[ends - size]
+    before = np.searchsorted(stops, np.concatenate([[0], np.cumsum(size)]))
+    return _varint(packed, starts)[0], np.diff(before)
+
+
+def _of_one_width(octets):
+    """int64 [values] of varints. Args: octets: [values, bytes of each]."""
+    width = octets.shape[1]
+    kind = np.uint32 if width <= 4 else np.uint64
+    out = np.empty(len(octets), np.uint64)
+    # as many at a time as the processor has at hand
+    for first in range(0, len(octets), _AT_ONCE):
+        some = octets[first : first + _AT_ONCE]
+        value = (some[:, 0] & 0x7F).astype(kind)
+        for i in range(1, width):
+            octet = (some[:, i] & 0x7F).astype(kind)
+            octet <<= kind(7 * i)
+            value |= octet
+        out[first : first + _AT_ONCE] = value
+    return out.view(np.int64)
 
 
 def _strings(octets, whole, at, size, column):

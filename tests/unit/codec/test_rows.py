@@ -28,6 +28,7 @@ SCHEMA = pa.schema(
         ("text", pa.string()), ("gone", pa.string()), ("flag", pa.bool_()), ("same", pa.string()), ("ints", pa.list_(pa.int64())),
         ("floats", pa.list_(pa.float32())), ("words", pa.list_(pa.string())), ("pair", pa.list_(pa.float32(), 2)),
         ("three", pa.list_(pa.int64(), 3)), ("names", pa.list_(pa.string(), 2)), ("a name of some length, é", pa.int64()),
+        ("many", pa.list_(pa.int64())), ("much", pa.list_(pa.float32())),
     ]
 )  # fmt: skip
 FILL = {"none": -1, "gone": "none"}
@@ -60,6 +61,8 @@ def table(rows: int, seed: int) -> pa.Table:
         "three": lambda: [whole(), 1, 2],
         "names": lambda: [word(), word()],
         "a name of some length, é": whole,
+        "many": lambda: [whole() for _ in range(draw.randrange(60))],
+        "much": lambda: [draw.random() for _ in range(draw.randrange(60))],
     }
     return pa.table({name: [give() for _ in range(rows)] for name, give in made.items()}, SCHEMA)
 

@@ -160,7 +160,7 @@ def test_a_model_whose_log_tells_of_other_rows(tmp_path: Path) -> None:
 def test_arguments() -> None:
     for given, seconds, words in (
         (3, 1.0, "watch"),
-        ("s3://bucket/models", 1.0, "watch: s3://bucket/models is a URL"),
+        ("s3://bucket/models", 1.0, r"watch: s3://bucket/models is a URL, .*; copy new models to a directory on this machine"),
         ("models", 0, "watch_seconds"),
         ("models", "often", "watch_seconds"),
         (Watch("models", 1.0, "yesterday"), 1.0, "write it as 2026-01-31 12:00:00"),
