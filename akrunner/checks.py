@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Seque
 
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import redacted
+from akrunner.urls import unclear
 
 #: no machine, and no cluster, has so many places for tasks; a number beyond it is a slip, and must not be counted up to
 MOST_TASKS = 100_000
@@ -123,7 +124,15 @@ def check_path(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -
         raise kind(f"{name} is a path of {size} bytes; the longest is {_LONGEST_PATH}: {shown(path)}")
     if "://" not in path and any(len(os.fsencode(part)) > _LONGEST_NAME for part in path.split(os.sep)):
         raise kind(f"{name}: a name in the path is longer than {_LONGEST_NAME} bytes: {shown(path)}")
+    check_url(name, path, kind)
     return str(path)
+
+
+def check_url(name: str, path: str, kind: Type[AkrunnerError] = ConfigError) -> None:
+    """Before a library sees it. Raises: `kind`: it is a URL, and nobody can tell its user, password and host apart."""
+    why = unclear(path)
+    if why:
+        raise kind(f"{name}: {why}")
 
 
 def check_paths(name: str, value: Any, kind: Type[AkrunnerError] = ConfigError) -> List[str]:

@@ -37,13 +37,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Sequence, Tuple
 
+from akrunner.redact import redacted
+
 
 class AkrunnerError(Exception):
     """Base of everything akrunner raises on purpose."""
 
 
 class ConfigError(AkrunnerError, ValueError):
-    """An argument is wrong. Raised before any process is started."""
+    """An argument is wrong. Raised before any process is started. Shows no password, whatever the argument was."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(one) if isinstance(one, str) else one for one in args))
 
 
 class SchemaError(ConfigError):

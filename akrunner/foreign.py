@@ -14,10 +14,10 @@ import errno
 import os
 import re
 import shutil
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Type
 
 from akrunner.errors import AkrunnerError, ConfigError, JobError
-from akrunner.redact import redacted
+from akrunner.redact import redacted, secrets
 
 _LONGEST = 600
 #: of an exception that is shown with ours
@@ -87,14 +87,18 @@ def ours(kind: Type[AkrunnerError], what: str, at: Optional[str] = None) -> Iter
     """
     try:
         yield
-    except AkrunnerError:
+    except AkrunnerError as e:
+        hidden = secrets(what)
+        if hidden:
+            _hide(e, hidden)
         raise
     except BaseException as e:
         # what panics in Rust (polars) is no Exception
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
-        made = (_blameless(kind) if shortage(e) else kind)(redacted(f"{what}: {in_words(e, at)}"))
-        if any(redacted(_text(one)) != _text(one) or _text(one).count("\n") > _LINES for one in _chain(e)):
+        hidden = secrets(what)
+        made = (_blameless(kind) if shortage(e) else kind)(f"{redacted(what)}: {redacted(in_words(e, at), hidden)}")
+        if any(redacted(_text(one), hidden) != _text(one) or _text(one).count("\n") > _LINES for one in _chain(e)):
             # a traceback would show what the message does not: secrets, or 163 lines about a library of Java's
             raise made from None
         raise made from e
@@ -114,9 +118,18 @@ def underway(kind: Type[JobError], what: str, at: Optional[str] = None) -> Itera
         with ours(kind, what, at):
             yield
     except ConfigError as e:
-        raise (_blameless(kind) if shortage(e) else kind)(redacted(str(e))) from e
+        _hide(e, ())
+        raise (_blameless(kind) if shortage(e) else kind)(str(e)) from e
     except SystemExit as e:
-        raise kind(redacted(f"{what}: {type(e).__name__}: {_text(e)}")) from e
+        hidden = secrets(what)
+        words = redacted(_text(e), hidden)
+        raise kind(f"{redacted(what)}: {type(e).__name__}: {words}") from (e if words == _text(e) else None)
+
+
+def _hide(error: AkrunnerError, hidden: Sequence[str]) -> None:
+    """Of an exception of ours that passes: what is hidden of its place is hidden of its words."""
+    if error.args and isinstance(error.args[0], str):
+        error.args = (redacted(error.args[0], hidden), *error.args[1:])
 
 
 def in_words(error: BaseException, at: Optional[str] = None) -> str:
@@ -326,4 +339,4 @@ _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     _resources,
 )
 
-__all__ = ["disk_full", "in_words", "no_memory", "ours", "redacted", "shortage", "underway"]
+__all__ = ["disk_full", "in_words", "no_memory", "ours", "redacted", "secrets", "shortage", "underway"]

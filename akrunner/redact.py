@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, List, Tuple
+import urllib.parse
+from typing import Iterable, Iterator, List, Tuple
 
 _HIDDEN = "***"
 _WORD = re.compile(r"\S+")
@@ -37,7 +38,7 @@ _NAMING = frozenset(
 _LONG_NAME = 20
 _CONTAINERS = ("abfs", "wasb")
 
-_NAMED = re.compile(r"(?<![\w-])([\w-]+)=")
+_NAMED = re.compile(r"(?<![\w%-])([\w%-]+)=")
 _VALUE = re.compile(r"\"[^\"\n]+|'[^'\n]+|(?:(?!:\s)[^&\s;,\"'<>)\]}])+")
 _KEY = re.compile(
     r"(\\{0,8}[\"'])([\w-]+)\1\s{0,20}[:=]\s{0,20}(?:(\\{0,8}[\"'])|(?!None\b|null\b|true\b|false\b)(?=\w))", re.IGNORECASE
@@ -47,6 +48,8 @@ _AUTHORIZATION = re.compile(
     r"(\b(?:bearer|basic) {1,5})[\w.~+/=-]{8,}",
     re.IGNORECASE,
 )
+#: times a name may be percent-encoded
+_ENCODED = 3
 _NAMES = frozenset("awsaccesskeyid accountkey account_key passphrase pwd sig signature".split())
 _ENDINGS = ("password", "passwd", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
 #: more of them, that mean something else where they stand by themselves
@@ -73,14 +76,29 @@ _VARIABLES = (
     "PGPASSWORD",
 )
 
+#: schemes behind which a file's name stands, and then the URL it is in
+_WRAPPING = frozenset("zip tar libarchive dir reference cached simplecache filecache blockcache".split())
+_CHAINED = re.compile(r"::[A-Za-z][\w+.-]*:/")
+#: lines of a password with line ends in it
+_MOST_LINES = 3
+#: what libraries take a URL apart by, and of what they show one part without the others
+_APART = re.compile(r"[\s/\\?#@:;&=\[\]\"',]+")
+_SHORTEST_PART = 3
+
 #: where something to hide begins and ends
 _Span = Tuple[int, int]
 
 
-def redacted(text: str) -> str:
-    """The text with passwords of URLs, signatures and tokens, and secrets of the environment in it replaced by ***."""
+def redacted(text: str, also: Iterable[str] = ()) -> str:
+    """The text with passwords of URLs, signatures and tokens, and secrets of the environment in it replaced by ***.
+
+    Args: also: what to hide besides, as `secrets` has found it in what was given.
+    """
+    for part in also:
+        text = text.replace(part, _HIDDEN)
     if "@" in text:
-        text = "\n".join(_without(line, _in_urls(line)) for line in text.split("\n"))
+        lines = text.split("\n")
+        text = "\n".join(_without(line, iter(spans)) for line, spans in zip(lines, _in_lines(lines)))
     if "=" in text:
         text = _without(text, _of_names(text))
     text = _without(text, _of_keys(text))
@@ -90,6 +108,16 @@ def redacted(text: str) -> str:
         if len(value) >= 8:
             text = text.replace(value, _HIDDEN)
     return text
+
+
+def secrets(text: str) -> List[str]:
+    """What `redacted` hides of URLs in a text: each whole, and in the parts a library may show by themselves. The longest first."""
+    lines = text.split("\n")
+    hidden = [line[start:end] for line, spans in zip(lines, _in_lines(lines)) for start, end in spans]
+    hidden += [text[start:end] for start, end in _of_names(text)]
+    parts = {part for one in hidden for part in (one, *_APART.split(one))}
+    parts |= {urllib.parse.unquote(part) for part in parts} | {urllib.parse.quote(part, safe="") for part in parts}
+    return sorted((part for part in parts if len(part) >= _SHORTEST_PART and part != _HIDDEN), key=len, reverse=True)
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:
@@ -102,6 +130,40 @@ def _without(text: str, spans: Iterator[_Span]) -> str:
 
 
 # -- passwords of URLs
+
+
+def _in_lines(lines: List[str]) -> List[List[_Span]]:
+    """What to hide of each line; a password may go on in the next."""
+    found: List[List[_Span]] = []
+    open_at, since = -1, 0
+    for number, line in enumerate(lines):
+        spans = list(_in_urls(line)) if "@" in line or ":" in line else []
+        found.append(spans)
+        if "@" in line and 0 <= open_at and number - since <= _MOST_LINES:
+            # all since then belongs to it
+            found[since].append((open_at, len(lines[since])))
+            for between in range(since + 1, number):
+                found[between] = [(0, len(lines[between]))] if lines[between] else []
+            last = line.rindex("@")
+            found[number] = [(0, last)] if last else []
+        if "@" in line:
+            open_at = -1
+        unfinished = _unfinished(line)
+        if unfinished >= 0:
+            open_at, since = unfinished, number
+    return found
+
+
+def _unfinished(line: str) -> int:
+    """Where a URL's password begins that does not end in its line, -1 when there is none."""
+    at = line.rfind("://")
+    if at < 0 or line.find("@", at) >= 0:
+        return -1
+    start = at + 3
+    found = _DELIMITER.search(line, start)
+    if found is None or found[0] != ":" or _PORT.match(line, found.start()) or _ADDRESS.match(line, start):
+        return -1
+    return found.end() if found.end() < len(line) else -1
 
 
 def _in_urls(line: str) -> Iterator[_Span]:
@@ -130,17 +192,25 @@ def _in_url(line: str, at: int, end: int, last: int, later: Tuple[int, int]) -> 
     Args: end: of its word; last: where the word's last @ is; later: the next word's, and the line's. -1: there is none.
     """
     start = at + 3
+    while line.startswith(("/", "\\"), start, end):
+        start += 1
     if _ADDRESS.match(line, start, end):
         return None
+    scheme = _SCHEME.findall(line[max(0, at - 20) : at])[0].lower()
     found = _DELIMITER.search(line, start, end)
     stop = found.start() if found else end
     user = line[start:stop]
     colon = stop if found and found[0] == ":" else None
+    if scheme in _WRAPPING and _CHAINED.match(line, stop, end):
+        return None
+    if scheme == "github" and colon is not None and last > colon:
+        # what follows the @ names a version, or is a token that somebody took for one
+        behind = line.find("/", last, end)
+        return colon + 1, behind if behind >= 0 else end
     if colon is not None and last > colon:
         return (start if "@" in user else colon + 1), last
     if "@" in user:
         name = user.rpartition("@")[0]
-        scheme = _SCHEME.findall(line[max(0, at - 20) : at])[0].lower()
         plain = scheme in _NAMING and (len(name) < _LONG_NAME or scheme.startswith(_CONTAINERS))
         return None if plain or not name else (start, start + len(name))
     if colon is None:
@@ -203,6 +273,9 @@ def _of_keys(text: str) -> Iterator[_Span]:
 
 
 def _is_secret(name: str, in_url: bool) -> bool:
+    for _ in range(_ENCODED):
+        if "%" in name:
+            name = urllib.parse.unquote(name)
     name = name.lower()
     last = name.rpartition("-")[2]
     if name.startswith(("x-amz-", "x-goog-")) or name.endswith(_ENDINGS):

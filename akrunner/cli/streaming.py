@@ -18,6 +18,7 @@ import pyarrow as pa
 import akrunner
 from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
 from akrunner.cli import lines, show
+from akrunner.foreign import redacted, secrets
 
 #: help of --output-live
 LIVE = "A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended."
@@ -80,7 +81,9 @@ def _check_live(path: str, overwrite: bool) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) or not os.path.isdir(folder):
         raise akrunner.SinkError(
-            f"output: {path} is a directory" if os.path.isdir(path) else f"output: there is no directory {folder}"
+            f"output: {path} is a directory"
+            if os.path.isdir(path)
+            else redacted(f"output: there is no directory {folder}", secrets(path))
         )
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise akrunner.SinkError(f"output: {path} may not be written")

@@ -19,6 +19,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.checks import check_url
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import ak_rows
@@ -43,12 +44,13 @@ def ak_source(path: str, partitions: Optional[str] = None) -> TableSource:
     Args: path: local, or any URL fsspec opens; partitions: which directories named `column=value`: "day = '17'", SQL, or day=17/hour=3.
     Raises: SourceError: it cannot be read; it names a column whose cells are not known here.
     """
-    with ours(SourceError, f"filePath: cannot open {redacted(path)}"):
+    check_url("filePath", path, SourceError)
+    with ours(SourceError, f"filePath: cannot open {path}"):
         fs, place = fsspec.core.url_to_fs(os.path.expanduser(path))
         found = _found(fs, place, path)
     if partitions:
         found = _chosen(found, place, partitions)
-    with ours(SourceError, f"filePath: cannot read {redacted(path)}"):
+    with ours(SourceError, f"filePath: cannot read {path}"):
         schema = _schema(fs, found[0])
 
     def batches() -> Iterator[pa.RecordBatch]:

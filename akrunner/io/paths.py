@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
-from akrunner.checks import check_text, is_within, kind_in_words
+from akrunner.checks import check_text, check_url, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import lakehouse
@@ -265,6 +265,7 @@ def check_apart(files: Files, output: PathLike) -> None:
 
 
 def _open_url(name: str) -> "tuple[fsspec.AbstractFileSystem, str]":
+    check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
     return fs, path

@@ -19,6 +19,7 @@ from typing import IO, Any, Optional, Protocol, Tuple
 
 import fsspec
 
+from akrunner.checks import check_url
 from akrunner.errors import SinkError
 from akrunner.foreign import ours
 from akrunner.io.local_places import LocalFile, LocalFolder, Straight, is_special
@@ -80,5 +81,6 @@ def _file_system(path: str) -> Tuple[Any, str]:
     expanded = os.path.expanduser(path)
     if "\0" in expanded:
         raise SinkError("output: the path has a NUL byte in it")
+    check_url("output", expanded, SinkError)
     fs, target = fsspec.core.url_to_fs(expanded)
     return fs, target

@@ -18,6 +18,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Tuple, Type
 
+from akrunner.checks import check_url
 from akrunner.errors import AkrunnerError, ConfigError, UserFilesError
 from akrunner.launch import limits
 from akrunner.launch.downloads import download, sha256
@@ -58,6 +59,7 @@ def fetch(
     local = os.path.abspath(os.path.expanduser(text))
     if not is_url(text) and os.path.exists(local):
         return Fetched(_looked_at(local, blame), "", text)
+    check_url(parameter, text, kind)
     place, name, digest, most = _split(text, blame)
     if is_url(place):
         with blame.ours(f"{place} is not a URL that can be read"):

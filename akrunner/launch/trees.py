@@ -19,7 +19,7 @@ from typing import BinaryIO, Callable, Iterable, Iterator, List, Optional, Set, 
 
 from akrunner.checks import is_within, kind_in_words
 from akrunner.errors import AkrunnerError, UserFilesError
-from akrunner.foreign import ours, redacted
+from akrunner.foreign import ours, redacted, secrets
 
 CHUNK = 1 << 20
 _LONGEST_NAME = 255
@@ -47,7 +47,7 @@ class Blame:
     given: str = ""
 
     def error(self, text: str) -> AkrunnerError:
-        return self.kind(redacted(f"{self.parameter}: {text}"))
+        return self.kind(redacted(f"{self.parameter}: {text}", secrets(self.given)))
 
     def ours(self, doing: str, at: Optional[str] = None) -> "contextlib.AbstractContextManager[None]":
         """As `akrunner.foreign.ours`."""

@@ -16,7 +16,7 @@ from typing import IO, Any, Iterator, Optional, Tuple
 import fsspec
 
 from akrunner import leftovers
-from akrunner.checks import is_within
+from akrunner.checks import check_url, is_within
 from akrunner.errors import ModelError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io.paths import is_local
@@ -66,6 +66,7 @@ def save(directory: str, target: str) -> None:
 
 def _file_system(uri: str) -> Tuple[Any, str]:
     """The file system of a path or URL, and the path there. Raises: ModelError."""
+    check_url("model_out", uri, ModelError)
     with ours(ModelError, f"model_out: cannot open {uri}"):
         fs, place = fsspec.core.url_to_fs(os.path.expanduser(uri))
         fs.invalidate_cache()

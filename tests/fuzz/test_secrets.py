@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from akrunner.redact import redacted
+from akrunner.redact import redacted, secrets
+from akrunner.urls import unclear
 
 #: in every password; nothing else of a text has it
 CANARY = "Zq9Xk7"
@@ -30,6 +31,20 @@ def test_passwords_of_urls(scheme: str, user: str, begin: str, inside: str, befo
     shown = redacted(f"{before}{scheme}{user}:{begin}{CANARY}{inside}{CANARY}@host{behind}")
     assert CANARY not in shown
     assert redacted(shown) == shown
+
+
+@given(
+    scheme=st.sampled_from([*SCHEMES[:6], "http:///", "HTTP://", "ftp://", "zip://a.csv::http://", "u:", ""]),
+    begin=st.text(st.sampled_from("/?#@\\:["), max_size=3).map(lambda text: text and f"x{text}"),
+    shown=st.sampled_from(["{}", "nonnumeric port: '{}'", "invalid literal for int() with base 10: '{}'", "netloc {}"]),
+)
+def test_what_a_library_makes_of_it(scheme: str, begin: str, shown: str) -> None:
+    """Refused without its password, or opened; and then what is shown of it by itself is hidden."""
+    url = f"{scheme}u:{begin}{CANARY}@host/x.csv"
+    told = unclear(url)
+    assert CANARY not in told
+    if not told:
+        assert CANARY not in redacted(f"cannot open {url}: {shown.format(CANARY)}", secrets(url))
 
 
 @given(

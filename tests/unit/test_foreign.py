@@ -168,6 +168,14 @@ def test_a_cause_that_is_its_own_cause() -> None:
         ("http://127.0.0.1:80/a@b", "http://127.0.0.1:80/a@b"),
         ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
         ("the token is a word, x=1", "the token is a word, x=1"),
+        ("http:///u:secret@h/x", "http:///u:***@h/x"),
+        ("http://u:secret\nsecret\nsecret@h/x: no", "http://u:***\n***\n***@h/x: no"),
+        ("http://h:80/x\n@decorated", "http://h:80/x\n@decorated"),
+        ("see http://host:port\n\n\n\n@decorated", "see http://host:port\n\n\n\n@decorated"),
+        ("https://h/x?p%61ssword=secret&%2574oken=secret", "https://h/x?p%61ssword=***&%2574oken=***"),
+        ("github://org:repo@secret/x", "github://org:***/x"),
+        ("zip://a.csv::http://u:se/cret@h/a.zip", "zip://a.csv::http://u:***@h/a.zip"),
+        ("http:\\\\u:secret@h\\x", "http:***@h\\x"),
     ],
 )  # fmt: skip
 def test_secrets(given: str, shown: str) -> None:

@@ -19,7 +19,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
 from akrunner.engines.flink.connections import shut
 from akrunner.errors import ClusterError, ConfigError
-from akrunner.foreign import redacted
+from akrunner.foreign import redacted, secrets
+from akrunner.urls import unclear
 
 _SECONDS = 20.0
 _ANSWER_BYTES = 64 << 20
@@ -51,8 +52,11 @@ class Address:
     def of(cls, master: str) -> "Address":
         """Args: master: "host:port", or a URL: "https://host/flink/", "https://user:password@host:8443/flink". Credentials come from it,
         or from the environment (`CREDENTIALS`, `HEADERS`). Raises: ConfigError: neither."""
+        url = master if "://" in master else f"http://{master}"
+        if unclear(url):
+            raise _no_address(master, "a password is written percent-encoded: %2F for /, %23 for #")
         try:
-            parts = urllib.parse.urlsplit(master if "://" in master else f"http://{master}")
+            parts = urllib.parse.urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError as e:
             raise _no_address(master, str(e)) from None
@@ -100,10 +104,11 @@ class Address:
 
 
 def _no_address(master: str, why: str = "") -> ConfigError:
-    shown = redacted(master if "://" in master else master.rpartition("@")[2])
+    url = master if "://" in master else f"http://{master}"
+    shown = redacted(master if "://" in master else master.rpartition("@")[2], secrets(url))
     return ConfigError(
         f"master={shown!r} (--flink-master): give 'host:port' or a URL, 'https://host/flink', of the cluster's REST address"
-        + (f" ({why})" if why else "")
+        + (f" ({redacted(why, secrets(url))})" if why else "")
     )
 
 

@@ -288,7 +288,7 @@ def test_passwords(hostile: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://u:secret@[::1/x.py", "http://u:secret@\u2100.com/x.py"])
 def test_what_is_no_url(url: str) -> None:
-    with pytest.raises(UserFilesError, match="user_files: .* is not a URL that can be read") as caught:
+    with pytest.raises(UserFilesError, match="user_files: .*: its port is no number") as caught:
         fetch(url, "user_files")
     assert "secret" not in str(caught.value)
 
