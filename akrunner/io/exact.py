@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Callable, Iterator, List, NoReturn, Optional
+from decimal import Decimal
+from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,17 @@ from akrunner.errors import SourceError
 #: beyond it a float cannot hold every integer
 _EXACT = 2.0**53
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
-_LONG = re.compile(rb"[0-9]{16}")
+#: more digits than any float holds, a point among them or not
+_DIGITS = r"[0-9][0-9.]{14,}[0-9]"
+_LONG = re.compile(_DIGITS.encode())
 _BLANKS = " \t\r\n"
-_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+#: what no program writes a number as that is meant to be one: 01234, +4915112345678, 0x1F
+_IDENTIFIER = r"^\s*(?:-?0[0-9]|\+|-?0[xX])"
+_HEXADECIMAL = r"^\s*-?0[xX]"
 #: every cell begins with a comma, every digit but 0 is 1; without what may stand before a number
-_PLAIN = bytes.maketrans(b"\n\r23456789", b",,11111111")
-_NOT_PLAIN = b'+-" \t'
-_ZERO = re.compile(b",0[01]")
+_PLAIN = bytes.maketrans(b"\n\r23456789X", b",,11111111x")
+_NOT_PLAIN = b'-" \t'
+_ODD = re.compile(b"(?:^|,)0[01x]")
 
 
 def suspicious(table: pa.Table) -> List[str]:
@@ -81,31 +86,64 @@ def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: C
         rows = np.flatnonzero(np.abs(values) >= _EXACT)
     text = words().take(array_of(rows))
     infinite = np.isinf(values[rows])
-    whole = truths_of(pc.match_substring_regex(text, _INTEGER))
+    long = truths_of(pc.match_substring_regex(text, _DIGITS))
     digits = truths_of(pc.match_substring_regex(text, "[0-9]"))
-    for index in np.flatnonzero((infinite & digits) | (whole & guessed)).tolist():
+    for index in np.flatnonzero((infinite & digits) | (long & guessed)).tolist():
         shown = text[index].as_py()
-        if infinite[index] or int(shown) != int(values[rows[index]]):
+        if infinite[index] or not _kept(shown, float(values[rows[index]])):
             _refuse(at(int(rows[index])), name, shown)
 
 
-def may_have_zeros(data: bytes) -> bool:
-    """Whether some cell of CSV may begin with a zero and another digit."""
-    plain = data.translate(_PLAIN, _NOT_PLAIN)
-    return plain[:2] in (b"00", b"01") or _ZERO.search(plain) is not None
+def _kept(text: str, number: float) -> bool:
+    """Whether a float is the number that stands in a text, or was: with as many digits, it is written so."""
+    wanted = Decimal(text)
+    if wanted == Decimal(number):
+        return True
+    digits = "".join(map(str, wanted.as_tuple().digits)).rstrip("0")
+    whole = text.strip().lstrip("+-").isdecimal()
+    return not whole and Decimal(f"{number:.{len(digits) - 1}e}") == wanted
 
 
-def first_zero(text: pa.Array) -> Optional[int]:
-    """The first row in which a number begins with a zero and another digit: an identifier, of which a number would keep a part."""
-    found = pc.index(pc.match_substring_regex(text, _LEADING_ZERO), pa.scalar(True)).as_py()
+def may_have_identifiers(data: bytes) -> bool:
+    """Whether some cell of CSV may begin with a plus, or with a zero and another digit or an x."""
+    if b"+" in data and (data[:1] == b"+" or any(before + b"+" in data for before in (b",", b"\n", b"\r", b'"', b" ", b"\t"))):
+        return True
+    return _ODD.search(data.translate(_PLAIN, _NOT_PLAIN)) is not None
+
+
+def first_identifier(text: pa.Array) -> Optional[int]:
+    """The first row in which a number is written as identifiers are (01234, +4915112345678, 0x1F): a number would keep a part of it."""
+    found = pc.index(pc.match_substring_regex(text, _IDENTIFIER), pa.scalar(True)).as_py()
     return None if found < 0 else int(found)
 
 
-def refuse_zero(where: str, name: str, value: str) -> NoReturn:
+def refuse_identifier(where: str, name: str, value: str) -> NoReturn:
     """Raises: SourceError: the column was taken for one of numbers."""
+    begins = "a +" if value.lstrip().startswith("+") else "0x" if "x" in value.lower() else "a 0"
+    number = "double" if begins == "a +" else "bigint"
     raise SourceError(
-        f"source: {where}, column {name!r}: {value} begins with a 0, which is lost in the number that the column was taken for by the "
-        f"file's beginning; give input_schema= (--input-schema) with '{name} string' to keep it as it stands, or '{name} bigint' for the number"
+        f"source: {where}, column {name!r}: {value} begins with {begins}, which is lost in the number that the column was taken for by "
+        f"the file's beginning; give input_schema= (--input-schema) with '{name} string' to keep it as it stands, or '{name} {number}' "
+        "for the number"
+    )
+
+
+def may_be_hexadecimal(data: bytes) -> bool:
+    """Whether some number of the text may be one such as 0x1F."""
+    return b"0x" in data or b"0X" in data
+
+
+def first_wrapped(text: pa.Array, numbers: pa.Array) -> Optional[int]:
+    """The first row in which Arrow made a negative number of one such as 0xFFFFFFFFFFFFFFFF, which is beyond the column's type."""
+    found = pc.index(pc.and_(pc.match_substring_regex(text, _HEXADECIMAL), pc.less(numbers, 0)), pa.scalar(True)).as_py()
+    return None if found < 0 else int(found)
+
+
+def refuse_wrapped(where: str, name: str, value: str, kind: pa.DataType) -> NoReturn:
+    """Raises: SourceError: a hexadecimal number is beyond the type that was asked for."""
+    raise SourceError(
+        f"source: {where}, column {name!r}: {value} does not fit {kind}; give input_schema= (--input-schema) with '{name} string' to keep "
+        "it as it stands, or with a wider type"
     )
 
 
@@ -117,11 +155,16 @@ def json_column(at: Callable[[int], str], data: bytes, name: str, kind: pa.DataT
     if _LONG.search(data) is None:
         return kind
     whole = fits = True
-    wrong = beyond = None
+    wrong: Optional[Tuple[int, Any]] = None
+    beyond: Optional[Tuple[int, Any]] = None
     for row, document in enumerate(_documents(data)):
         for number in _numbers(document.get(name)):
             whole = whole and isinstance(number, int)
             fits = fits and 0 <= number < 2**64
+            if isinstance(number, Decimal):
+                if wrong is None and abs(number) >= _EXACT and not _kept(str(number), float(number)):
+                    wrong = row, number
+                continue
             if beyond is None and not -(2**63) <= number < 2**63:
                 beyond = row, number
             if wrong is None and isinstance(number, int) and int(float(number)) != number:
@@ -137,7 +180,7 @@ def json_column(at: Callable[[int], str], data: bytes, name: str, kind: pa.DataT
 
 def _documents(data: bytes) -> Iterator[Any]:
     text, at = data.decode("utf-8").lstrip("\ufeff"), 0
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_float=Decimal)
     while True:
         while at < len(text) and text[at] in _BLANKS:
             at += 1
@@ -153,7 +196,7 @@ def _numbers(value: Any) -> Iterator[Any]:
     if isinstance(value, list):
         for one in value:
             yield from _numbers(one)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         yield value
 
 

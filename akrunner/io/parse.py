@@ -94,10 +94,11 @@ class CsvParser:
         if self.schema is None:
             table = self._guessed(piece, table)
         else:
-            for name, (row, value) in self._zeros(piece, table).items():
-                exact.refuse_zero(self._at(piece)(row), name, value)
+            for name, (row, value) in self._identifiers(piece, table).items():
+                exact.refuse_identifier(self._at(piece)(row), name, value)
             for name in exact.suspicious(table):
                 exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self.asked)
+        self._check_wrapped(piece, table)
         self._rows += table.num_rows
         return _batch(table)
 
@@ -165,29 +166,40 @@ class CsvParser:
                     f"input_schema= (--input-schema) with '{field.name} bytes'"
                 )
         types = {field.name: field.type for field in table.schema}
-        zeros = self._zeros(piece, table)
-        for name, (row, value) in zeros.items():
+        odd = self._identifiers(piece, table)
+        for name, (row, value) in odd.items():
             if name in self._types.names:
                 # as in the first file
-                exact.refuse_zero(self._at(piece)(row), name, value)
+                exact.refuse_identifier(self._at(piece)(row), name, value)
             types[name] = pa.string()
         for name in exact.suspicious(table):
-            if name in zeros:
+            if name in odd:
                 continue
             words, guessed = self._words(piece, name), name not in self.asked
             types[name] = exact.guess(self._at(piece), name, table[name], words, guessed)
         self.schema = pa.schema(list(types.items()))
         return table if self.schema == table.schema else self.whole(piece)
 
-    def _zeros(self, piece: Piece, table: pa.Table) -> Dict[str, Tuple[int, str]]:
-        """{column: (row, value)} of identifiers such as 01234 in columns that were guessed to be numbers."""
+    def _identifiers(self, piece: Piece, table: pa.Table) -> Dict[str, Tuple[int, str]]:
+        """{column: (row, value)} of identifiers such as 01234 or 0x1F in columns that were guessed to be numbers."""
         kinds = {field.name: field.type for field in table.schema if field.name not in self.asked}
         numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
-        if not numbers or not exact.may_have_zeros(piece.data):
+        if not numbers or not exact.may_have_identifiers(piece.data):
             return {}
         words = self._read(piece, pa.schema([(name, pa.string()) for name in numbers]), numbers).combine_chunks()
-        rows = {name: exact.first_zero(words[name]) for name in numbers}
+        rows = {name: exact.first_identifier(words[name]) for name in numbers}
         return {name: (row, words[name][row].as_py()) for name, row in rows.items() if row is not None}
+
+    def _check_wrapped(self, piece: Piece, table: pa.Table) -> None:
+        """Raises: SourceError: a column that was asked for as one of integers has a hexadecimal number beyond its type."""
+        if not exact.may_be_hexadecimal(piece.data):
+            return
+        for field in table.schema:
+            if field.name in self.asked and pa.types.is_signed_integer(field.type):
+                text = self._words(piece, field.name)()
+                row = exact.first_wrapped(text, table[field.name].combine_chunks())
+                if row is not None:
+                    exact.refuse_wrapped(self._at(piece)(row), field.name, text[row].as_py(), field.type)
 
     def _words(self, piece: Piece, name: str) -> Callable[[], pa.Array]:
         """What stands in a column, as text."""

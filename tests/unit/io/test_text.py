@@ -17,8 +17,8 @@ from akrunner.io.sources import open_source
 from akrunner.schema import Schema
 
 
-def table(path: Path, **options: Any) -> pa.Table:
-    source = open_source(path, read_examples=read_examples, **options)
+def table(given: Any, **options: Any) -> pa.Table:
+    source = open_source(given, read_examples=read_examples, **options)
     return pa.Table.from_batches(list(source.batches()), source.schema)
 
 
@@ -49,6 +49,16 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
         (b"a\n-01\n2\n", "string", ["-01", "2"]),
         (b"a,b\n0,x 05\n-0,2024-01-02 03:04:05\n10,00:30\n", "int64", [0, 0, 10]),
         (b"a,b\n0.05,0x1F\n-0.5,01\n1e05,x\n", "double", [0.05, -0.5, 1e5]),
+        (b"a\n+4915112345678\n+1\n", "string", ["+4915112345678", "+1"]),
+        (b'b,a\n1,"+5"\n2, +6\n', "string", ["+5", " +6"]),
+        (b"b,a\n1e+05,1e+05\n-1,-1\n", "double", [1e5, -1.0]),
+        (b"a\n0xFFFFFFFFFFFFFFFF\n0x00ff\n", "string", ["0xFFFFFFFFFFFFFFFF", "0x00ff"]),
+        (b'a,b\n1,x\n"0X1f",y\n', "string", ["1", "0X1f"]),
+        (
+            b"a\n9007199254740992.0\n123456789012345680000.0\n9.9999999999999992e+22\n",
+            "double",
+            [2.0**53, 123456789012345680000.0, 1e23],
+        ),
         (b"a,b\n" + b'5" pipe,1\n' * 3 + b'"x\ny",2\n', "string", ['5" pipe'] * 3 + ["x\ny"]),
     ],
 )
@@ -70,6 +80,10 @@ def test_an_identifier_far_behind_numbers_is_an_error(tmp_path: Path, monkeypatc
     words = r"line 42 of .* \(row 40\), column 'a': 012 begins with a 0, .*'a string' to keep it as it stands, or 'a bigint'"
     with pytest.raises(SourceError, match=words):
         table(tmp_path / "0.csv")
+    for number, odd, kind in ((b"12.5", r"\+491", "double"), (b"12", "0x1F", "bigint")):
+        (tmp_path / "0.csv").write_bytes(b"a,b\n" + (number + b",x\n") * 40 + odd.lstrip("\\").encode() + b",x\n")
+        with pytest.raises(SourceError, match=f"line 42 of .*: {odd} begins with (a \\+|0x), .*'a string'.*'a {kind}'"):
+            table(tmp_path / "0.csv")
     (tmp_path / "0.csv").write_bytes(b"a,b\n12,x\n")
     (tmp_path / "1.csv").write_bytes(b"a,b\n012,x\n")
     with pytest.raises(SourceError, match=r"line 2 of .*1.csv \(row 0\), column 'a': 012 begins with a 0"):
@@ -81,6 +95,19 @@ def test_an_identifier_far_behind_numbers_is_an_error(tmp_path: Path, monkeypatc
     assert table(tmp_path)["a"].to_pylist() == ["012", "12"]
 
 
+def test_hexadecimal_numbers_that_were_asked_for(tmp_path: Path) -> None:
+    """Text in a file, and in a table."""
+    texts = ["0x1F", None, "0xFF"]
+    (tmp_path / "t.csv").write_text("".join(f"{text or ''},1\n" for text in ["a", *texts]))
+    for source in (tmp_path / "t.csv", pa.table({"a": texts})):
+        assert table(source, input_schema=Schema.parse("a bigint"))["a"].to_pylist() == [31, None, 255]
+        with pytest.raises(SourceError, match="(line 4 of .*)?row 2.*column 'a'.*0xFF (does not fit int8|would lose a part)"):
+            table(source, input_schema=Schema.parse("a tinyint"))
+    (tmp_path / "t.csv").write_text("a\n0xFFFFFFFFFFFFFFFF\n")
+    with pytest.raises(SourceError, match="line 2 of .* 0xFFFFFFFFFFFFFFFF does not fit int64; .*'a string'"):
+        table(tmp_path / "t.csv", input_schema=Schema.parse("a bigint"))
+
+
 ROWS = b"1,2\n" * 200
 
 
@@ -90,6 +117,10 @@ ROWS = b"1,2\n" * 200
         (b"a\n18446744073709551616\n", r"line 2 of .*row 0.*column 'a': 18446744073709551616 is too big.*'a string'"),
         (b"a,b\n1,2\n-1,3\n9223372036854775808,4\n", "line 4 of .*row 2.*9223372036854775808 is too big"),
         (b"a\n1.5\n9007199254740993\n", "line 3 .*column 'a': 9007199254740993 is too big"),
+        (b"a\n1.5\n9007199254740993.0\n", "line 3 .*column 'a': 9007199254740993.0 is too big"),
+        (b"a,b\n1,2\n-9007199254740993.50,1\n", "line 3 .*column 'a': -9007199254740993.50 is too big"),
+        (b"a\n9007199254740993e0\n", "line 2 .*9007199254740993e0 is too big"),
+        (b"a\n" + b"12.5\n" * 200 + b"9007199254740993.\n", "line 202 .*: 9007199254740993. is too big"),
         (b"a\n1e400\n", "line 2 .*column 'a': 1e400 is too big"),
         (b"a,b\n-1,0\n" + ROWS + b"18446744073709551615,2\n", "line 203.*column 'a'.* '?18446744073709551615"),
         (
@@ -123,7 +154,7 @@ def test_csv_that_is_not(tmp_path: Path, pieces: int, data: bytes, words: str) -
     [
         (b'{"a":18446744073709551615}\n{"a":0}\n', "uint64", [2**64 - 1, 0]),
         (b'{"a":[18446744073709551615]}\n', "list<item: uint64>", [[2**64 - 1]]),
-        (b'{"a":NaN,"b":1}\n{"b":18446744073709551615.0,"a":1}', "double", [None, 1.0]),
+        (b'{"a":NaN,"b":1}\n{"b":18446744073709551616.0,"a":1}', "double", [None, 1.0]),
         (b'{"b":1}\n\n{"a":"' + b"[" * 9000 + b'"}\n', "string", [None, "[" * 9000]),
     ],
 )
@@ -138,6 +169,8 @@ def test_json_that_is_right(tmp_path: Path, data: bytes, kind: str, values: List
     [
         (b'{"a":18446744073709551616}\n', None, "row 0 of .*column 'a': 18446744073709551616 is too big"),
         (b'{"a":1.5}\n{"a":9007199254740993}\n', None, "row 1 of .*9007199254740993 is too big"),
+        (b'{"a":1.5}\n{"a":9007199254740993.0}\n', None, "row 1 of .*9007199254740993.0 is too big"),
+        (b'{"a":[1.5]}\n{"a":[9.007199254740993e15]}\n', None, "row 1 of .*9007199254740993 is too big"),
         (b'{"a":1}\n' * 100 + b"garbage\n", None, "line 101: JSON parse error: .*'garbage'"),
         (b'{"a":1}\n' * 100 + b'{"a":"x"}\n', None, 'line 101: .*\'{"a":"x"}\'; .*input_schema='),
         (b'{"a":1}\n' * 100 + b'{"a":', None, "line 101: "),
