@@ -6,6 +6,7 @@ trusts what it was given: an object's own methods may raise.
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import numbers
@@ -181,8 +182,9 @@ def check_environment(name: str, env: Any) -> Dict[str, str]:
                 f"a {type(key).__name__} as a name" if not isinstance(key, str) else f"{shown(key)} is a {type(value).__name__}"
             )
             raise ConfigError(f"{name}: {what}: names and values must be text")
-        if not key or "=" in key:
-            raise ConfigError(f"{name}: {shown(key)} is no name of a variable" + ("; it has a =" if key else ""))
+        if not key or "=" in key or key.split() != [key]:
+            has = "a =" if "=" in key else "a blank"
+            raise ConfigError(f"{name}: {shown(key)} is no name of a variable" + (f"; it has {has}" if key else ""))
         for text, what in ((key, "the name"), (value, "the value of")):
             try:
                 size = len(os.fsencode(text))
@@ -325,3 +327,19 @@ def kind_in_words(mode: int) -> str:
     """What a file that is none is: "a pipe". Args: mode: as `os.stat` gives it."""
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
     return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def nearest_file(path: str) -> str:
+    """`"; did you mean 'x'?"` for what is beside a file that is not there and is called almost as it, else an empty string."""
+    folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
+    try:
+        close = difflib.get_close_matches(name, os.listdir(folder), n=1)
+    except (OSError, ValueError):
+        return ""
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def holds_no_files(path: str) -> bool:
+    """Whether a path leads into the system's own directories: what is written there is gone, or cannot be written in the end."""
+    real = os.path.realpath(path)
+    return not is_within(real, "/dev/shm") and any(is_within(real, folder) for folder in ("/proc", "/sys", "/dev"))

@@ -11,7 +11,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.checks import check_flag, check_path, check_paths, check_text
+from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
 from akrunner.io.paths import check_apart, check_format, local_path
@@ -241,6 +241,8 @@ def _check_directories(job: JobSpec) -> None:
             there = os.path.dirname(there)
         if not os.path.isdir(there):
             raise ConfigError(f"{name}: cannot make {given}: {there} is a file")
+        if holds_no_files(given):
+            raise ConfigError(f"{name}: {given} is the system's own, and keeps no files; name another directory")
         if not os.access(there, os.W_OK | os.X_OK):
             raise ConfigError(f"{name}: nothing may be written in {there}")
         if name == "work_dir" and there == given and os.listdir(given):
@@ -253,7 +255,7 @@ def _check_requirements(requirements: str, python: str) -> None:
             f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
         )
     if not fetch.is_url(requirements) and not os.path.isfile(os.path.expanduser(requirements)):
-        raise UserFilesError(f"requirements: there is no {requirements}")
+        raise UserFilesError(f"requirements: there is no {requirements}{nearest_file(requirements)}")
 
 
 def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:

@@ -7,9 +7,10 @@ What stands on a command line can be read by every user of the machine (`ps`). S
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import akrunner
+from akrunner.checks import nearest_file
 from akrunner.foreign import ours, redacted
 
 #: more is no value but a user file
@@ -91,9 +92,10 @@ def _read(path: str, what: str, hint: str = "") -> str:
         )
     try:
         with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8-sig") as f:
-            text = f.read(_MOST_BYTES + 1)
+            text = _text(f.read, f"{what}: {path}")
     except akrunner.ConfigError as e:
-        raise akrunner.ConfigError(f"{e}{hint}") from e.__cause__
+        near = nearest_file(path) if isinstance(e.__cause__, FileNotFoundError) else ""
+        raise akrunner.ConfigError(f"{e}{near}{hint}") from e.__cause__
     if len(text) > _MOST_BYTES:
         raise akrunner.ConfigError(
             f"{what}: {path} has more than {_MOST_BYTES >> 20} MiB; lay it beside the script (--user-file)"
@@ -101,18 +103,32 @@ def _read(path: str, what: str, hint: str = "") -> str:
     return text
 
 
+def _text(read: Callable[[int], str], where: str) -> str:
+    try:
+        return read(_MOST_BYTES + 1)
+    except UnicodeDecodeError as e:
+        raise akrunner.ConfigError(
+            f"{where} is not UTF-8 (it has a byte 0x{e.object[e.start]:02x}); save it as UTF-8"
+        ) from None
+
+
 def _lines(text: str, path: str) -> Dict[str, str]:
     """KEY=VALUE lines; `#` begins a comment line, `export ` may stand before the key. A value may be in quotes: in single ones as it
-    is, in double ones with \\n, \\t, \\" and \\\\."""
+    is, in double ones with \\n, \\t, \\" and \\\\. Raises: ConfigError: a line is not one, or a key is there twice."""
     found: Dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip().removeprefix("export ").lstrip()
         if not line or line.startswith("#"):
             continue
         key, sign, value = line.partition("=")
-        if not sign or not key.strip():
-            raise akrunner.ConfigError(f"--env-file: line {number} of {path}: write KEY=VALUE")
-        found[key.strip()] = _unquoted(value.strip(), f"--env-file: line {number} of {path}")
+        key, where = key.strip(), f"--env-file: line {number} of {path}"
+        if not sign or not key:
+            raise akrunner.ConfigError(f"{where}: write KEY=VALUE")
+        if len(key.split()) > 1:
+            raise akrunner.ConfigError(f"{where}: {key!r} is no name of a variable; it has a blank")
+        if key in found:
+            raise akrunner.ConfigError(f"{where} gives {key} once more; which value is meant?")
+        found[key] = _unquoted(value.strip(), where)
     return found
 
 

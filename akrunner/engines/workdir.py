@@ -33,7 +33,7 @@ import tempfile
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from akrunner import leftovers
 from akrunner.errors import ConfigError, JobError, WriteError
@@ -73,26 +73,36 @@ class WorkDir:
 
         Raises: ConfigError: `work_dir` is there already and not empty, or it cannot be made.
         """
-        with self._trouble(ConfigError, "make"):
-            if job.work_dir is None:
-                leftovers.register(self.path)
-                os.mkdir(self.path, 0o700)
-            private_dir(self.path)
-            if os.listdir(self.path):
-                raise ConfigError(f"work_dir: {self.path} is not empty; name a new directory")
+        new = _not_there(self.path)
         try:
+            with self._trouble(ConfigError, "make"):
+                if job.work_dir is None:
+                    leftovers.register(self.path)
+                    os.mkdir(self.path, 0o700)
+                private_dir(self.path)
+                if os.listdir(self.path):
+                    raise ConfigError(f"work_dir: {self.path} is not empty; name a new directory")
             with self._trouble(ConfigError, "write"):
-                self._make_tasks(job)
-                with private_file(self.bundle, "wb") as f:
-                    f.write(bundle_bytes())
-                self._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
+                self._fill(job)
         except BaseException:
-            for name in os.listdir(self.path):
-                # also of a directory to keep: the next try would find it not empty
-                leftovers.remove(os.path.join(self.path, name))
+            for folder in new:
+                # those above it too, unless something else is in them by now
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
             raise
         if self.keep:
             leftovers.forget(self.path)
+
+    def _fill(self, job: JobSpec) -> None:
+        try:
+            self._make_tasks(job)
+            with private_file(self.bundle, "wb") as f:
+                f.write(bundle_bytes())
+            self._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
+        except BaseException:
+            for name in os.listdir(self.path):
+                leftovers.remove(os.path.join(self.path, name))
+            raise
 
     @contextlib.contextmanager
     def _trouble(self, kind: "type[ConfigError | JobError]", verb: str) -> Iterator[None]:
@@ -223,6 +233,15 @@ class WorkDir:
     def _write(self, name: str, value: Any) -> None:
         with private_file(os.path.join(self.path, name)) as f:
             json.dump(value, f, indent=1)
+
+
+def _not_there(path: str) -> List[str]:
+    """The directories that making one is going to make, it first."""
+    new = []
+    while not os.path.exists(path):
+        new.append(path)
+        path = os.path.dirname(path)
+    return new
 
 
 def log_in(kept: str, task: TaskSpec) -> str:

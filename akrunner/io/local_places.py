@@ -10,7 +10,7 @@ import stat
 from typing import IO, List, Optional
 
 from akrunner import leftovers
-from akrunner.checks import is_within
+from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import SinkError, WriteError
 from akrunner.io.rename import move_new, swap, sync
 from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, is_partial, partial_of
@@ -81,6 +81,8 @@ class LocalFile:
             raise exists_already(shown)
         if not os.path.isdir(folder):
             raise SinkError(f"output: there is no directory {folder}; make it first")
+        if holds_no_files(folder):
+            raise SinkError(f"output: {folder} is the system's own, and keeps no files; name another directory")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise SinkError(f"output: nothing may be written in {folder}")
         self.at: Optional[str] = partial_of(self._target)
@@ -120,6 +122,8 @@ class LocalFolder:
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.path.isdir(self._target):
             raise is_file(shown)
+        if holds_no_files(self._target):
+            raise SinkError(f"output: {self._target} is the system's own, and keeps no files; name another directory")
         self._there = os.path.isdir(self._target)
         held = os.listdir(self._target) if self._there else []
         if held and not overwrite:

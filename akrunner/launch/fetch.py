@@ -18,7 +18,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Tuple, Type
 
-from akrunner.checks import check_url
+from akrunner.checks import check_url, nearest_file
 from akrunner.errors import AkrunnerError, ConfigError, UserFilesError
 from akrunner.launch import limits
 from akrunner.launch.downloads import download, sha256
@@ -71,7 +71,7 @@ def fetch(
     else:
         path = os.path.abspath(os.path.expanduser(place))
     if not os.path.exists(path):
-        raise blame.error(f"there is no {place}")
+        raise blame.error(f"there is no {place}{nearest_file(path)}")
     _looked_at(path, blame)
     if digest and (os.path.isdir(path) or sha256(path, blame) != digest):
         has = "is a directory" if os.path.isdir(path) else f"has sha256 {sha256(path, blame)}"

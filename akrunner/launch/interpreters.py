@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from akrunner.checks import nearest_file
 from akrunner.errors import PythonEnvError
 from akrunner.launch import cache, environments
 from akrunner.launch.asking import ask
@@ -214,7 +215,7 @@ def _executable(python_env: str) -> str:
             )
         return on_path
     if not os.path.exists(path):
-        raise PythonEnvError(f"python_env: there is no {path}")
+        raise PythonEnvError(f"python_env: there is no {path}{nearest_file(path)}")
     return os.path.abspath(path)
 
 

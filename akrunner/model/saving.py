@@ -16,7 +16,7 @@ from typing import IO, Any, Iterator, Optional, Tuple
 import fsspec
 
 from akrunner import leftovers
-from akrunner.checks import check_url, is_within
+from akrunner.checks import check_url, holds_no_files, is_within
 from akrunner.errors import ModelError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io.paths import is_local
@@ -35,6 +35,8 @@ def check_target(uri: str, overwrite: bool) -> None:
     with ours(ModelError, f"model_out: cannot open {uri}"):
         if is_local(fs):
             place = os.path.realpath(place)
+            if holds_no_files(place):
+                raise ModelError(f"model_out: {place} is the system's own, and keeps no files; name another directory")
         if not fs.exists(place):
             return
         held = [posixpath.basename(str(name).rstrip("/")) for name in fs.ls(place, detail=False)] if fs.isdir(place) else None

@@ -83,7 +83,7 @@ def _column(name, values):
     valid = None
     if isinstance(values, np.ma.MaskedArray):
         valid = _unmasked(name, np.ma.getmaskarray(values))
-        values = values.filled()
+        values = values.filled() if values.dtype.kind != "O" else _refilled(values)
     if not isinstance(values, np.ndarray):
         values = _as_array(name, values)
     if values.ndim == 0:
@@ -109,6 +109,15 @@ def _numbers(name, values, shape, valid):
         values = values.astype(values.dtype.newbyteorder("<"))
     header = {"form": "numbers", "dtype": _name(values.dtype), "shape": shape}
     return (shape[0],) + _with_nulls(header, [values], valid)
+
+
+def _refilled(values):
+    """The objects of a masked array, with one that is there in place of those that are not: numpy would put a text there."""
+    mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).copy()
+    stand_in = np.empty(1, object)
+    stand_in[0] = next((value for value in values[~mask] if value is not None), None)
+    values[mask] = stand_in
+    return values
 
 
 def _unmasked(name, mask):

@@ -17,9 +17,15 @@ from akrunner.checks import (
     check_path,
     check_seconds,
     check_settings,
+    holds_no_files,
+    nearest_file,
     shown,
 )  # fmt: skip
-from akrunner.errors import ConfigError
+from akrunner.cli.values import environment
+from akrunner.errors import ConfigError, ModelError, SinkError
+from akrunner.io.places import file_place, folder_place
+from akrunner.model import Model
+from akrunner.model.saving import check_target
 
 
 def test_numbers_become_plain() -> None:
@@ -86,3 +92,27 @@ def test_what_was_checked_is_what_is_given_back() -> None:
             raise RuntimeError("nobody is to look twice")
 
     assert check_environment("env", Changing(a="1")) == {"a": "1"} == check_settings("options", Changing(a="1"))
+
+
+def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "model.zip").touch()
+    assert nearest_file(str(tmp_path / "modle.zip")) == "; did you mean 'model.zip'?"
+    assert nearest_file(str(tmp_path / "quite.other")) == nearest_file(str(tmp_path / "no" / "x")) == nearest_file("a\0b") == ""
+    with pytest.raises(ModelError, match=r"modle.zip; did you mean 'model.zip'\?$"):
+        Model.from_saved_model(tmp_path / "modle.zip")
+    with pytest.raises(ConfigError, match=r"did you mean 'model.zip'\?$"):
+        environment([], [str(tmp_path / "modle.zip")])
+
+
+def test_places_that_keep_no_files(tmp_path: Path) -> None:
+    assert holds_no_files("/proc/self/x") and holds_no_files("/sys") and holds_no_files("/dev")
+    assert not holds_no_files("/dev/shm/x") and not holds_no_files("/devices") and not holds_no_files(str(tmp_path))
+    (tmp_path / "link").symlink_to("/proc")
+    for path in ("/proc/x.parquet", "/sys/x.parquet", "/dev/x.parquet", str(tmp_path / "link" / "x.parquet")):
+        with pytest.raises(SinkError, match="is the system's own"):
+            file_place(path, False)
+        with pytest.raises(SinkError, match="is the system's own"):
+            folder_place(path, False)
+        with pytest.raises(ModelError, match="is the system's own"):
+            check_target(path, False)
+    assert file_place("/dev/null", False).at is None

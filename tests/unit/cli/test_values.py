@@ -28,13 +28,31 @@ def test_a_file_of_another_system(tmp_path: Path) -> None:
     assert params([f"b=@{path}"], str(path)) == {"a": 1, "b": {"a": 1}}
 
 
-@pytest.mark.parametrize(("line", "words"), [("A", "write KEY=VALUE"), ("A='x", "not closed"), ('A="x" s3cret', "follows")])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("A", "write KEY=VALUE"),
+        ("A='x", "not closed"),
+        ("OK=2", "gives OK once more"),
+        ("export OK = 3", "once more"),
+        ("A B=s3cret", "it has a blank"),
+        ('A="x" s3cret', "follows"),
+    ],
+)
 def test_bad_lines_of_a_file(line: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "e.env"
     path.write_text(f"OK=1\n{line}\n")
     with pytest.raises(akrunner.ConfigError, match=f"line 2 of .*{words}") as caught:
         environment([], [str(path)])
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "e.env"
+    path.write_bytes("A=gr\xfcn\n".encode("latin-1"))
+    for call in (lambda: environment([], [str(path)]), lambda: params([], str(path)), lambda: params([f"k=@{path}"], None)):
+        with pytest.raises(akrunner.ConfigError, match="e.env is not UTF-8 .*0xfc.*; save it as UTF-8"):
+            call()
 
 
 def test_a_value_in_a_file(tmp_path: Path) -> None:

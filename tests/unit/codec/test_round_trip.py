@@ -350,3 +350,19 @@ def test_a_null_of_a_dictionary_inside_a_list_is_refused(encode: Any) -> None:
         with pytest.raises(DataError, match="row 11, column 'x': a list has a null in it"):
             encode(pa.record_batch([lists], ["x"]), first_row=10)
         encode(pa.record_batch([lists[:1]], ["x"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "back", "told"),
+    [
+        (np.array([b"a", b"b", b"c"], object), "string", ["a", None, "c"]),
+        (np.array(["a", None, None], object), "string", ["a", None, None]),
+        (np.array(["a", "b", "c"]), "string", ["a", None, "c"]),
+        (np.array([1, 2, 3], object), "bigint", [1, None, 3]),
+        (np.array([1.0, np.nan, np.nan]), "double", [1.0, None, np.nan]),
+    ],
+)
+def test_what_a_masked_array_masks_is_null(values: Any, back: str, told: List[Any]) -> None:
+    got = written(np.ma.masked_array(values, [0, 1, 0]), back).to_pylist()
+    assert str(got) == str(told)
+    assert written(np.ma.masked_array(values, True), back).null_count == 3
