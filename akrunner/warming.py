@@ -9,7 +9,7 @@ from akrunner.checks import check_count, check_environment, check_names, check_p
 from akrunner.cluster.resources import assign
 from akrunner.errors import ConfigError, PythonEnvError, StartError
 from akrunner.foreign import ours
-from akrunner.launch import devices, environments
+from akrunner.launch import devices, environments, limits
 from akrunner.launch.capacity import memory_bytes
 from akrunner.launch.process import worker_environment
 from akrunner.prepare import PathLike, interpreter_for
@@ -22,6 +22,9 @@ from akrunner.spec import ClusterSpec, ResourceSpec
 
 #: spares of one pool
 _MOST = 256
+#: of `max_memory`: no TensorFlow has less once it is imported
+_LEAST_BYTES = 256 << 20
+_MOST_BYTES = 1 << 50
 
 
 def warm(
@@ -33,7 +36,7 @@ def warm(
     env: Optional[Mapping[str, str]] = None,
     requirements: Optional[PathLike] = None,
     idle_timeout: float = 900.0,
-    max_memory: Optional[int] = None,
+    max_memory: "int | str | None" = None,
     preload: Sequence[str] = ("tensorflow",),
 ) -> "Warm":
     """Keep spare worker processes that have imported TensorFlow, so that jobs of this process begin at once. Returns at once.
@@ -49,7 +52,8 @@ def warm(
         python_env, keras, env, requirements, num_workers: of the jobs to come, as for `run`; what they are is learnt from them, too.
         workers: how many wait.
         idle_timeout: seconds without a job until they go; the next job brings them back.
-        max_memory: bytes they may have together; None: a quarter of the machine's. One with TensorFlow has 200 to 500 MiB.
+        max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has
+            200 to 650 MiB.
         preload: modules they import.
     Returns: an object with `wait()`, `status()` and `close()`, and a context manager.
     Raises: ConfigError: an argument is wrong; nothing was started.
@@ -65,7 +69,7 @@ def _pool(
     env: Optional[Mapping[str, str]],
     requirements: Optional[PathLike],
     idle_timeout: float,
-    max_memory: Optional[int],
+    max_memory: "int | str | None",
     preload: Sequence[str],
 ) -> Pool:
     """Of `warm`'s arguments. Raises: ConfigError: one is wrong."""
@@ -73,8 +77,8 @@ def _pool(
     cluster = ClusterSpec.of(num_workers=num_workers)
     variables = check_environment("env", env if env is not None else {})
     idle = check_seconds("idle_timeout", idle_timeout)
-    most = check_count("max_memory", max_memory, 1) if max_memory is not None else memory_bytes() // 4
     modules = check_names("preload", preload) or ()
+    most = _most_bytes(max_memory, modules) if max_memory is not None else memory_bytes() // 4
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigError(f"preload: {shown(name)} is no module's name")
@@ -87,6 +91,18 @@ def _pool(
     first = wanted_by(cluster, python, overlay, task_env)
     with ours(StartError, "warm: TMPDIR: no directory can be made for the warm workers"):
         return Pool(first, workers, modules, idle or 0.0, most)
+
+
+def _most_bytes(given: Any, modules: Sequence[str]) -> int:
+    """Raises: ConfigError: it is no size, or not one worker process would be kept."""
+    most = limits.parsed(given, "max_memory") if isinstance(given, str) else check_count("max_memory", given, 1, _MOST_BYTES)
+    heavy = any(name.partition(".")[0] in ("tensorflow", "keras") for name in modules)
+    least, what = (_LEAST_BYTES, "with TensorFlow has 200 to 650 MiB") if heavy else (1 << 20, "has more")
+    if most < least:
+        raise ConfigError(
+            f"max_memory={shown(given)} (--max-memory): one that waits {what}; give at least {least >> 20} MiB, or leave it out"
+        )
+    return most
 
 
 def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping[str, str]) -> List[Wanted]:

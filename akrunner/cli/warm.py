@@ -47,7 +47,7 @@ _STARTING = 60.0
     help="Start keeping some, with the environment this shell has. Returns when they have been started; they import TensorFlow meanwhile.",
 )
 def start(
-    workers: int = typer.Option(2, min=1, help="How many wait. Each has 200 to 500 MiB of memory."),
+    workers: int = typer.Option(2, min=1, help="How many wait. Each has 200 to 650 MiB of memory."),
     python_env: Optional[str] = typer.Option(
         None, help="As for `akrunner run`. Default: this one. It is learnt from the jobs, too."
     ),
@@ -56,7 +56,9 @@ def start(
     env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE of the jobs to come. Repeatable. {values.FROM_FILE}"),
     requirements: Optional[str] = typer.Option(None, help="As for `akrunner run`."),
     idle_timeout: float = typer.Option(3600.0, help="Seconds without a job until all of it ends."),
-    max_memory: Optional[int] = typer.Option(None, help="Bytes they may have together. Default: a quarter of the machine's."),
+    max_memory: Optional[str] = typer.Option(
+        None, help="What they may have together: 2GB, 800MiB, or bytes. Default: a quarter of the machine's."
+    ),
     wait: bool = typer.Option(False, "--wait", help="Return when all of them wait for a job."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
 ) -> None:

@@ -94,7 +94,8 @@ class BatchTaskConfig(TaskConfig):
             repeat: epochs; None for ever.
             drop_remainder: leave out a last batch that is not full.
             label: a column to give apart: elements are then (features, label).
-            defaults: column -> value for nulls; a null float is NaN without one.
+            defaults: column -> value for nulls. Without one a null float is NaN, which is written as NaN and not as null (`write_batch` takes
+                `numpy.ma.masked_invalid(values)`); a null list whose length varies is empty; any other is an error.
             seed: of the shuffle.
             uneven: workers' shares differ by up to a row, and one batch more on one of them is waited for by all the others for
                 ever where they compute together. "drop" leaves out what others do not have; "pad" makes up rows of zeros and
@@ -128,6 +129,8 @@ class BatchTaskConfig(TaskConfig):
         In both formats a list whose length varies is an object array of arrays, text an object array of bytes, and a column with nulls
         for which there is no default an error when it is taken out of a batch that has one, not before. Examples hold int64, float32 and
         bytes; with `data_format="columns"`, the fastest way in, every column keeps its own type.
+
+        A null float is NaN, and written it stays NaN; masked (`numpy.ma.masked_invalid(values)`) it is a null again for `write_batch`.
 
         Args: as for `dataset`.
         """

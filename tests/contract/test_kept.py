@@ -183,7 +183,7 @@ def test_the_commands(leaves_nothing: Path, tmp_path: Path) -> None:
     wrong = command("start", "--python-env", "/nowhere")
     assert wrong.returncode == 2 and "there is no /nowhere" in wrong.stderr
     # a stand-in for an interpreter: nothing here imports TensorFlow
-    began = command("start", "--workers", "1", "--max-memory", "1", "--json")
+    began = command("start", "--workers", "1", "--max-memory", "256MiB", "--json")
     try:
         status = json.loads(began.stdout)
         assert began.returncode == 0 and status["running"] and status["workers"] == 1
