@@ -5,9 +5,13 @@
 >>> result.to_pandas()
 """
 
-from typing import TYPE_CHECKING, Any, List
+from __future__ import annotations
 
+# `typing` is half of the time until the command hears Ctrl-C
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, List
+
     from akrunner.api import Result, run, stream, train
     from akrunner.errors import (
         AkrunnerError,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Iterator, List
 
 import pytest
 
+import akrunner
 from akrunner.cli import signals
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM)
@@ -65,3 +68,30 @@ def test_at_once_where_nothing_is_imported(watched: None) -> None:
     signal.raise_signal(signal.SIGTERM)
     with pytest.raises(signals.Interrupted):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("options", "out", "err"), [([], "", "akrunner: interrupted; nothing was started\n"), (["--json"], '"exit_code": 130', "")]
+)
+def test_before_anything_remembers_it(options: List[str], out: str, err: str) -> None:
+    """Ctrl-C while the module that hears it is being imported."""
+    code = (
+        "import signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'akrunner.cli': signal.raise_signal(2)\n"
+        "from akrunner.__main__ import main\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True)
+    assert done.returncode == 130 and out in done.stdout and done.stderr == err, done
+    assert not options or json.loads(done.stdout)["error"] == "Interrupted"
+
+
+def test_little_is_imported_before_ctrl_c_is_heard() -> None:
+    root = str(Path(akrunner.__file__).parents[1])
+    code = f"import sys; sys.path.insert(0, {root!r}); import akrunner.__main__; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert not {"typing", "json", "inspect"} & set(done.stdout.split())
+    assert [name for name in done.stdout.split() if name.startswith("akrunner")] == ["akrunner", "akrunner.__main__"]
