@@ -162,7 +162,7 @@ def test_tensorflow_2_of_alinks_scripts(tf2: None, script: Script, tmp_path: Pat
                 config=generate_run_config(**train_config))
             rows = get_dataset_fn(feature_specs=parse_feature_specs(columns), raw_dataset_fn=task_config.dataset_fn,
                                   label_col=params["labelCol"], **train_config)
-            tf.estimator.train_and_evaluate(classifier, tf.estimator.TrainSpec(rows), tf.estimator.EvalSpec(lambda: rows().take(0)))
+            tf.estimator.train_and_evaluate(classifier, tf.estimator.TrainSpec(rows), tf.estimator.EvalSpec(rows))
             receiver = tf.estimator.export.build_raw_serving_input_receiver_fn(get_feature_placeholders(columns, params["labelCol"]))
             if task_config.task_type == "chief":
                 folder = os.path.join(task_config.work_dir, "saved_model_dir")
@@ -170,7 +170,7 @@ def test_tensorflow_2_of_alinks_scripts(tf2: None, script: Script, tmp_path: Pat
                 io_helper.output_model_to_flink(folder, task_config.output_writer)
         """
     params = {"featureCols": json.dumps(["a", "b"]), "labelCol": "label", "batch_size": 8, "num_epochs": 1}
-    rows = [(i / 50, -i / 50, i % 2) for i in range(50)]
+    rows = [(i / 500, -i / 500, i % 2) for i in range(500)]
     source = alink.MemSourceStreamOp(rows, "a double, b double, label bigint")
     job = alink.TensorFlow2StreamOp(
         mainScriptFile=script(body), userParams=params, outputSchemaStr="model_id bigint, model_info string",

@@ -17,11 +17,16 @@ def train_estimator(estimator, input_config, train_config, export_config, task_c
             `get_dataset`; export_config: {placeholders_config, ...}.
     """
     dataset_fn = _dataset_fn(input_config, train_config)
+
+    def evaluated_on():
+        # a stream's rows come once, and training has them: there are none to evaluate on
+        return dataset_fn().take(0) if hasattr(task_config, "dataset_fn") else dataset_fn()
+
     module = estimator_module()
     module.train_and_evaluate(
         estimator,
         module.TrainSpec(dataset_fn, max_steps=train_config.get("max_steps")),
-        module.EvalSpec(dataset_fn, steps=train_config.get("eval_steps", 1), throttle_secs=0, start_delay_secs=0),
+        module.EvalSpec(evaluated_on, steps=train_config.get("eval_steps", 1), throttle_secs=0, start_delay_secs=0),
     )
     if _exports(task_config):
         _export(estimator, input_config, export_config, task_config)
