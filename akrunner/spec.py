@@ -217,7 +217,8 @@ class ScriptSpec:
         files: (file, path in the work dir) of plain files; the script is among them unless it comes out of an archive.
         archives: (archive, directory in the work dir, "" for itself, bytes it may unpack to, 0 for the default) to unpack.
         module: a module of the bundle to run in place of a script, "" for a script.
-        program: the script is run as `__main__`, as a shell does; else its `main(task_config)` is called.
+        program: the script is run as `__main__`, as a shell does; else its `main(task_config)` is called, or
+        context_entry: the function that takes the context of Deep Learning on Flink, "" where there is none.
     """
 
     real: str
@@ -226,6 +227,7 @@ class ScriptSpec:
     archives: Tuple[Tuple[str, str, int], ...] = ()
     module: str = ""
     program: bool = False
+    context_entry: str = ""
 
 
 @dataclass(frozen=True)
@@ -354,6 +356,7 @@ class JobSpec:
                 "real": self.script.real,
                 "module": self.script.module,
                 "program": self.script.program,
+                "context_entry": self.script.context_entry,
                 "args": list(self.script_args),
             },
             # rows of the result may also be left in a file

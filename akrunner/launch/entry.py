@@ -5,6 +5,7 @@
     def main(task_config): ...                                             main(task_config) is called
     def main(_) / main(args) / main(), and if __name__ == "__main__": ...  run as `__main__`; `current()` is its task config
     statements only, as a tutorial has them                                run as `__main__`
+    def map_func(context): ..., a script of Deep Learning on Flink         map_func(context) is called (`context_entry`)
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ _ARGUMENTS = {
 }
 #: decorators that make a function one that reads the command line
 _COMMANDS = {"command", "group", "option", "argument", "pass_context"}
+#: packages of Deep Learning on Flink, now and formerly
+_FLINKS = ("dl_on_flink_", "flink_ml_")
+#: what its documentation calls a script's function
+_MAP_FUNCTIONS = ("map_func", "map_fun")
 _HOW = (
     'def main(task_config):, or end the script with `if __name__ == "__main__":` and have the rows by '
     "`from akrunner.worker import current; task_config = current()`"
@@ -78,6 +83,51 @@ def check_script(source: bytes, name: str) -> bool:
     if _does_something(script.tree) and not _meant_main(script.tree):
         return True
     raise ScriptError(f"{name} defines no main(task_config){nearest('main', script.names)}; write {_HOW}")
+
+
+def context_entry(source: bytes, name: str) -> str:
+    """The function of a script of Deep Learning on Flink, or Flink AI Extended, that takes its context; "" in any other script.
+
+    Raises: ScriptError: it may be one of several; or as `check_script`.
+    """
+    tree = _parsed(source, name)
+    theirs = any(root.startswith(_FLINKS) for root in _imported(tree))
+    taking = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _argument(node) in ("context", "ctx")]
+    mains = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    if mains:
+        return "main" if theirs and mains[-1].name in taking else ""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in taking:
+            if any(isinstance(target, ast.Name) and target.id == "main" for target in node.targets):
+                return node.value.id
+    if "main" in _top_level_names(tree):
+        return ""
+    usual = [one for one in taking if one in _MAP_FUNCTIONS]
+    if usual or not theirs:
+        return usual[0] if usual else ""
+    # one that another calls is no entry
+    called = {part.id for node in tree.body if not _is_guard(node) for part in ast.walk(node) if isinstance(part, ast.Name)}
+    left = [one for one in taking if one not in called] or taking
+    if len(left) > 1:
+        raise ScriptError(
+            f"{name} has {', '.join(f'{one}(context)' for one in left)}, and akrunner cannot tell which to call: "
+            f"write `main = {left[0]}` behind them"
+        )
+    return left[0] if left else ""
+
+
+def _argument(function: _Main) -> str:
+    """The name of the one argument a function must be given."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    return arguments[0].arg if arguments and _positional(function)[0] == 1 else ""
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module or ""
 
 
 def _parsed(source: bytes, name: str) -> ast.Module:

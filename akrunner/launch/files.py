@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from akrunner import leftovers
 from akrunner.errors import JobError, ScriptError, UserFilesError
 from akrunner.launch import archives
-from akrunner.launch.entry import check_script
+from akrunner.launch.entry import check_script, context_entry
 from akrunner.launch.fetch import fetch, is_url
 from akrunner.launch.limits import shown
 from akrunner.launch.trees import Blame, Tree, opened, pieces_of, walk
@@ -112,9 +112,10 @@ def _with_script(
     else:
         known = [os.path.basename(p) for p in _beside(real)] + sorted(members)
         raise ScriptError(f"script: there is no file {script}{nearest(os.path.basename(script), known)}")
-    program = check_script(source, real)
+    takes_context = context_entry(source, real)
+    program = not takes_context and check_script(source, real)
     laid = tuple((r, p) for p, r in files.items())
-    return ScriptSpec(real, place, laid, tuple(one[:3] for one in packed), program=program)
+    return ScriptSpec(real, place, laid, tuple(one[:3] for one in packed), program=program, context_entry=takes_context)
 
 
 def _source(path: str) -> bytes:

@@ -69,6 +69,12 @@ class Examples(object):
         rows = ExampleRows(self._schema, self._path, self._stream, self._evener)
         return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns))
 
+    def chunks(self, lazy=False):
+        """All rows once, as `Columns.chunks` gives them."""
+        from akrunner.worker.examples import ExampleRows
+
+        return ExampleRows(self._schema, self._path, self._stream, self._evener).chunks(lazy=lazy)
+
     def _padding_row(self):
         """A serialized Example of zeros and empty strings that weighs nothing."""
         import tensorflow as tf

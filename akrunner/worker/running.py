@@ -41,6 +41,11 @@ def asked():
     return _task.get("asked", False)
 
 
+def config():
+    """The task config, for ours. Raises: RuntimeError: there is none yet."""
+    return _get("config")
+
+
 def context():
     """What the host said this task is. Raises: RuntimeError: this process runs none."""
     return _get("context")
@@ -57,6 +62,6 @@ def stream():
 
 
 def _get(name):
-    if not _task:
+    if name not in _task:
         raise RuntimeError("this process runs no task of a job")
     return _task[name]

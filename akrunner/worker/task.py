@@ -276,7 +276,12 @@ def load_entry(context, real_name=None):
     if names["program"]:
         run = script.program(context["work_dir"], names["path"], real)
         return lambda config: run()
-    entry = getattr(script.load(context["work_dir"], names["path"], real), "main", None)
+    module = script.load(context["work_dir"], names["path"], real)
+    if names["context_entry"]:
+        from akrunner.worker.dl_on_flink import Context
+
+        return lambda config: getattr(module, names["context_entry"])(Context())
+    entry = getattr(module, "main", None)
     if not callable(entry):
         raise AttributeError("%s defines no main(task_config)" % real)
     return entry

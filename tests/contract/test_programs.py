@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -100,3 +101,65 @@ def test_the_command_line_of_a_program(script: Script, leaves_nothing: Any, capf
     assert '"rows_out": 4' in capfd.readouterr().out
     with pytest.raises(akrunner.ConfigError, match=r"script_args must be a list, one text for each word: give shlex.split"):
         akrunner.run(script(body), table, script_args="--epochs 3")
+
+
+MAP_FUNC = """
+import json, os
+from dl_on_flink_framework.context import Context
+from dl_on_flink_tensorflow import gpu_info
+from dl_on_flink_tensorflow.tensorflow_context import TFContext
+from flink_ml_tensorflow.tensorflow_context import TFContext as Older
+from akrunner.worker import current
+
+def refused(call, *words):
+    try:
+        call()
+    except (AttributeError, ImportError, NotImplementedError, RuntimeError) as e:
+        assert all(word in str(e) for word in words), e
+    else:
+        raise AssertionError(words)
+
+def recorder():
+    from dl_on_flink_framework.java_file import BytesRecorder
+    BytesRecorder(None, None)
+
+def cluster_config():
+    import dl_on_flink_framework.cluster_config
+
+def pytorch():
+    import dl_on_flink_pytorch
+
+def map_func(context):
+    assert isinstance(context, Context) and context.get_property("lr") == "0.5" and context.properties["deep"] == "True"
+    tf_context = TFContext(context)
+    index = tf_context.get_index()
+    told = [tf_context.get_node_type(), index, tf_context.get_node_type_count_map(), context.get_current_attempt_index()]
+    cluster = tf_context.get_tf_cluster_config()
+    assert sorted(cluster) == ["worker"] and len(cluster["worker"]) == 2 and Older(context).get_tf_cluster() == cluster
+    before = os.environ["TF_CONFIG"]
+    config = json.loads(before)
+    assert tf_context.set_tf_config_env() == (config["cluster"], config["task"]["type"], config["task"]["index"])
+    assert json.loads(os.environ["TF_CONFIG"]) == config
+    assert context.from_java() == current().dataset_file and context.to_java() == os.environ["AKRUNNER_OUTPUT_FILE"]
+    assert gpu_info.get_gpus(2) == [] and context.funcName == "map_func" and context.userScript.endswith(".py")
+    refused(lambda: context.get_finished_worker_nodes(), "not in akrunner", "server.join()")
+    refused(lambda: context.stop_job(), "return from the function")
+    refused(lambda: context.nothing, "akrunner.worker.current()")
+    refused(recorder, "BytesRecorder is not in akrunner", "get_tfdataset_from_flink")
+    refused(cluster_config, "akrunner.run(script, table")
+    refused(pytorch, "current().batches(32)")
+    os.environ["CUDA_VISIBLE_DEVICES"] = "3,5"
+    assert gpu_info.get_gpus(1) == ["3"]
+    refused(lambda: gpu_info.get_gpus(3), "gpus_per_worker=3")
+    current().output_writer.write_batch({"told": [json.dumps(told)]})
+
+if __name__ == "__main__":
+    map_func(context)
+"""
+
+
+def test_a_script_of_deep_learning_on_flink(run: Run, script: Script) -> None:
+    params = {"lr": 0.5, "deep": True}
+    result = run(script(MAP_FUNC), ROWS, num_workers=2, user_params=params, output_schema="told string")
+    found = sorted(json.loads(text) for text in result.table["told"].to_pylist())
+    assert found == [["worker", i, {"worker": 2}, 0] for i in (0, 1)]

@@ -134,7 +134,7 @@ ONLY_IN = {
     "pyarrow": set(MAY) - {"wire", "worker", "errors", "foreign", "leftovers", "spec", "", "__main__"},
 }
 #: packages of the bundle that have Alink's names (`worker/akdl`, `worker/flink_ml`)
-ALINKS = {"akdl", "flink_ml_framework", "flink_ml_tensorflow", "flink_ml_tensorflow2"}
+ALINKS = {"akdl", "flink_ml_framework", "flink_ml_tensorflow", "flink_ml_tensorflow2", "dl_on_flink_framework"}
 STDLIB = set(sys.stdlib_module_names)
 
 

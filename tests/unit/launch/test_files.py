@@ -12,7 +12,7 @@ from typing import Dict
 import pytest
 
 from akrunner.errors import JobError, ScriptError, UserFilesError
-from akrunner.launch.entry import check_script
+from akrunner.launch.entry import check_script, context_entry
 from akrunner.launch.files import collect, lay_out, read_script, writes_output
 
 MAIN = "def main(task_config):\n    pass\n"
@@ -324,3 +324,32 @@ def test_what_changed_after_the_check_is_no_wrong_argument(tmp_path: Path) -> No
         with pytest.raises(JobError, match="user_files: "):
             lay_out(spec, str(tmp_path / f"w{i}"))
     assert not (tmp_path / "a").exists()
+
+
+THEIRS = "from dl_on_flink_tensorflow.tensorflow_context import TFContext\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "entry"),
+    [
+        ("def map_func(context):\n    pass\nif __name__ == '__main__':\n    map_func(context)", "map_func"),
+        (THEIRS + "def build(context):\n    pass\ndef work(context):\n    build(context)", "work"),
+        (THEIRS + "def train(context):\n    pass\ndef inference(context):\n    pass\nmain = inference", "inference"),
+        (THEIRS + "def main(context):\n    pass", "main"),
+        (THEIRS + "def main(task_config):\n    pass\ndef map_func(context):\n    pass", ""),
+        (THEIRS + "from akdl.models.tf.dnn.dnn_train import main\ndef build(context):\n    pass", ""),
+        ("def main(context):\n    pass", ""),
+        ("def work(context):\n    pass\nwork(1)", ""),
+        ("def map_func(context, more):\n    pass", ""),
+    ],
+)
+def test_scripts_of_deep_learning_on_flink(source: str, entry: str) -> None:
+    assert context_entry(source.encode(), "/x/s.py") == entry
+
+
+def test_which_function_is_said(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(THEIRS + "def train(context):\n    pass\ndef inference(context):\n    pass\n")
+    with pytest.raises(ScriptError, match=r"has train\(context\), inference\(context\).*write `main = train` behind them"):
+        collect(tmp_path / "s.py", [])
+    (tmp_path / "t.py").write_text("def map_func(context):\n    pass\n")
+    assert collect(tmp_path / "t.py", []).context_entry == "map_func"

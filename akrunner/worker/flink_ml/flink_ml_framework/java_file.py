@@ -41,3 +41,21 @@ class JavaFile(object):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+class _Recorder(object):
+    """Refused: there is no Java process that codes rows as this class does."""
+
+    def __init__(self, read_file=None, write_file=None):
+        raise NotImplementedError(
+            "%s is not in akrunner: take TFContext(context).get_tfdataset_from_flink(), or `akrunner.worker.current().batches(1000)`; rows of "
+            "the result go to `akrunner.worker.current().output_writer`" % type(self).__name__
+        )
+
+
+class BytesRecorder(_Recorder):
+    """Rows as bytes with their length in front."""
+
+
+class JsonRecorder(_Recorder):
+    """Rows as JSON."""

@@ -1,0 +1,209 @@
+"""What a script of Deep Learning on Flink (`map_func(context)`) is given: its `Context` and `TFContext`, backed by the task this process runs.
+
+As in `dl_on_flink_framework.context` and `dl_on_flink_tensorflow.tensorflow_context` of its 0.5, and under the older names of Flink AI Extended.
+There, rows are lines of CSV or Examples, as the program that submits says; here as its properties say, or as the script reads them.
+"""
+
+import json
+import os
+
+from akrunner.worker import lines, running
+from akrunner.worker.context import TFContext as _Rows
+
+#: properties that say how rows are coded: the class's name has CSV or Example in it
+_IN = "sys:decoding_class"
+_OUT = "sys:encoding_class"
+#: what such a context has for the processes beside it, and a task here has not -> what to write instead
+_NOT_HERE = {
+    "get_finished_worker_nodes": "a parameter server is ended when all workers are done: wait with `server.join()`",
+    "get_context_proto": "context.properties, get_index() and get_node_type() say what is in it",
+    "stop_node": "return from the function: the job ends when every worker has",
+    "channel": "there is no Java process to talk to",
+    "inQueueName": "take get_tfdataset_from_flink(), or from_java() for the file of the rows",
+    "outQueueName": "take get_row_writer_to_flink(), or to_java() for a file whose records become rows",
+}
+for _old, _new in (
+    ("get_finish_workers", "get_finished_worker_nodes"), ("stop_job", "stop_node"), ("context_pb", "get_context_proto"),
+    ("stub", "channel"), ("inQueueMMapLen", "inQueueName"), ("outQueueMMapLen", "outQueueName"),
+):  # fmt: skip
+    _NOT_HERE[_old] = _NOT_HERE[_new]
+
+
+class Context(object):
+    """What a task knows of itself.
+
+    Attributes:
+        roleName: "worker" or "ps"; index: within the role, worker 0 the first; roleParallelism: role -> how many.
+        properties: user params, every value a string, and "cluster"; identity, mode, userScript, funcName; failNum: starts before this one.
+    """
+
+    def __init__(self):
+        told = running.context()
+        cluster = workers_only(told["tf_config"]["cluster"])
+        self.roleName, self.index = role_of(told["tf_config"])
+        self.roleParallelism = {role: len(addresses) for role, addresses in cluster.items()}
+        self.properties = {key: str(value) for key, value in told["user_params"].items()}
+        self.properties.setdefault("cluster", json.dumps(described(cluster)))
+        self.identity = told["task"]
+        self.mode = told["mode"]
+        self.userScript = told["script"]["real"]
+        self.funcName = told["script"]["context_entry"]
+        self.failNum = told["attempt"]
+
+    def __getattr__(self, name):
+        if name in _NOT_HERE:
+            raise AttributeError("context.%s is not in akrunner: %s" % (name, _NOT_HERE[name]))
+        raise AttributeError("a context has no %r; the task config of the task has more: akrunner.worker.current()" % name)
+
+    def get_property(self, key):
+        """A user param as a string, None when there is none."""
+        return self.properties.get(key)
+
+    def get_index(self):
+        """Index within the role."""
+        return self.index
+
+    def get_node_type(self):
+        """ "worker" or "ps"."""
+        return self.roleName
+
+    def get_node_type_count_map(self):
+        """Role -> how many."""
+        return self.roleParallelism
+
+    def get_current_attempt_index(self):
+        """Starts of the job before this one."""
+        return self.failNum
+
+    get_role_name, get_role_parallelism_map, get_failed_num = get_node_type, get_node_type_count_map, get_current_attempt_index
+
+    def from_java(self):
+        """Path of the rows as a TFRecord file of Examples. Raises: RuntimeError: they are in none."""
+        told = running.context()
+        if told["mode"] == "stream" or told["data_format"] != "examples":
+            raise RuntimeError(
+                "from_java(): rows of a stream, or as columns, are in no file of Examples: take TFContext(context).get_tfdataset_from_flink()"
+            )
+        return told["dataset_file"]
+
+    def to_java(self):
+        """Path of a TFRecord file whose Examples become rows of the result when the script has ended."""
+        return running.context()["output_file"]
+
+
+class TFContext(Context):
+    """The TensorFlow side of it. Args: other: the context the script was given."""
+
+    def __init__(self, other=None):
+        super(TFContext, self).__init__()
+        if other is not None:
+            self.__dict__.update(vars(other))
+
+    def get_tf_cluster_config(self):
+        """Role -> list of "host:port": "worker", and "ps" if there are any."""
+        return self.to_tf_cluster(self.properties["cluster"])
+
+    def set_tf_config_env(self):
+        """Set TF_CONFIG, with worker 0 as the chief. Returns: (cluster, task type, task index) that are in it."""
+        return self.export_cluster_env(self.properties["cluster"], self.roleName, self.index)
+
+    get_tf_cluster, export_estimator_cluster = get_tf_cluster_config, set_tf_config_env
+
+    @staticmethod
+    def to_tf_cluster(cluster_str):
+        """Role -> list of "host:port", of the property "cluster"."""
+        roles = {job["name"]: job["tasks"] for job in json.loads(cluster_str)["job"]}
+        tasks = {role: [roles[role][str(i)] for i in range(len(roles[role]))] for role in ("ps", "worker") if roles.get(role)}
+        return {role: ["%s:%s" % (one["ip"], one["props"]["sys:tf_port"]) for one in ones] for role, ones in tasks.items()}
+
+    @staticmethod
+    def cluster_to_estimator(cluster_str):
+        """The same with worker 0 as the chief."""
+        cluster = TFContext.to_tf_cluster(cluster_str)
+        first, others = cluster["worker"][0], cluster.pop("worker")[1:]
+        if others:
+            cluster["worker"] = others
+        cluster["chief"] = [first]
+        return cluster
+
+    @staticmethod
+    def export_cluster_env(cluster_str, job_name, index):
+        """As `set_tf_config_env`, of another task."""
+        cluster = TFContext.cluster_to_estimator(cluster_str)
+        chief = job_name == "worker" and index == 0
+        kind = "chief" if chief else job_name
+        number = index - 1 if kind == "worker" else index
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": number}})
+        return cluster, kind, number
+
+    def get_tfdataset_from_flink(self, compression_type=None, buffer_size=0, num_parallel_reads=None):
+        """This task's rows as a `tf.data.Dataset` of strings: lines of CSV, or serialized Examples. The arguments are ignored."""
+        if self._coded(_IN, "decode_csv"):
+            return lines.dataset(running.config())
+        return _Rows(running.context(), running.writer(), running.stream()).flink_stream_dataset()
+
+    flink_stream_dataset = get_tfdataset_from_flink
+
+    def example_input_dataset(self):
+        """Each row parsed by `self.features`, which the script sets."""
+        import tensorflow as tf
+
+        features = self.features
+        return self.get_tfdataset_from_flink().map(lambda record: tf.io.parse_single_example(record, features))
+
+    def get_row_writer_to_flink(self):
+        """Takes rows of the result; see `lines.RowWriter`."""
+        return lines.RowWriter(self)
+
+    def get_tfrecord_writer_to_flink(self):
+        """Takes tensors of records; see `lines.RecordWriter`."""
+        return lines.RecordWriter(self.to_java())
+
+    def output_writer_op(self, input_list):
+        """(an operation that writes a tensor of records, one that ends it)."""
+        writer = self.get_tfrecord_writer_to_flink()
+        return writer.write(input_list), writer.close()
+
+    def _coded(self, key, reads):
+        """Whether rows are lines of CSV. Args: key: the property that says so; reads: a function only scripts of such rows call."""
+        told = self.properties.get(key)
+        return "csv" in told.lower() if told else lines.script_says(reads)
+
+
+def workers_only(cluster):
+    """A cluster without a chief: it is worker 0 then, as everywhere in Deep Learning on Flink."""
+    named = {"worker": cluster.get("chief", []) + cluster.get("worker", []), "ps": cluster.get("ps", [])}
+    return {role: addresses for role, addresses in named.items() if addresses}
+
+
+def role_of(tf_config):
+    """(role, index) of a task in such a cluster."""
+    role, index = tf_config["task"]["type"], tf_config["task"]["index"]
+    if role == "chief":
+        return "worker", 0
+    return role, index + len(tf_config["cluster"].get("chief", [])) if role == "worker" else index
+
+
+def described(cluster):
+    """A cluster as the property "cluster" has it."""
+    jobs = []
+    for role, addresses in cluster.items():
+        tasks = {}
+        for i, address in enumerate(addresses):
+            host, _, port = address.rpartition(":")
+            tasks[str(i)] = {"ip": host, "props": {"sys:tf_port": port}}
+        jobs.append({"name": role, "tasks": tasks})
+    return {"job": jobs}
+
+
+def get_gpus(num_gpu=1, worker_index=-1):
+    """Numbers of the graphics cards this task has, as strings; akrunner has dealt them out (`gpus_per_worker=`). [] without any.
+
+    Args: worker_index: ignored. Raises: RuntimeError: it has fewer than `num_gpu`.
+    """
+    there = [card.strip() for card in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if card.strip() not in ("", "-1")]
+    if there and len(there) < num_gpu:
+        raise RuntimeError(
+            "get_gpus(%d): this task has %d graphics cards; gpus_per_worker=%d gives it more" % (num_gpu, len(there), num_gpu)
+        )
+    return there[:num_gpu]

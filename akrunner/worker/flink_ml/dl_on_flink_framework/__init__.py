@@ -1,0 +1,1 @@
+"""The names of Deep Learning on Flink that its scripts import, backed by the task this process runs."""

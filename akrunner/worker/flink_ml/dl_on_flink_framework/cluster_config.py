@@ -1,0 +1,6 @@
+"""Of the program that submits a job, which is another one here."""
+
+raise ImportError(
+    "a ClusterConfig is made by the program that submits a job; with akrunner that one calls akrunner.run(script, table, num_workers=..., "
+    "num_ps=..., user_params={...}), and the script needs none"
+)

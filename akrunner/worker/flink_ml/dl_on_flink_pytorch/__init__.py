@@ -1,0 +1,6 @@
+"""Not here."""
+
+raise ImportError(
+    "dl_on_flink_pytorch is not in akrunner: a script has its rows by `from akrunner.worker import current; current().batches(32)`, as numpy "
+    "arrays that torch.from_numpy takes, and its rank by current().task_index"
+)

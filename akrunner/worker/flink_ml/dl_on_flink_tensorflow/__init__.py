@@ -1,0 +1,1 @@
+"""As `dl_on_flink_framework`, what is of TensorFlow."""

@@ -1,0 +1,5 @@
+"""Rows out, one by one."""
+
+from akrunner.worker.lines import RowWriter as FlinkRowWriter
+
+__all__ = ["FlinkRowWriter"]

@@ -1,0 +1,152 @@
+"""Rows as lines of CSV, as scripts of Deep Learning on Flink read and write them.
+
+::
+
+    the task's rows -> columns, some thousand rows each -> lines -> a tf.data.Dataset of strings
+    a row, or a line -> an Example, by the job's output schema -> the output writer
+"""
+
+import csv
+import os
+import types
+
+from akrunner.worker import chunks, data, running
+
+_END = "\r\n"
+
+
+def dataset(config):
+    """This task's rows. Args: config: its task config. Raises: RuntimeError: a column is a list."""
+    import numpy as np
+    import tensorflow as tf
+
+    for column in config.schema:
+        if column["shape"] != []:
+            raise RuntimeError(
+                "column %r is a list, which a line of CSV has no place for: read the rows as Examples (tf.io.parse_single_example), or "
+                "give the job a table without it (select=)" % column["name"]
+            )
+
+    def vectors():
+        for _, columns in config._rows.chunks(lazy=True):
+            if columns is not None:
+                yield np.array(written(columns), dtype=object)
+
+    rows = data.from_generator(vectors, (tf.string, [None]))
+    return rows.unbatch() if hasattr(rows, "unbatch") else rows.apply(tf.data.experimental.unbatch())
+
+
+def written(columns):
+    """One line of bytes for each row; a null is nothing. Args: columns: {name: array or Nulled}."""
+    texts = [_texts(values) for values in columns.values()]
+    found = []
+    # the writer calls `append` itself, without a line of Python; it quotes what stands in its end of a line
+    csv.writer(types.SimpleNamespace(write=found.append), lineterminator=_END).writerows(zip(*texts))
+    return [line[: -len(_END)].encode("utf-8", "surrogateescape") for line in found]
+
+
+def _texts(values):
+    valid = None
+    if isinstance(values, chunks.Nulled):
+        values, valid = values.values, values.valid
+    if values.dtype.kind == "O":
+        texts = [value.decode("utf-8", "surrogateescape") for value in values]
+    else:
+        # as short as the type allows: 0.1, not 0.10000000149011612
+        texts = (values.astype("int8") if values.dtype.kind == "b" else values).astype(str).tolist()
+    return texts if valid is None else [text if there else "" for text, there in zip(texts, valid.tolist())]
+
+
+def script_says(word):
+    """Whether the job's script has this word in it."""
+    told = running.context()
+    with open(os.path.join(told["work_dir"], *told["script"]["path"].split("/")), "rb") as f:
+        return word.encode() in f.read()
+
+
+class RowWriter(object):
+    """Takes rows of the result: values in the order of the job's output schema."""
+
+    def __init__(self, context=None):
+        self._schema = _output_schema()
+
+    def write(self, row):
+        """Args: row: a `pyflink.common.Row`, or a list or tuple. Raises: ValueError: as many values are not in a row of the result."""
+        write_values(getattr(row, "_values", row), self._schema)
+
+    def close(self):
+        """Does nothing: rows are sent when enough have come together, and when the script ends."""
+
+
+class RecordWriter(object):
+    """Takes tensors of records, each a line of CSV or a serialized Example. Args: address: ignored."""
+
+    def __init__(self, address=None):
+        told = running.context()["user_params"].get("sys:encoding_class")
+        self._csv = "csv" in str(told).lower() if told else script_says("encode_csv")
+        self._schema = _output_schema()
+
+    def write(self, input_list):
+        """In a graph the operation that writes them. Args: input_list: a list of one tensor of strings."""
+        import tensorflow as tf
+
+        return tf.numpy_function(self._take, [input_list[0]], tf.int64, name="write_rows")
+
+    def close(self):
+        """In a graph an operation that does nothing: rows are sent when enough have come together, and when the script ends."""
+        import tensorflow as tf
+
+        return tf.no_op()
+
+    def _take(self, records):
+        import numpy as np
+
+        found = np.ravel(records).tolist()
+        for record in found:
+            if self._csv:
+                write_values(next(csv.reader([record.decode("utf-8", "surrogateescape")]), []), self._schema)
+            else:
+                running.writer().write(record)
+        return np.int64(len(found))
+
+
+def encode_csv(input_list, field_delim=","):
+    """Tensors of one shape -> a tensor of lines."""
+    import tensorflow as tf
+
+    texts = [
+        value if value.dtype == tf.string else tf.strings.as_string(value) for value in map(tf.convert_to_tensor, input_list)
+    ]
+    return tf.strings.join(texts, field_delim)
+
+
+def _output_schema():
+    schema = running.context()["output_schema"]
+    if schema is None:
+        raise RuntimeError("the script writes rows, and nobody has said what they are: give output_schema= (--output-schema)")
+    return schema
+
+
+def write_values(values, schema):
+    """Add one row of the result. Args: values: in the order of the schema; text, where it is to be a number, is read as one."""
+    import tensorflow as tf
+
+    if len(values) != len(schema):
+        names = ", ".join(column["name"] for column in schema)
+        raise ValueError(
+            "a row of %d values, and the result has %d columns: %s (output_schema=)" % (len(values), len(schema), names)
+        )
+    example = tf.train.Example()
+    for column, value in zip(schema, values):
+        if value is None or (isinstance(value, str) and not value and column["kind"] != "bytes"):
+            continue  # a null
+        feature = example.features.feature[column["name"]]
+        if column["kind"] == "bytes":
+            feature.bytes_list.value.append(
+                value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+            )
+        elif column["kind"] == "float":
+            feature.float_list.value.append(float(value))
+        else:
+            feature.int64_list.value.append(int(value))
+    running.writer().write(example)
