@@ -14,7 +14,9 @@ def test_what_is_in_it() -> None:
     with zipfile.ZipFile(io.BytesIO(bundle_bytes())) as bundle:
         names = set(bundle.namelist())
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"__main__.py", "akrunner", "akdl", "flink_ml_framework", "flink_ml_tensorflow", "flink_ml_tensorflow2"}
+    theirs = {"flink_ml_framework", "flink_ml_tensorflow", "flink_ml_tensorflow2"}
+    theirs |= {"dl_on_flink_framework", "dl_on_flink_tensorflow", "dl_on_flink_pytorch"}
+    assert tops == {"__main__.py", "akrunner", "akdl"} | theirs
     assert {"akdl/models/tf/dnn/dnn_batch.py", "akrunner/worker/main.py", "akrunner/wire/frames.py"} <= names
     assert not any(name.startswith(("akrunner/api", "akrunner/worker/akdl")) for name in names)
 
