@@ -426,7 +426,7 @@ def test_dnn_over_a_tensor(leaves_nothing: Path, script: Script, matrix_python: 
     assert trained.model is not None and accuracy(trained.model, ["t"], matrix_python.path, table) > 0.7
 
 
-def check_sequential(script: Script, python_env: Any) -> None:
+def check_sequential(script: Script, python_env: Any, body: str = SEQUENTIAL) -> None:
     params = {
         "model_config": json.dumps({"layers": ["Flatten()", "Dense(16, activation='relu')"]}),
         "label_col": "label",
@@ -437,7 +437,7 @@ def check_sequential(script: Script, python_env: Any) -> None:
         "validation_split": "0.2",
     }
     table = separable().select(["t", "label"])
-    trained = akrunner.train(script(SEQUENTIAL), table, user_params=params, python_env=python_env)
+    trained = akrunner.train(script(body), table, user_params=params, python_env=python_env)
     assert trained.model is not None
     logits = akrunner.predict(
         trained.model, table.select(["t"]), reserved_cols=[], output_schema="y float", python_env=python_env
@@ -454,6 +454,20 @@ def test_keras_sequential(leaves_nothing: Path, script: Script) -> None:
 @pytest.mark.matrix
 def test_keras_sequential_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     check_sequential(script, matrix_python.path)
+
+
+def test_keras_without_the_behaviour_of_tensorflow_2(leaves_nothing: Path, script: Script) -> None:
+    with pytest.raises(
+        akrunner.ScriptFailedError, match=r"Keras does not train without .* akdl.engine.run_config .*python_env='tf2.3'"
+    ):
+        akrunner.train(script("import akdl.engine.run_config\n" + SEQUENTIAL), separable(20), user_params={})
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("matrix_python", ["tf2.3"], indirect=True)
+def test_keras_in_a_graph(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    """A script that imports run_config, as Alink's do, may train a Keras model."""
+    check_sequential(script, matrix_python.path, "import akdl.engine.run_config\n" + SEQUENTIAL)
 
 
 def test_estimators_are_missed_in_words(leaves_nothing: Path, script: Script) -> None:

@@ -125,11 +125,13 @@ def save_keras_model(model, directory):
 
 
 def check_keras():
-    """Raises: RuntimeError: TensorFlow 2's behaviour is turned off, and this is Keras 3, which cannot do without it."""
-    if not tf.executing_eagerly() and tf.keras.__version__.startswith("3."):
+    """Raises: RuntimeError: TensorFlow 2's behaviour is turned off, and this Keras, or its optimizers, cannot do without it."""
+    version = tuple(int(part) for part in tf.__version__.split(".")[:2])
+    if not tf.executing_eagerly() and version >= (2, 11):
         raise RuntimeError(
-            "Keras 3 does nothing without TensorFlow 2's behaviour, which akdl.engine.run_config turns off when it is imported, as in "
-            "Alink: do not import that, or run the job with keras='legacy' (--keras legacy) or python_env='tf2.3' (--python-env)"
+            "from TensorFlow 2.11 on (this is %s) Keras does not train without TensorFlow 2's behaviour, which akdl.engine.run_config "
+            "turns off when it is imported, as in Alink: do not import that, or run the job on python_env='tf2.3' (--python-env)"
+            % tf.__version__
         )
 
 
