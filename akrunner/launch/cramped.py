@@ -14,6 +14,7 @@ from typing import Optional
 
 #: of `mallopt`, in malloc.h
 _ARENA_MAX = -8
+_ARROW_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 #: of Arrow's two pools, which have a thread for each core, and eight, else
 _ARROW_THREADS = 2
 
@@ -36,8 +37,20 @@ def lean() -> None:
     with contextlib.suppress(OSError):
         # a thread that ends loads it, and aborts the process when there is no room then
         ctypes.CDLL("libgcc_s.so.1")
-    import pyarrow as pa
+    given = os.environ.get(_ARROW_POOL)
+    # read once, and the tasks' is none of ours
+    os.environ[_ARROW_POOL] = "system"
+    try:
+        import pyarrow as pa
 
+        name = pa.default_memory_pool().backend_name
+    finally:
+        del os.environ[_ARROW_POOL]
+        if given is not None:
+            os.environ[_ARROW_POOL] = given
+    if name == "mimalloc":
+        # somebody has imported Arrow before: what is going to be reserved for its own code is reserved now, and counts as used
+        pa.allocate_buffer(1 << 16, memory_pool=pa.mimalloc_memory_pool())
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(min(pa.cpu_count(), _ARROW_THREADS))
     pa.set_io_thread_count(min(pa.io_thread_count(), _ARROW_THREADS))

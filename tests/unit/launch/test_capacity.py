@@ -67,7 +67,9 @@ def test_a_process_of_little_room_starts_its_threads_late() -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (1500 << 20,) * 2)\n"
         "from akrunner.launch import cramped; cramped.lean(); cramped.lean()\n"
-        "import pyarrow.dataset, pyarrow.parquet\n"
+        "import os, duckdb, pyarrow as pa, pyarrow.dataset, pyarrow.parquet\n"
+        "duckdb.connect().register('x', pa.table({'a': [1]})).sql('SELECT a FROM x ORDER BY a').fetchall()\n"
+        "assert 'ARROW_DEFAULT_MEMORY_POOL' not in os.environ\n"
         "assert cramped.used() < 700 << 20, cramped.used()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
