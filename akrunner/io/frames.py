@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
+from akrunner.io.values import typed
 from akrunner.schema import repeated
 
 _FETCHED = 8192
@@ -53,7 +54,7 @@ def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:
     if type(values.dtype).__name__ == "SparseDtype":
         values = np.asarray(values)
     with ours(SourceError, f"source: column {name!r} of the frame cannot become one of Arrow"):
-        array = pa.array(values, from_pandas=True)
+        array = typed(list(values), True) if values.dtype == object else pa.array(values, from_pandas=True)
     array = pa.chunked_array([array]) if isinstance(array, pa.Array) else array
     kind = array.type
     if pa.types.is_dictionary(kind) and not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
@@ -93,8 +94,7 @@ def from_dict(columns: Mapping[Any, Any]) -> pa.Table:
         if isinstance(values, (str, bytes)) or not (hasattr(values, "__len__") or hasattr(values, "__arrow_c_array__")):
             raise SourceError(f"source: column {name!r} of the dict is {type(values).__name__}, not an array of values")
         with ours(SourceError, f"source: column {name!r} of the dict cannot become one of Arrow"):
-            array = _array(values)
-            arrays.append(array if isinstance(array, (pa.Array, pa.ChunkedArray)) else pa.array(array))
+            arrays.append(_array(values))
     lengths = {name: len(array) for name, array in zip(names, arrays)}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name}: {rows}" for name, rows in itertools.islice(lengths.items(), 8))
@@ -111,8 +111,15 @@ def from_numpy(array: np.ndarray[Any, Any]) -> pa.Table:
 
 def _array(values: Any) -> Any:
     """numpy arrays of more than one dimension become lists (two) or tensors (three and more) of one shape."""
-    if not isinstance(values, np.ndarray) or values.ndim < 2:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
+    if not isinstance(values, np.ndarray) or values.ndim < 2:
+        if isinstance(values, (list, tuple)):
+            return typed(values)
+        if str(getattr(values, "dtype", "")) == "object" and not isinstance(values, np.ma.MaskedArray):
+            # NaN is a null in pandas
+            return typed(list(values), not isinstance(values, np.ndarray))
+        return pa.array(values)
     flat = pa.array(np.ascontiguousarray(values).reshape(-1))
     width = int(np.prod(values.shape[1:]))
     listed = pa.FixedSizeListArray.from_arrays(flat, width)
@@ -149,7 +156,7 @@ def schema_of_rows(names: List[str], head: List[Sequence[Any]]) -> pa.Schema:
     fields = []
     for name, values in zip(names, columns):
         with ours(SourceError, f"source: column {name!r} has no type that fits its first {len(head)} rows"):
-            fields.append((name, pa.array(values).type))
+            fields.append((name, typed(values).type))
     return pa.schema(fields)
 
 

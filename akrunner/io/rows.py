@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from datetime import datetime
-from decimal import Decimal
-from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
-import numpy as np
 import pyarrow as pa
 
 from akrunner.errors import SourceError
@@ -15,7 +12,8 @@ from akrunner.io import frames
 from akrunner.io.arrivals import by_size_or_age
 from akrunner.io.frames import INFER_ROWS, columns_in_words
 from akrunner.io.table import TableSource
-from akrunner.schema import Schema, to_array
+from akrunner.io.values import Unfit, as_type, zoned
+from akrunner.schema import Schema
 
 _CHUNK = 8192
 _NAME = "the iterable"
@@ -117,6 +115,7 @@ class _RowBatcher:
         self._asked = asked
         self._at = 0
         self._unseen: Set[str] = set(schema.names) if asked else set()
+        self._zones: Dict[str, bool] = {}
 
     def __call__(self, rows: List[Any]) -> pa.RecordBatch:
         kinds = set(map(type, rows))
@@ -140,13 +139,32 @@ class _RowBatcher:
                     f"a row has a column {min(map(str, unknown))!r} that those before it have not; input_schema= says which to take"
                 )
         columns = [[row.get(field.name) for row in rows] for field in self._schema]
-        return pa.RecordBatch.from_arrays(list(map(_array, columns, self._schema)), schema=self._schema)
+        return self._batch(columns)
 
     def _of_tuples(self, rows: Sequence[Any]) -> pa.RecordBatch:
         self._unseen = set()
-        columns = zip(zip(*rows, strict=True), self._schema, strict=True)
-        arrays = [_array(column, field) for column, field in columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return self._batch(list(zip(*rows, strict=True)))
+
+    def _batch(self, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+        arrays, zones = [], dict(self._zones)
+        for values, field in zip(columns, self._schema, strict=True):
+            arrays.append(as_type(values, field.type))
+            zoned = self._zoned(values, field)
+            if zoned is not None:
+                zones[field.name] = zoned
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._zones = zones
+        return batch
+
+    def _zoned(self, values: Sequence[Any], field: pa.Field) -> Optional[bool]:
+        """Whether the column's times have a zone. Raises: ValueError: those before them are otherwise."""
+        now = zoned(values, field.type)
+        if now is not None and self._zones.get(field.name, now) != now:
+            odd = ("a zone", "none") if now else ("no zone", "one")
+            raise ValueError(
+                f"a time in column {field.name!r} has {odd[0]}, and those before it have {odd[1]}: give all of them a zone, or none"
+            )
+        return now
 
     def end(self) -> None:
         """Raises: SourceError: no row had a column that was asked for: it would be null everywhere, without a word."""
@@ -156,26 +174,19 @@ class _RowBatcher:
     def _error(self, rows: List[Any], error: BaseException) -> SourceError:
         """Which of the rows it is."""
         where = f"rows {self._at} to {self._at + len(rows) - 1} do"
-        for number, row in enumerate(rows) if len(rows) > 1 else ():
+        one_by_one = _RowBatcher(self._schema, self._asked)
+        one_by_one._at, one_by_one._zones = self._at, self._zones
+        for row in rows if len(rows) > 1 else ():
             try:
-                _RowBatcher(self._schema, self._asked)([row])
+                one_by_one([row])
             except SourceError as e:
-                if e.__cause__ is None:
-                    return SourceError(str(e).replace("source: row 0 ", f"source: row {self._at + number} ", 1))
+                return e
         if len(rows) == 1:
             where = f"row {self._at} does"
-        what = str(error)
+        what = error.what if isinstance(error, Unfit) else str(error)
         if isinstance(error, ValueError) and "zip()" in what:
             what = f"it has {len(rows[0]) if len(rows) == 1 else 'another number of'} values"
         return SourceError(f"source: {where} not fit the columns ({columns_in_words(self._schema)}): {what}")
-
-
-def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
-    """Values as an array of the column's type, none of them cut: pyarrow takes 1.5 for 1 where an integer is wanted."""
-    whole = pa.types.is_integer(field.type) or pa.types.is_date(field.type)
-    if whole and any(issubclass(kind, (float, np.floating, Decimal, datetime)) for kind in set(map(type, values))):
-        return pa.array(values).cast(field.type)
-    return to_array(values, field.type)
 
 
 def _is_frame(value: Any) -> bool:

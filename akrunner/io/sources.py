@@ -9,16 +9,16 @@ from typing import IO, Any, Callable, Iterable, Iterator, Mapping, Optional
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from akrunner.arrays import decoded, truths_of
+from akrunner.arrays import truths_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import exact, frames, paths, readers
+from akrunner.io import frames, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
-from akrunner.schema import Schema, is_list, is_text, nearest, to_floats, without_views
+from akrunner.io.values import kept
+from akrunner.schema import Schema, nearest, to_floats, without_views
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
@@ -199,26 +199,7 @@ def _as_type(column: pa.Array, target: pa.DataType) -> pa.Array:
         return column
     if pa.types.is_floating(column.type) and pa.types.is_floating(target):
         return to_floats(column, target)
-    cast = column.cast(target)
-    _check_kept(column, cast)
-    return cast
-
-
-def _check_kept(given: pa.Array, cast: pa.Array) -> None:
-    """Raises: pa.ArrowInvalid: Arrow has cut a value without a word: the time of a timestamp, the first bit of 0xFF."""
-    while is_list(given.type) and is_list(cast.type):
-        given, cast = pc.list_flatten(given), pc.list_flatten(cast)
-    row = None
-    if pa.types.is_signed_integer(cast.type) and is_text(given.type):
-        row = exact.first_wrapped(decoded(given), cast)
-    elif pa.types.is_timestamp(given.type) and pa.types.is_time(cast.type):
-        row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
-    elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):
-        row = pc.index(pc.equal(cast.cast(given.type), given), pa.scalar(False)).as_py()
-    if row is not None and row >= 0:
-        raise pa.ArrowInvalid(
-            f"{given[row].as_py()} would lose a part of itself; select= (--select) takes a CAST that means to"
-        )
+    return kept(column, column.cast(target))
 
 
 def _is_path_list(source: Any) -> bool:

@@ -23,8 +23,9 @@ from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
 from akrunner.errors import ConfigError, DataError, ModelError, PythonEnvError, ScriptFailedError, TaskDiedError, TaskFailure
 from akrunner.foreign import ours
+from akrunner.io.values import as_type
 from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of
-from akrunner.schema import Field, Schema, nearest, to_array
+from akrunner.schema import Field, Schema, nearest
 from akrunner.serving.job import ModelLike, check_signature_names, job_for, open_model
 from akrunner.serving.plan import ARROW, Plan
 from akrunner.signature import Signature, signature_of
@@ -348,7 +349,7 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
         try:
             if field.is_list:
                 values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
-            arrays.append(to_array(values, field.type))
+            arrays.append(as_type(values, field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
             raise DataError(f"column {field.name!r}: a value does not fit {field.type}: {e}", column=field.name) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)

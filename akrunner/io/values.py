@@ -1,0 +1,250 @@
+"""Python's values -> Arrow, none of them cut: pyarrow by itself takes 1.5 for 1, a datetime for its day, and a time of any zone for one of none.
+
+Only columns that hold something of the kind are looked at twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from datetime import date, datetime, time, timedelta
+from types import NoneType
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Set
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.arrays import decoded
+from akrunner.io import exact
+from akrunner.schema import is_list, is_text, to_array
+
+#: values of which pyarrow makes what they are, whichever of them are together
+_PLAIN = {int, float, str, bytes, bool, NoneType}
+_NULLS = ("NaTType", "NAType")
+_TIMES = {"dates", "datetimes", "times of day", "timedeltas", "values of numpy.datetime64"}
+
+
+class Unfit(ValueError):
+    """A value does not fit beside the others. Attributes: row: its position; what: is wrong with it."""
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(f"row {row}: {what}")
+        self.row, self.what = row, what
+
+
+def typed(values: Sequence[Any], nulls: bool = False) -> pa.Array:
+    """The values as an array of a type that holds all of them. Args: nulls: NaN is one, as in pandas.
+
+    Raises: pa.ArrowException, TypeError, ValueError, OverflowError: there is none.
+    """
+    kinds = set(map(type, values))
+    if kinds <= _PLAIN:
+        return pa.array(values, from_pandas=nulls)
+    if _families(kinds) & _TIMES:
+        return _times(values, nulls)
+    array = pa.array(values, from_pandas=nulls)
+    kind = _refined(values, array.type)
+    return array if kind == array.type else as_type(values, kind)
+
+
+def as_type(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """The values as an array of this type. Raises: as `typed`: one does not fit, or would lose a part of itself."""
+    if is_list(kind) or pa.types.is_struct(kind):
+        array = to_array(values, kind)
+        (_check_struct if pa.types.is_struct(kind) else _check_list)(values, kind, array)
+        return array
+    kinds = set(map(type, values))
+    if kinds <= {int, NoneType} or not _is_exact(kind):
+        return to_array(values, kind)
+    if pa.types.is_temporal(kind) and _families(kinds) & _TIMES:
+        natural = _times(values, False)
+        if (
+            getattr(kind, "tz", None) is not None
+            and getattr(natural.type, "tz", "") is None
+            and natural.null_count < len(natural)
+        ):
+            row = next(row for row, value in enumerate(values) if _is_there(value))
+            raise Unfit(row, f"{values[row]} has no zone, and the column is {kind}")
+        return kept(natural, natural.cast(kind))
+    # floats and Decimals among them: a cast cuts none
+    return pa.array(values).cast(kind)
+
+
+def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
+    """What was cast. Raises: pa.ArrowInvalid: Arrow has cut a value without a word: the time of a timestamp, the first bit of 0xFF."""
+    result = cast
+    while is_list(given.type) and is_list(cast.type):
+        given, cast = pc.list_flatten(given), pc.list_flatten(cast)
+    row = None
+    if pa.types.is_signed_integer(cast.type) and is_text(given.type):
+        row = exact.first_wrapped(decoded(given), cast)
+    elif pa.types.is_timestamp(given.type) and pa.types.is_time(cast.type):
+        row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
+    elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):
+        row = pc.index(pc.equal(cast.cast(given.type), given), pa.scalar(False)).as_py()
+    if row is not None and row >= 0:
+        raise pa.ArrowInvalid(
+            f"{given[row].as_py()} would lose a part of itself; select= (--select) takes a CAST that means to"
+        )
+    return result
+
+
+def zoned(values: Sequence[Any], kind: pa.DataType) -> Optional[bool]:
+    """Whether the timestamps have a zone; None: there is none. Args: kind: the column's type."""
+    while is_list(kind):
+        values, kind = _flat(values), kind.value_type
+    if not pa.types.is_timestamp(kind) or "datetimes" not in _families(set(map(type, values))):
+        return None
+    return next((value.tzinfo is not None for value in values if isinstance(value, datetime) and _is_there(value)), None)
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
+
+
+def _family(kind: type) -> str:
+    """What a type of values is called; nothing, if it is one of nulls."""
+    if kind is NoneType or kind.__name__ in _NULLS:
+        return ""
+    for base, name in (
+        (datetime, "datetimes"),
+        (date, "dates"),
+        (time, "times of day"),
+        ((timedelta, np.timedelta64), "timedeltas"),
+        (np.datetime64, "values of numpy.datetime64"),
+    ):
+        if issubclass(kind, base):
+            return name
+    return f"values of {kind.__name__}"
+
+
+def _families(kinds: Iterable[type]) -> Set[str]:
+    return set(map(_family, kinds)) - {""}
+
+
+def _is_there(value: Any) -> bool:
+    return bool(_family(type(value))) and not (isinstance(value, float) and math.isnan(value))
+
+
+def _times(values: Sequence[Any], nulls: bool) -> pa.Array:
+    """Dates, times or spans of Python, pandas or numpy, in microseconds, or in nanoseconds where there are any.
+
+    Raises: as `typed`: Unfit: they are of two kinds of which neither is the other.
+    """
+    kinds = set(map(type, values))
+    if nulls or any(kind.__name__ in _NULLS for kind in kinds):
+        values = [value if _is_there(value) or (value == value and not nulls) else None for value in values]
+        kinds = set(map(type, values))
+    families = _families(kinds)
+    if families == {"dates", "datetimes"}:
+        values = [
+            datetime.combine(value, time()) if isinstance(value, date) and not isinstance(value, datetime) else value
+            for value in values
+        ]
+        families = {"datetimes"}
+    if len(families) > 1:
+        there = [(row, _family(type(value))) for row, value in enumerate(values) if value is not None]
+        row, name = next((row, name) for row, name in there if name != there[0][1])
+        raise Unfit(row, f"a column of {there[0][1]} has {name}; make them the same")
+    (family,) = families
+    if family == "datetimes":
+        return _moments(values, kinds)
+    if family == "times of day":
+        _refuse_zones(values)
+    if family == "timedeltas" and not any(issubclass(kind, np.timedelta64) for kind in kinds):
+        return _fine(values, kinds, pa.duration("us"), pa.duration("ns"))
+    return pa.array(values)
+
+
+def _moments(values: Sequence[Any], kinds: Set[type]) -> pa.Array:
+    zones = [value is not None and value.tzinfo is not None for value in values]
+    if any(zones):
+        odd = next((row for row, value in enumerate(values) if value is not None and not zones[row]), None)
+        if odd is not None:
+            first = next(row for row, value in enumerate(values) if value is not None)
+            raise Unfit(odd if zones[first] else zones.index(True), mixed_zones(values[odd], values[zones.index(True)]))
+    zone = pa.array(values[zones.index(True) :][:1]).type.tz if any(zones) else None
+    return _fine(values, kinds, pa.timestamp("us", zone), pa.timestamp("ns", zone))
+
+
+def mixed_zones(naive: Any, aware: Any) -> str:
+    return f"{naive} has no zone, and {aware} has one, so that the hours between them are not known: give all of them a zone, or none"
+
+
+def _fine(values: Sequence[Any], kinds: Set[type], coarse: pa.DataType, fine: pa.DataType) -> pa.Array:
+    """In nanoseconds, if a value of pandas has some."""
+    if not any(hasattr(kind, "nanosecond") or hasattr(kind, "nanoseconds") for kind in kinds):
+        return pa.array(values, coarse)
+    try:
+        array = pa.array(values, fine)
+    except (pa.ArrowInvalid, OverflowError):
+        row = next(
+            (row for row, value in enumerate(values) if getattr(value, "nanosecond", getattr(value, "nanoseconds", 0))), None
+        )
+        if row is not None:
+            raise Unfit(
+                row, f"{values[row]} has nanoseconds, and another value of the column is too far away for them"
+            ) from None
+        return pa.array(values, coarse)
+    try:
+        return array.cast(coarse)
+    except pa.ArrowInvalid:
+        return array
+
+
+def _refuse_zones(values: Sequence[Any]) -> None:
+    row = next((row for row, value in enumerate(values) if value is not None and value.tzinfo is not None), None)
+    if row is not None:
+        raise Unfit(
+            row, f"the time of day {values[row]} has a zone, which no column of times keeps; give it as text: str(value)"
+        )
+
+
+def _refined(values: Sequence[Any], kind: pa.DataType) -> pa.DataType:
+    """The type of lists or dicts, that pyarrow guessed, with what holds all that is in them."""
+    if is_list(kind):
+        inner = kind.value_type
+        if not pa.types.is_temporal(inner) and not pa.types.is_nested(inner):
+            return kind
+        return pa.list_(typed(_flat(values)).type)
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, typed(_member(values, field.name)).type) for field in kind])
+    return kind
+
+
+def _flat(values: Iterable[Any]) -> List[Any]:
+    return list(
+        itertools.chain.from_iterable(
+            np.ravel(one) if isinstance(one, np.ndarray) else one for one in values if one is not None
+        )
+    )
+
+
+def _member(values: Iterable[Any], name: str) -> List[Any]:
+    return [value.get(name) if isinstance(value, Mapping) else None for value in values]
+
+
+def _check_list(values: Sequence[Any], kind: pa.DataType, array: pa.Array) -> None:
+    inner = kind.value_type
+    if not _is_exact(inner) and not pa.types.is_nested(inner):
+        return
+    if all(value is None or (isinstance(value, np.ndarray) and value.dtype.kind in "iu") for value in values):
+        return
+    flat = _flat(values)
+    if set(map(type, flat)) <= {int, NoneType}:
+        return
+    found = as_type(flat, inner)
+    if _is_exact(inner) and not pc.list_flatten(array).equals(found):
+        raise ValueError(f"a value in a list is not {inner}, and would be cut")
+
+
+def _check_struct(values: Sequence[Any], kind: pa.DataType, array: pa.Array) -> None:
+    names = {field.name for field in kind}
+    for value in values:
+        if isinstance(value, Mapping) and not names.issuperset(value):
+            raise ValueError(f"a dict in it has {min(map(str, set(value) - names))!r}, which those before it have not")
+    for number, field in enumerate(kind):
+        found = as_type(_member(values, field.name), field.type)
+        if _is_exact(field.type) and not pc.struct_field(array, [number]).equals(found):
+            raise ValueError(f"{field.name!r} of a dict is not {field.type}, and would be cut")
