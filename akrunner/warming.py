@@ -13,10 +13,10 @@ from akrunner.launch import devices, environments, limits
 from akrunner.launch.capacity import memory_bytes
 from akrunner.launch.process import worker_environment
 from akrunner.prepare import PathLike, interpreter_for
-from akrunner.spares import client, registry
+from akrunner.spares import client, registry, talk
 from akrunner.spares.daemon import AlreadyKept, Daemon, Listening
 from akrunner.spares.pool import Pool
-from akrunner.spares.talk import TalkError
+from akrunner.spares.talk import CutOffError, TalkError
 from akrunner.spares.wanted import Wanted, surroundings
 from akrunner.spec import ClusterSpec, ResourceSpec
 
@@ -168,21 +168,41 @@ def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
     Daemon(listening, pool, {**options, "env": sorted(options["env"])}).serve()
 
 
-def kept_status() -> Optional[Dict[str, Any]]:
-    """How those are that are kept, as `Warm.status` and more; None when there are none. Raises: StartError: it does not answer."""
-    return _asked("status")
+def kept_status(hurry: bool = False) -> Optional[Dict[str, Any]]:
+    """How those are that are kept, as `Warm.status` and more; None when there are none.
+
+    Args: hurry: those that are missing are to be started at once. Raises: StartError: it does not answer.
+    """
+    try:
+        return client.ask("status", hurry=hurry)
+    except TalkError as e:
+        pid = keeper()
+        who = f"the process that keeps the warm workers{f' (pid {pid})' if pid else ''}"
+        if isinstance(e, CutOffError):
+            raise StartError(f"{who} is busy: {e}; ask again, or end it with `akrunner warm stop`") from None
+        if client.stopped() is not None:
+            raise StartError(f"{who} is stopped: `kill -CONT {pid}` lets it go on, `akrunner warm stop` ends it") from None
+        raise StartError(f"{who} does not answer: {e}; `akrunner warm stop` ends it") from None
+
+
+def keeper() -> Optional[int]:
+    """Pid of the process that keeps warm workers for the command line, also if it does not answer; None when there is none."""
+    found = talk.keeper()
+    return found[0] if found is not None else None
 
 
 def stop_kept() -> Optional[Dict[str, Any]]:
-    """End those that are kept. Returns: how they were; None when there were none. Raises: StartError: it does not answer."""
-    return _asked("stop")
-
-
-def _asked(what: str) -> Optional[Dict[str, Any]]:
+    """End those that are kept; what does not answer is ended by signals. Returns: how they were, of one that did not answer only its
+    `pid`; None when there were none."""
+    client.wake()
     try:
-        return client.ask(what)
-    except TalkError as e:
-        raise StartError(f"the process that keeps the warm workers does not answer: {e}; end it, and start another") from None
+        told = client.ask("stop")
+    except TalkError:
+        pid = client.end()
+        return {"pid": pid} if pid is not None else None
+    if told is not None and not told["jobs"]:
+        client.wait_for_end()
+    return told
 
 
 def in_words(status: Mapping[str, Any]) -> str:

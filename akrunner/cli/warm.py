@@ -14,7 +14,7 @@ import typer
 import akrunner
 from akrunner import leftovers
 from akrunner.cli import values
-from akrunner.cli.guarded import emit
+from akrunner.cli.guarded import EXIT_FAILED, emit, failure
 
 HELP = """
 Keep worker processes that have imported TensorFlow: `akrunner run` (and `akrunner.run` in any program of yours) takes one and begins in a tenth \
@@ -38,7 +38,7 @@ stats (`--json`: stats.starts), and the next workers are what it wanted. AKRUNNE
 """
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
-#: seconds the keeping process may take to say that it listens
+#: seconds they may take until all of them wait for a job
 _STARTING = 60.0
 
 
@@ -59,10 +59,10 @@ def start(
     max_memory: Optional[str] = typer.Option(
         None, help="What they may have together: 2GB, 800MiB, or bytes. Default: a quarter of the machine's."
     ),
-    wait: bool = typer.Option(False, "--wait", help="Return when all of them wait for a job."),
+    wait: bool = typer.Option(False, "--wait", help="Return when all of them wait for a job; after a minute without, fail."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
 ) -> None:
-    from akrunner.warming import kept_status
+    from akrunner.warming import in_words, kept_status
 
     already = kept_status()
     if already is None:
@@ -81,7 +81,11 @@ def start(
     status = kept_status()
     while wait and status is not None and status["waiting"] < status["workers"] and time.monotonic() < deadline:
         time.sleep(0.1)
-        status = kept_status()
+        status = kept_status(hurry=True)
+    if wait and (status is None or status["waiting"] < status["workers"]):
+        told = in_words(status) if status is not None else "the process that keeps them has ended"
+        more = "; those there are are kept (`akrunner warm status`)" if status is not None else ""
+        raise akrunner.StartError(f"--wait: not all of them wait for a job after {_STARTING:g} s: {told}{more}")
     _show(status, as_json, "they are kept already; `akrunner warm stop` first for others" if already else "")
 
 
@@ -89,9 +93,15 @@ def start(
     "status", help="Which there are, their memory, how many jobs took one, and why there are fewer than there should be."
 )
 def status(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
-    from akrunner.warming import kept_status
+    from akrunner.warming import keeper, kept_status
 
-    _show(kept_status(), as_json, "")
+    try:
+        _show(kept_status(), as_json, "")
+    except akrunner.StartError as e:
+        if not as_json:
+            raise
+        emit({**failure(e, EXIT_FAILED), "running": True, "pid": keeper()})
+        raise typer.Exit(EXIT_FAILED) from None
 
 
 @app.command("stop", help="End all that wait for a job. Those that jobs have taken go on with their jobs.")
@@ -100,9 +110,13 @@ def stop(as_json: bool = typer.Option(False, "--json", help="One JSON object on 
 
     before = stop_kept()
     if as_json:
-        emit({"ok": True, "exit_code": 0, "stopped": before is not None})
+        emit({"ok": True, "exit_code": 0, "stopped": before is not None, "pid": before["pid"] if before is not None else None})
     elif before is None:
         typer.echo("no warm workers are kept")
+    elif "waiting" not in before:
+        typer.echo(
+            f"stopped: the process that kept the warm workers (pid {before['pid']}) did not answer, and was ended with them"
+        )
     else:
         jobs = f"; {before['jobs']} that jobs have taken go on" if before["jobs"] else ""
         typer.echo(f"stopped: {before['waiting'] + before['importing']} warm workers ended{jobs}")

@@ -43,11 +43,12 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
     """
     name = _name(url, blame, named)
     with blame.ours("cannot keep downloads in the cache (XDG_CACHE_HOME)", cache.base()):
-        target = cache.directory("downloads", cache.key(url, digest), name)
+        # its own directory is made when it is whole: one that is killed before leaves none
+        partial = cache.directory("downloads", f"{uuid.uuid4().hex}.partial")
+        folder = os.path.join(os.path.dirname(partial), cache.key(url, digest))
+    target = os.path.join(folder, name)
     if digest and os.path.exists(target) and sha256(target, blame) == digest:
         return target
-    # not behind the name, which may be as long as names can be
-    partial = os.path.join(os.path.dirname(target), f"{uuid.uuid4().hex}.partial")
     leftovers.register(partial)
     try:
         for attempt in range(_TRIES):
@@ -65,7 +66,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
                     raise blame.error(f"cannot download {url}: {in_words(e)}{tries}") from None
                 time.sleep(0.5 * 2**attempt)
         with blame.ours(f"cannot keep {url} in the cache (XDG_CACHE_HOME)"):
-            os.replace(partial, target)
+            os.replace(partial, cache.directory("downloads", os.path.basename(folder), name))
     finally:
         with contextlib.suppress(OSError):
             os.remove(partial)

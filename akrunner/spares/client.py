@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import select
+import signal
 import socket
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -15,14 +16,21 @@ import psutil
 from akrunner.launch.process import Exit, LocalProcess
 from akrunner.spares import talk
 from akrunner.spares.spare import become
-from akrunner.spares.talk import TalkError
+from akrunner.spares.talk import CutOffError, TalkError
 from akrunner.spares.wanted import Wanted
 from akrunner.wire.ending import started
 
 #: seconds the other end may take to say that it has heard, and to find a worker, which may still be importing
 _HEARD = 1.0
 _FOUND = 120.0
+#: and to answer what costs nothing, or to end what waits
+_ANSWER = 10.0
 _LOOK = 0.5
+#: seconds until one that has no room for a connection is asked again, and that it is asked altogether
+_AGAIN = 0.1
+_TRYING = 8.0
+#: seconds one that was told to end by a signal may take
+_ENDING = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,18 +123,74 @@ def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> U
         raise TalkError("not understood") from e
 
 
-def ask(what: str, seconds: float = 10.0) -> Optional[Dict[str, Any]]:
+def ask(what: str, hurry: bool = False) -> Optional[Dict[str, Any]]:
     """Ask for its "status", or tell it to "stop". Returns: its answer, None when there is none.
 
-    Raises: TalkError: it is there, and does not answer.
+    Args: hurry: it is to start those that are missing at once. Raises: TalkError: it is there, and does not answer.
     """
+    deadline = time.monotonic() + _TRYING
+    while True:
+        try:
+            return _answer({"do": what, "version": talk.version(), "hurry": hurry})
+        except CutOffError:
+            if time.monotonic() > deadline or stopped() is not None:
+                raise CutOffError("it has too many connections") from None
+            time.sleep(_AGAIN)
+
+
+def _answer(question: Dict[str, Any]) -> Optional[Dict[str, Any]]:
     connection = _connected()
     if connection is None:
         return None
     with connection:
         pid = talk.peer(connection)
-        talk.say(connection, {"do": what, "version": talk.version()})
-        return {**talk.hear(connection, seconds)[0], "pid": pid}
+        talk.say(connection, question)
+        return {**_heard(connection, pid, _ANSWER)[0], "pid": pid}
+
+
+def stopped() -> Optional[int]:
+    """Pid of the process that keeps them, if it is stopped (SIGSTOP)."""
+    keeper = talk.keeper()
+    with contextlib.suppress(psutil.Error):
+        if keeper is not None and psutil.Process(keeper[0]).status() == psutil.STATUS_STOPPED:
+            return keeper[0]
+    return None
+
+
+def wake() -> None:
+    """Let it go on if it is stopped."""
+    pid = stopped()
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def wait_for_end() -> None:
+    """Until it is gone, which it will be soon."""
+    deadline = time.monotonic() + _ENDING
+    while talk.keeper() is not None and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def end() -> Optional[int]:
+    """End by signals what does not answer. Returns: its pid; None when there is none."""
+    keeper = talk.keeper()
+    if keeper is None:
+        return None
+    pid, start = keeper
+    for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
+        if started(pid) != start:
+            break
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + (0 if number == signal.SIGCONT else _ENDING)
+        # it may wait for jobs that have taken workers, and keeps nothing any more
+        while started(pid) == start and is_there() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if not is_there():
+            break
+    talk.clear_dead()
+    return pid
 
 
 def _connected() -> Optional[socket.socket]:
@@ -140,16 +204,21 @@ def _connected() -> Optional[socket.socket]:
             connection.connect(path)
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
+        # of one that was killed
+        talk.clear_dead()
         return None
+    except BlockingIOError:
+        connection.close()
+        raise CutOffError("it has too many connections") from None
     except OSError as e:
         connection.close()
         raise TalkError(str(e)) from None
     return connection
 
 
-def _heard(connection: socket.socket, pid: int) -> Tuple[Dict[str, Any], List[int]]:
-    """What was found, unless the other end is stopped meanwhile."""
-    deadline = time.monotonic() + _FOUND
+def _heard(connection: socket.socket, pid: int, seconds: float = _FOUND) -> Tuple[Dict[str, Any], List[int]]:
+    """Its answer, unless the other end is stopped meanwhile."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         readable, _, _ = select.select([connection], [], [], _LOOK)
         if readable:

@@ -28,11 +28,15 @@ from akrunner.spares.pool import Pool
 from akrunner.spares.spare import Spare
 from akrunner.spares.talk import TalkError
 from akrunner.spares.wanted import Wanted
+from akrunner.wire.ending import started
 
 #: connections that have not got a worker, at a time
 _MOST = 64
-#: seconds one may take to say what it wants
+#: seconds one may take to say what it wants, and where others wait for its room
 _PATIENCE = 5.0
+_SILENT = 1.0
+#: seconds another process may take to let go of the lock: one that was told to stop, or looks whether there is anybody
+_LETS_GO = 2.0
 _TICK = 0.5
 #: seconds until it is noticed that a job has gone
 _LOOK = 0.1
@@ -50,10 +54,10 @@ class Listening:
         folder = talk.folder(make=True)
         if folder is None:
             raise FileNotFoundError(2, "no directory can be made (XDG_STATE_HOME must name one that can be written)")
-        self._lock = os.open(os.path.join(folder, f"{talk.name()}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = os.open(talk.lock_path(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._hold()
             with talk.place() as path:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)  # of one that was killed
@@ -67,11 +71,30 @@ class Listening:
                 raise AlreadyKept from None
             raise
 
+    def _hold(self) -> None:
+        """Raises: BlockingIOError: another process has the lock, and keeps it."""
+        deadline = time.monotonic() + _LETS_GO
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        # who it is, should it not answer one day
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()} {started(os.getpid())}".encode(), 0)
+
+    def hide(self) -> None:
+        """Nobody new can connect any more. Others do not keep some yet."""
+        with contextlib.suppress(OSError), talk.place() as path:
+            os.unlink(path)
+
     def close(self) -> None:
         """Nobody can connect any more, and another process may keep some."""
         self.socket.close()
-        with contextlib.suppress(OSError), talk.place() as path:
-            os.unlink(path)
+        self.hide()
         os.close(self._lock)
 
 
@@ -85,6 +108,8 @@ class Daemon:
         self._began = time.time()
         self._stopping = threading.Event()
         self._room = threading.BoundedSemaphore(_MOST)
+        #: connections that have said nothing yet -> since when
+        self._silent: Dict[socket.socket, float] = {}
         self._jobs: List[int] = []
         self._lock = threading.Lock()
 
@@ -103,15 +128,30 @@ class Daemon:
                 except OSError:
                     time.sleep(_TICK)  # no descriptors left, for now
                     continue
-                if not self._room.acquire(blocking=False):
+                if not self._has_room():
                     connection.close()
                     continue
+                with self._lock:
+                    self._silent[connection] = time.monotonic()
                 threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
         finally:
             self._listening.close()
             self._pool.close()
             while self._jobs:
                 time.sleep(_TICK)
+
+    def _has_room(self) -> bool:
+        """For one more; where there is none, whoever has said nothing for a while is cut off."""
+        deadline = time.monotonic() + 2 * _SILENT
+        while not self._room.acquire(timeout=0.05):
+            if self._stopping.is_set() or time.monotonic() > deadline:
+                return False
+            with self._lock:
+                for connection, since in self._silent.items():
+                    if time.monotonic() - since > _SILENT:
+                        with contextlib.suppress(OSError):
+                            connection.shutdown(socket.SHUT_RDWR)
+        return True
 
     def _attend(self, connection: socket.socket) -> None:
         """One connection."""
@@ -125,17 +165,24 @@ class Daemon:
 
     def _answered(self, connection: socket.socket) -> Optional[Spare]:
         """Answer what was asked. Returns: the spare that was handed over, if one was."""
-        talk.peer(connection)
-        told, _ = talk.hear(connection, _PATIENCE)
+        try:
+            talk.peer(connection)
+            told, _ = talk.hear(connection, _PATIENCE)
+        finally:
+            with self._lock:
+                self._silent.pop(connection, None)
         connection.settimeout(_PATIENCE)
         what = told.get("do")
         if what == "stop":
-            # the answer says that the idle ones are gone
+            # the answer says that the idle ones are gone, and nothing is left of it that others could find
             status = self.status()
+            self._listening.hide()
             self._pool.close()
             talk.say(connection, status)
             self._stopping.set()
         elif what == "status":
+            if told.get("hurry"):
+                self._pool.hurry()
             talk.say(connection, self.status())
         elif what == "take":
             return self._taken(connection, told)

@@ -19,6 +19,7 @@ from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 import psutil
 
 from akrunner import leftovers
+from akrunner.foreign import in_words
 from akrunner.launch.bundle import bundle_bytes
 from akrunner.launch.capacity import memory_left
 from akrunner.leftovers.private import private_file
@@ -41,7 +42,7 @@ class Pool:
 
     Attributes:
         workers: how many there are to be; idle_seconds: after which they go, when no job has come; most_bytes: of memory they may have.
-        taken: how many went to jobs; trouble: why there are fewer than there should be, in words.
+        taken: how many went to jobs; trouble: what went wrong with one, or keeps more from being started, in words.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class Pool:
         self.most_bytes = most_bytes
         self.taken = 0
         self.trouble = ""
+        #: why the next is not started yet
+        self._waits = ""
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._spares: List[Spare] = []
@@ -148,13 +151,30 @@ class Pool:
     def wait(self, seconds: float) -> bool:
         """Until all of them wait for a job, for at most so long. Returns: whether they do."""
         deadline = time.monotonic() + seconds
+        self.hurry()
+        with self._changed:
+            while not self._whole() and time.monotonic() < deadline and not self._closed:
+                self._changed.wait(0.05)
+            return self._whole()
+
+    def hurry(self) -> None:
+        """Start those that are missing at once, however busy the processor is."""
         with self._changed:
             self._hurry = True
             self._used = time.monotonic()
             self._changed.notify_all()
-            while not self._whole() and time.monotonic() < deadline and not self._closed:
-                self._changed.wait(0.05)
-            return self._whole()
+
+    def why_fewer(self) -> str:
+        """Why there are fewer than there should be, in words; "" when there are not."""
+        with self._changed:
+            there = len(self._spares) + len(self._offered)
+            if there >= self.workers:
+                return self.trouble
+            if self._closed:
+                return "they are being ended"
+            if self.asleep():
+                return f"no job has come for {self.idle_seconds:g} s; the next brings them back"
+            return self.trouble or self._waits or "the next is about to be started"
 
     def asleep(self) -> bool:
         """Whether no job has come for so long that all have gone."""
@@ -170,7 +190,7 @@ class Pool:
             "rss": sum(spare.rss for spare in spares),
             "most_bytes": self.most_bytes,
             "taken": self.taken,
-            "trouble": self.trouble,
+            "trouble": self.why_fewer(),
             "spares": [
                 {
                     "pid": one.process.pid,
@@ -215,20 +235,35 @@ class Pool:
                     self._changed.wait(_TICK if missing or self._spares else None)
                 if self._closed:
                     return
-                over = self._over()
-            self._end(over)
-            idle = busy.idle_cores()
-            with self._changed:
-                if not all(spare.waiting for spare in self._spares):
-                    # the time they are idle begins when they wait
-                    self._used = time.monotonic()
-                missing = self._missing()
-                if not missing:
-                    self._short_since = time.monotonic()
-                    self._hurry = False
-                wait = not self._hurry and idle < _IDLE_CORES and time.monotonic() - self._short_since < _LATEST
-            if missing and not wait and not self._too_many_at_once() and self._has_memory():
-                self._start(missing[0])
+            try:
+                self._look(busy)
+            except Exception as e:
+                # it has to go on: without this thread nobody would start any, or end them
+                self._failed += 1
+                self.trouble = f"none can be started: {in_words(e)}"
+
+    def _look(self, busy: "_Processor") -> None:
+        """End what is to end, start what is missing."""
+        with self._changed:
+            over = self._over()
+        self._end(over)
+        idle = busy.idle_cores()
+        with self._changed:
+            if not all(spare.waiting for spare in self._spares):
+                # the time they are idle begins when they wait
+                self._used = time.monotonic()
+            missing = self._missing()
+            if not missing:
+                self._short_since = time.monotonic()
+                self._hurry = False
+            late = time.monotonic() - self._short_since
+            self._waits = ""
+            if not self._hurry and idle < _IDLE_CORES and late < _LATEST:
+                self._waits = f"the processor is busy; the next is started when it is not, or in {_LATEST - late:.0f} s"
+            elif self._too_many_at_once():
+                self._waits = "others are still importing TensorFlow"
+        if missing and not self._waits and self._has_memory():
+            self._start(missing[0])
 
     def _missing(self) -> List[Wanted]:
         """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
@@ -249,8 +284,8 @@ class Pool:
         over = [spare for spare in self._spares if spare.process.exit is not None]
         for spare in over:
             self._failed += not spare.waiting
-            if not spare.waiting:
-                self.trouble = f"the last one that was started ended: {spare.last_words() or spare.lifeless()}"
+            which = "one that waited" if spare.waiting else "the last one that was started"
+            self.trouble = f"{which} ended: {spare.last_words() or spare.lifeless()}"
         if self.asleep():
             over = list(self._spares)
         elif len(self._spares) - len(over) >= self.workers and self._missing():
@@ -259,8 +294,10 @@ class Pool:
             over += old[:1]
         left = {one: one.rss for one in self._spares if one not in over and one.waiting}
         self._size = max([self._size, *left.values()])
-        if left and (memory_left() < _SPARED // 2 or sum(left.values()) > self.most_bytes):
+        room = memory_left()
+        if left and (room < _SPARED // 2 or sum(left.values()) > self.most_bytes):
             over.append(next(iter(left)))
+            self.trouble = "one was ended: " + self._too_little(sum(left.values()), room)
         self._spares = [one for one in self._spares if one not in over]
         return over
 
@@ -270,14 +307,16 @@ class Pool:
 
     def _has_memory(self) -> bool:
         there, left = sum(spare.rss for spare in self.spares()), memory_left()
-        trouble = ""
-        if there + self._size > self.most_bytes:
-            trouble = f"one has {self._size >> 20} MiB of memory, and all may have {self.most_bytes >> 20} MiB (max_memory=)"
-        elif left < self._size + _SPARED:
-            trouble = f"the machine has only {left >> 20} MiB of memory left"
-        if trouble or not self._failed:
-            self.trouble = trouble
-        return not trouble
+        few = there + self._size > self.most_bytes or left < self._size + _SPARED
+        if few or not self._failed:
+            self.trouble = self._too_little(there + self._size, left) if few else ""
+        return not few
+
+    def _too_little(self, wanted: int, left: int) -> str:
+        """Of memory. Args: wanted: bytes by all of them; left: on this machine."""
+        if wanted > self.most_bytes:
+            return f"one has {self._size >> 20} MiB of memory, and all may have {self.most_bytes >> 20} MiB (max_memory=)"
+        return f"the machine has only {left >> 20} MiB of memory left"
 
     def _start(self, wanted: Wanted) -> None:
         here = surroundings()

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +20,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from akrunner import leftovers
 from akrunner.launch.bundle import bundle_bytes
+from akrunner.wire.ending import started
 
 #: bytes of one message: environments, names of files
 MOST = 16 << 20
@@ -31,6 +33,10 @@ _FOLDER = "warm"
 
 class TalkError(Exception):
     """The other end has gone, is another user's, took too long, or says what nobody understands."""
+
+
+class CutOffError(TalkError):
+    """The other end has no room for one more connection, or has gone."""
 
 
 def folder(make: bool = False) -> "str | None":
@@ -58,6 +64,42 @@ def place() -> Iterator[str]:
         os.close(directory)
 
 
+def lock_path(directory: str) -> str:
+    """Of the file that is locked while somebody listens, and says who."""
+    return os.path.join(directory, f"{name()}.lock")
+
+
+def keeper() -> "Tuple[int, str] | None":
+    """(pid, when it started) of the process that listens, also when it does not answer; None when there is none."""
+    directory = folder()
+    try:
+        with open(lock_path(directory or "")) as f:
+            pid, start = f.read(100).split()
+        there = started(int(pid)) == start and os.stat(f"/proc/{int(pid)}").st_uid == os.geteuid()
+    except (OSError, ValueError):
+        return None
+    return (int(pid), start) if there else None
+
+
+def clear_dead() -> None:
+    """Remove the socket of one that is gone without having done so."""
+    directory = folder()
+    if directory is None:
+        return
+    try:
+        lock = os.open(lock_path(directory), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        # nobody listens who could not get it; whoever starts meanwhile tries again
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(os.path.join(directory, name()))
+    except OSError:
+        pass
+    finally:
+        os.close(lock)
+
+
 def peer(connection: socket.socket) -> int:
     """Pid of the other end. Raises: TalkError: it is another user's."""
     try:
@@ -76,6 +118,8 @@ def say(connection: socket.socket, body: Dict[str, Any], descriptors: Sequence[i
     try:
         socket.send_fds(connection, [_LENGTH.pack(len(data))], list(descriptors))
         connection.sendall(data)
+    except ConnectionError as e:
+        raise CutOffError(str(e)) from None
     except OSError as e:
         raise TalkError(str(e)) from None
 
@@ -96,7 +140,8 @@ def hear(connection: socket.socket, seconds: "float | None") -> Tuple[Dict[str, 
     except (OSError, ValueError, RecursionError, TalkError) as e:
         for fd in came:
             os.close(fd)
-        raise TalkError(str(e)) from None
+        kind = CutOffError if isinstance(e, (ConnectionError, CutOffError)) else TalkError
+        raise kind(str(e)) from None
 
 
 def _read(connection: socket.socket, size: int, deadline: "float | None", came: List[int]) -> bytes:
@@ -110,6 +155,6 @@ def _read(connection: socket.socket, size: int, deadline: "float | None", came: 
             os.set_inheritable(fd, False)
         came += descriptors
         if not part:
-            raise TalkError("the other end has gone")
+            raise CutOffError("the other end has gone")
         data += part
     return data

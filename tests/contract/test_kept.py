@@ -17,10 +17,12 @@ import pytest
 
 import akrunner
 from akrunner import warming
-from akrunner.spares import talk
+from akrunner.spares import client, talk
 from tests.conftest import Script
 
 from .test_crash_table import HOST, LONG, gone, wait_for_pids
+
+pytestmark = pytest.mark.slow
 
 KEEP = """
 import json, sys
@@ -31,8 +33,6 @@ keep({"python_env": None, "workers": 2, "num_workers": 1, "keras": None, "env": 
 """
 SAYS = """
 import os, sys, time
-
-pytestmark = pytest.mark.slow
 
 def main(task_config):
     task_config.output_writer.write_batch({"pid": [os.getpid()]})
@@ -110,7 +110,9 @@ def test_the_job_goes_on_when_the_keeper_dies(kept: psutil.Process, start: Start
     assert result.stats.starts == {"chief:0": "warm"} and result.table.num_rows == 1
     assert any("nobody knows how" in warning for warning in result.stats.warnings)
     assert gone(list(idle))
+    assert (Path(talk.folder() or "") / talk.name()).exists() and talk.keeper() is None
     assert start().stats.starts == {"chief:0": "cold"}, "its socket is still there, and nobody listens"
+    assert not (Path(talk.folder() or "") / talk.name()).exists(), "whoever finds that out removes it"
 
 
 def test_one_that_is_stopped_is_left_alone(kept: psutil.Process, start: Start) -> None:
@@ -118,6 +120,51 @@ def test_one_that_is_stopped_is_left_alone(kept: psutil.Process, start: Start) -
     assert "does not answer" in start().stats.starts["chief:0"]
     kept.resume()
     assert start().stats.starts == {"chief:0": "warm"}
+
+
+def test_one_that_is_stopped_is_named_and_ended(kept: psutil.Process) -> None:
+    idle = {spare["pid"] for spare in both_wait()["spares"]}
+    kept.suspend()
+    with pytest.raises(akrunner.StartError, match=rf"\(pid {kept.pid}\) is stopped: .*`akrunner warm stop` ends it"):
+        warming.kept_status()
+    told = command("status", "--json")
+    assert told.returncode == 1 and json.loads(told.stdout)["pid"] == kept.pid == warming.keeper()
+    assert (warming.stop_kept() or {})["waiting"] == 2
+    assert not (Path(talk.folder() or "") / talk.name()).exists()
+    assert gone([kept.pid, *idle]) and warming.kept_status() is None
+
+
+DEAF = """
+import signal, time
+from akrunner.spares.daemon import Listening
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+listening = Listening()
+print("listens", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_one_that_never_answers_is_killed(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_ANSWER", "_ENDING"):
+        monkeypatch.setattr(client, name, 0.2)
+    with subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "listens\n"
+        with pytest.raises(
+            akrunner.StartError, match=rf"\(pid {process.pid}\) does not answer: .*; `akrunner warm stop` ends it"
+        ):
+            warming.kept_status()
+        assert warming.stop_kept() == {"pid": process.pid}
+        assert process.wait(30) == -signal.SIGKILL
+    assert warming.kept_status() is None and not (Path(talk.folder() or "") / talk.name()).exists()
+
+
+def test_nobody_is_ended_for_a_pid_of_another_time(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of a dead keeper names a pid that is another process's by now: this one."""
+    folder = talk.folder(make=True) or ""
+    for text in (f"{psutil.Process().pid} 1", "1 1", "", "x y", f"{psutil.Process().pid}"):
+        Path(talk.lock_path(folder)).write_text(text)
+        assert talk.keeper() is None and client.end() is None and warming.stop_kept() is None
 
 
 def test_another_version(kept: psutil.Process, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +221,26 @@ def test_connections_that_say_nothing_or_nonsense(kept: psutil.Process, start: S
         assert start().stats.starts == {"chief:0": "warm"}
 
 
+def test_silent_connections_make_room(kept: psutil.Process) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            connection.setblocking(False)
+            with contextlib.suppress(BlockingIOError), talk.place() as path:
+                connection.connect(path)
+        assert both_wait()["pid"] == kept.pid
+
+
+def test_no_room_at_all_is_another_word_than_dead(kept: psutil.Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise talk.CutOffError("there is no room")
+
+    monkeypatch.setattr(client, "_TRYING", 0.2)
+    monkeypatch.setattr(client, "_connected", full)
+    with pytest.raises(akrunner.StartError, match=rf"\(pid {kept.pid}\) is busy: .*; ask again"):
+        warming.kept_status()
+
+
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-m", "akrunner", "warm", *arguments], capture_output=True, text=True, timeout=120)
 
@@ -192,5 +259,6 @@ def test_the_commands(leaves_nothing: Path, tmp_path: Path) -> None:
         assert "kept by pid" in command("status").stdout
     finally:
         ended = command("stop", "--json")
+    assert not (Path(talk.folder() or "") / talk.name()).exists()
     assert json.loads(ended.stdout)["stopped"] and json.loads(command("status", "--json").stdout)["running"] is False
     assert gone([status["pid"]])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,11 +20,13 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.spares import registry, wanted
+from akrunner.spares import pool, registry, wanted
 from akrunner.wire import frames
 from tests.conftest import ENDS, Script
 
 from .test_crash_table import gone
+
+pytestmark = pytest.mark.slow
 
 SAYS = """
 import os, sys
@@ -222,6 +225,32 @@ def test_what_cannot_be_imported(leaves_nothing: Path, start: Start) -> None:
         assert "there_is_none" in started(start())
 
 
+def test_why_there_are_fewer_is_always_said(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool._Processor, "idle_cores", lambda processor: 0.0)
+    with akrunner.warm(workers=1, preload=["prepared"]) as warm:
+        assert warm.wait() and warm.status()["trouble"] == ""
+        (pid,) = pids(warm)
+        os.kill(pid, signal.SIGKILL)
+        assert until(warm, "one that waited ended: .*SIGKILL") and warm.status()["waiting"] == 0
+        warm._pool.trouble = ""
+        assert until(warm, "the processor is busy; the next is started")
+        monkeypatch.setattr(pool, "_LATEST", 0.0)
+        monkeypatch.setattr(pool, "memory_left", lambda: 1 << 20)
+        assert until(warm, "the machine has only 1 MiB of memory left")
+        monkeypatch.setattr(pool, "memory_left", lambda: 1 << 40)
+        monkeypatch.setattr(pool, "Spare", lambda *given: {}["a fault of ours"])
+        assert until(warm, "none can be started: .*a fault of ours")
+    assert warm.status()["trouble"] == "they are being ended"
+
+
+def until(warm: akrunner.Warm, words: str) -> bool:
+    """Whether it says so one day."""
+    deadline = time.monotonic() + ENDS
+    while not re.search(words, warm.status()["trouble"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return re.search(words, warm.status()["trouble"]) is not None
+
+
 def test_idle_ones_go(prepared: Path, start: Start) -> None:
     with akrunner.warm(workers=1, preload=["prepared"], idle_timeout=1.0) as warm:
         assert warm.wait()
@@ -271,8 +300,6 @@ def test_wrong_arguments(leaves_nothing: Path) -> None:
 
 HOST = """
 import os, sys, akrunner
-
-pytestmark = pytest.mark.slow
 
 warm = akrunner.warm(workers=2, preload=())
 assert warm.wait()
