@@ -194,14 +194,20 @@ class Schema:
         return [field.describe() for field in self.fields]
 
 
-def without_views(schema: pa.Schema) -> pa.Schema:
-    """The schema with strings and bytes where it has Arrow's views of them, which hold the same and of which Arrow can do less."""
-    fields = [field.with_type(_without_view(field.type)) for field in schema]
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with strings and bytes where it has Arrow's views of them, which hold the same and of which Arrow can do less; with dates in
+    days, and times of day in milliseconds or finer, as files have them: a script is given their numbers.
+    """
+    fields = [field.with_type(_plain(field.type)) for field in schema]
     return schema if fields == list(schema) else pa.schema(fields)
 
 
-def _without_view(data_type: pa.DataType) -> pa.DataType:
+def _plain(data_type: pa.DataType) -> pa.DataType:
     words = str(data_type)
+    if pa.types.is_date64(data_type):
+        return pa.date32()
+    if data_type == pa.time32("s"):
+        return pa.time32("ms")
     if words == "string_view":
         return pa.large_string()
     if words == "binary_view":
@@ -209,9 +215,11 @@ def _without_view(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(data_type) and words.startswith("dictionary<values=string_view"):
         # a Categorical or an Enum of polars
         return pa.dictionary(data_type.index_type, pa.large_string(), data_type.ordered)
-    if not is_list(data_type) or isinstance(data_type, pa.FixedShapeTensorType) or "_view" not in words:
+    if not is_list(data_type) or isinstance(data_type, pa.FixedShapeTensorType):
         return data_type
-    inner = _without_view(data_type.value_type)
+    inner = _plain(data_type.value_type)
+    if inner == data_type.value_type:
+        return data_type
     if pa.types.is_fixed_size_list(data_type):
         return pa.list_(inner, data_type.list_size)
     return pa.large_list(inner) if pa.types.is_large_list(data_type) else pa.list_(inner)

@@ -19,7 +19,8 @@ INFER_ROWS = 1000
 
 
 def from_pandas(frame: Any) -> pa.Table:
-    """A pandas frame. An index that has a name becomes its first column, or columns; one without is left out.
+    """A pandas frame. An index that has a name becomes its first column, or columns; one without becomes `index`, unless it is of integers:
+    row numbers are left out.
 
     Raises: SourceError: two columns have one name, or a column's values have no common type.
     """
@@ -39,6 +40,8 @@ def from_pandas(frame: Any) -> pa.Table:
         raise SourceError(
             "source: the frame's columns have several levels; make them one (frame.columns = ['_'.join(c) for c in frame])"
         )
+    if levels == [None] and not _is_numbering(frame.index):
+        levels = ["index"]
     indexes = [str(name) for name in levels if name is not None]
     names = indexes + [str(name) for name in frame.columns]
     twice = repeated(names)
@@ -48,6 +51,11 @@ def from_pandas(frame: Any) -> pa.Table:
     values = [frame.index.get_level_values(level) for level, name in enumerate(levels) if name is not None]
     values += [frame.iloc[:, number] for number in range(len(frame.columns))]
     return pa.table([_pandas_column(name, one) for name, one in zip(names, values)], names=names)
+
+
+def _is_numbering(index: Any) -> bool:
+    """Whether an index is pandas' own, or what is left of it; that of a frame without rows is of no type."""
+    return getattr(index.dtype, "kind", "O") in "iu" or (not len(index) and str(index.dtype) == "object")
 
 
 def _pandas_column(name: str, values: Any) -> pa.ChunkedArray:

@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
-from akrunner.io import exact
+from akrunner.io import exact, zones
 from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines
 from akrunner.io.text import Piece, Pieces
 from akrunner.schema import nearest, repeated, to_floats
@@ -274,6 +274,9 @@ class JsonParser:
         first, types = self.schema is None, {field.name: field.type for field in table.schema}
         for name in () if self.asked else exact.suspicious(table):
             types[name] = exact.json_column(self._at, piece.data, name, types[name], first)
+        for name, kind in types.items():
+            if zones.has_times(kind):
+                types[name] = self._times(piece.data, name, kind, first)
         if first and table.num_rows:
             self.schema = pa.schema(list(types.items()))
             table = table if self.schema == table.schema else self.whole(piece)
@@ -304,6 +307,23 @@ class JsonParser:
                 narrow = [to_floats(chunk, field.type) for chunk in table.column(number).chunks]
                 table = table.set_column(number, field, pa.chunked_array(narrow, field.type))
         return table
+
+    def _times(self, data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:
+        """The type of a column of times. Raises: SourceError: it is settled, and a time has a zone where others have none, or none."""
+
+        def words() -> pa.Array:
+            as_text = pa_json.ParseOptions(
+                pa.schema([(name, zones.replaced(kind, pa.string()))]), unexpected_field_behavior="ignore"
+            )
+            read = pa_json.read_json(pa.BufferReader(data), pa_json.ReadOptions(block_size=len(data) + 1), as_text)
+            return read.column(0).combine_chunks()
+
+        if first:
+            return zones.guess(data, kind, words)
+        odd = zones.first_odd(data, kind, words)
+        if odd is not None:
+            zones.refuse(self._at(odd[0]), name, odd[1])
+        return kind
 
     def end(self) -> pa.Schema:
         """The schema of a text that has no row. Raises: SourceError: there is none."""

@@ -18,7 +18,7 @@ from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.values import kept
-from akrunner.schema import Schema, nearest, to_floats, without_views
+from akrunner.schema import Schema, nearest, plain, to_floats
 
 #: opens a TFRecord stream as batches: (stream, schema, name) -> batches
 ExampleReader = Callable[[IO[bytes], Schema, str], Iterator[pa.RecordBatch]]
@@ -140,14 +140,17 @@ def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> 
 
 
 def _plain(table: TableSource) -> TableSource:
-    """The table, its views of strings and bytes as strings and bytes."""
-    schema = without_views(table.schema)
-    if schema is table.schema:
+    """The table, in the types that `plain` says."""
+    schema = plain(table.schema)
+    if schema is table.schema or table.elsewhere:
         return table
 
     def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
         for batch in table.batches():
-            yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
+            columns = [_cast_column(batch.column(field.name), field, rows, "source") for field in schema]
+            rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return dataclasses.replace(table, schema=schema, open=batches, files=None)
 
@@ -172,7 +175,7 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
     return dataclasses.replace(table, schema=target, open=cast, files=None)
 
 
-def _cast_column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
+def _cast_column(column: pa.Array, field: pa.Field, first: int, parameter: str = "input_schema") -> pa.Array:
     """Args: first: number of its first row, for errors. Raises: SourceError."""
     try:
         cast = _as_type(column, field.type)
@@ -186,11 +189,11 @@ def _cast_column(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
             except pa.ArrowException:
                 high = middle
         raise SourceError(
-            f"input_schema: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
+            f"{parameter}: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
         ) from None
     if not field.nullable and cast.null_count:
         row = first + int(np.flatnonzero(truths_of(cast.is_null()))[0])
-        raise SourceError(f"input_schema: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
+        raise SourceError(f"{parameter}: row {row}, column {field.name!r}: a null, and the schema says NOT NULL")
     return cast
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
+from akrunner.schema import replaced
 
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
@@ -49,6 +50,12 @@ try:
 except duckdb.Error:
     pass  # DuckDB says so once more, to whoever asked
 """
+#: types of DuckDB's that change, without a word, on their way into Arrow
+_CHANGED = {
+    "TIME WITH TIME ZONE": "whose zone Arrow would not keep",
+    "BIT": "of which Arrow would have DuckDB's own bytes",
+    "UHUGEINT": "whose highest numbers would be negative in Arrow",
+}
 _TICK = 0.1
 #: a query that was interrupted may take to end
 _END_SECONDS = 5.0
@@ -214,7 +221,24 @@ def _kept(batches: Iterator[pa.RecordBatch], failed: List[AkrunnerError]) -> Ite
 
 
 def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
-    """A DuckDB relation's rows as they are computed, under whichever name this DuckDB has for it."""
+    """A DuckDB relation's rows as they are computed, under whichever name this DuckDB has for it.
+
+    Raises: SourceError: Arrow would have something else in a column than DuckDB.
+    """
+    for column in getattr(relation, "description", None) or ():
+        _check_type(column[0], column[1])
     if hasattr(relation, "to_arrow_reader"):
         return relation.to_arrow_reader(BATCH_ROWS)
     return relation.fetch_record_batch(BATCH_ROWS)
+
+
+def _check_type(name: str, kind: Any, inside: bool = False) -> None:
+    wrong = _CHANGED.get(str(kind))
+    if wrong is not None:
+        instead = f"SELECT {replaced(name)}" if not inside else "CAST it to VARCHAR where it is made"
+        raise SourceError(
+            f"source: column {name!r} has DuckDB's type {kind}, {wrong}; turn it into another in the query: {instead}"
+        )
+    if getattr(kind, "id", "") in ("list", "array", "struct", "map", "union"):
+        for _, child in kind.children:
+            _check_type(name, child, True)

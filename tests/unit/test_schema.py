@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SchemaError
-from akrunner.schema import Schema, to_array, to_floats, without_views
+from akrunner.schema import Schema, plain, to_array, to_floats
 
 
 def test_parse() -> None:
@@ -116,12 +116,12 @@ def test_views_become_what_they_are_views_of() -> None:
             pa.field("c", pa.dictionary(pa.uint8(), pa.string_view(), ordered=True)),
         ]
     )
-    plain = without_views(views)
-    assert list(map(str, plain.types)) == [
+    strings = plain(views)
+    assert list(map(str, strings.types)) == [
         "large_string", "large_binary", "list<item: large_string>", "large_list<item: large_string>",
         "fixed_size_list<item: large_binary>[2]", "int64", "dictionary<values=large_string, indices=uint8, ordered=1>",
     ]  # fmt: skip
-    assert not plain.field("s").nullable and without_views(plain) is plain
+    assert not strings.field("s").nullable and plain(strings) is strings
 
 
 @pytest.mark.parametrize("values", [[1.5, 1e300], [[1.0], None, [-1e39]]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import sqlite3
 from typing import Any, Callable, Iterator
@@ -112,3 +113,24 @@ def test_categories_of_polars() -> None:
     got = read(pl.DataFrame({"c": pl.Series(values, dtype=pl.Categorical), "e": pl.Series(values, dtype=pl.Enum(["a", "b"]))}))
     assert got["c"].to_pylist() == got["e"].to_pylist() == values
     codec.encode_examples(got.combine_chunks().to_batches()[0])
+
+
+@pytest.mark.parametrize(
+    ("index", "want"),
+    [
+        (["x", "y"], ["x", "y"]),
+        (pd.to_datetime(["2020-01-01", "2020-01-02"]), [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 2)]),
+        (pd.Index([0.5, 1.5]), [0.5, 1.5]),
+        (pd.RangeIndex(3, 5), None),
+        ([9, 5], None),
+        (pd.Index([9, 5], dtype="Int64"), None),
+    ],
+)
+def test_an_index_without_a_name(index: Any, want: Any) -> None:
+    """Row numbers of pandas are no column; anything else is."""
+    got = read(pd.DataFrame({"v": [1, 2]}, index=index))
+    assert got.column_names == ["v"] if want is None else got["index"].to_pylist() == want
+    assert read(pd.DataFrame(columns=["v"])).column_names == ["v"]
+    if want is not None:
+        with pytest.raises(SourceError, match="index and a column are both called 'index'; rename one"):
+            read(pd.DataFrame({"index": [1, 2]}, index=index))

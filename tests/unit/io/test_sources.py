@@ -264,3 +264,39 @@ def test_nulls_among_the_values_of_dictionaries_are_nulls_of_the_rows() -> None:
     assert (
         rows(pa.table({"d": pa.chunked_array([one, other])}), select="SELECT * FROM input WHERE d IS NULL") == [{"d": None}] * 3
     )
+
+
+def test_days_and_times_of_day_count_the_same_in_memory_and_in_a_file(tmp_path: Path) -> None:
+    seconds = pa.array([5, None], pa.time32("s"))
+    table = pa.table(
+        {"d": pa.array([3 * 86400000, None], pa.date64()), "t": seconds, "l": pa.ListArray.from_arrays([0, 1, 1], seconds)}
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, str(tmp_path / "t.arrow"))
+    for source in (table, tmp_path / "t.parquet", tmp_path / "t.arrow", table.to_batches()):
+        found = opened(source)
+        assert found.schema.types[:2] == [pa.date32(), pa.time32("ms")] and found.schema.field(
+            "l"
+        ).type.value_type == pa.time32("ms")
+        assert rows(source) == table.to_pylist()
+    with pytest.raises(SourceError, match="row 2, column 'd'.* would lose data"):
+        rows(
+            [pa.record_batch({"d": pa.array([0] * n, pa.date64())}) for n in (1, 1)]
+            + [pa.record_batch({"d": pa.array([5], pa.date64())})]
+        )
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("'12:00:00+05'::TIMETZ", "TIME WITH TIME ZONE"), ("'101'::BIT", "BIT"), ("3::UHUGEINT", "UHUGEINT")],
+)
+def test_types_that_change_on_the_way_out_of_duckdb(value: str, kind: str) -> None:
+    words = rf"column 'x' has DuckDB's type {kind}, .*: SELECT \* REPLACE \(CAST\(x AS VARCHAR\) AS x\)"
+    with pytest.raises(SourceError, match=words):
+        opened(duckdb.sql(f"SELECT {value} AS x"))
+    with pytest.raises(SourceError, match=words):
+        opened(TABLE, select=f"{value} AS x")
+    for inside in (f"[{value}]", f"{{'a': {value}}}"):
+        with pytest.raises(SourceError, match=f"column 'x' has DuckDB's type {kind}"):
+            opened(duckdb.sql(f"SELECT {inside} AS x"))
+    assert isinstance(rows(duckdb.sql(f"SELECT * REPLACE (CAST(x AS VARCHAR) AS x) FROM (SELECT {value} AS x)"))[0]["x"], str)

@@ -260,3 +260,37 @@ def test_whose_types_they_are(
     with pytest.raises(SourceError, match=words) as caught:
         table(tmp_path / f"t.{form}", input_schema=Schema.parse(schema) if schema else None)
     assert ("guessed" in str(caught.value)) == (schema is None)
+
+
+ZONED, NAIVE = b'{"t":"2020-01-01T00:00:00+05:00"}\n', b'{"t":"2020-01-01T00:00:00"}\n'
+
+
+def test_times_of_json_with_a_zone_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.jsonl"
+
+    def read(data: bytes, kind: Optional[str] = None) -> pa.ChunkedArray:
+        path.write_bytes(data)
+        return table(path, input_schema=Schema.parse(kind) if kind else None)["t"]
+
+    for data in (ZONED + NAIVE, NAIVE + b'{"t":null}\n{}\n' + ZONED):
+        assert str(read(data).type) == "string" and b'"' + read(data)[0].as_py().encode() + b'"' in data
+        assert read(data, "t string").null_count == read(data).null_count
+    assert read(ZONED * 2).type == pa.timestamp("s", "UTC") and read(ZONED).cast(pa.int64()).to_pylist() == [1577818800]
+    assert read(NAIVE * 2 + b'{"t":"2020-01-01"}\n').type == pa.timestamp("s")
+    nested = b'{"t":["2020-01-01 00:00Z","2020-01-01 00:00"]}\n'
+    assert read(nested).to_pylist() == [["2020-01-01 00:00Z", "2020-01-01 00:00"]]
+    assert read(b'{"t":{"a":"2020-01-01 00:00Z"}}\n{"t":{"a":"2020-01-01"}}').to_pylist() == [
+        {"a": "2020-01-01 00:00Z"},
+        {"a": "2020-01-01"},
+    ]
+    with pytest.raises(SourceError, match="row 1 of .*, column 't': a time has a zone, and its column has none.*'t string'"):
+        read(NAIVE + ZONED, "t timestamp")
+    monkeypatch.setattr(text, "PIECE_BYTES", 100)
+    for first, late, words in ((ZONED, NAIVE, "a time has no zone"), (NAIVE, ZONED, "a time has a zone")):
+        with pytest.raises(SourceError, match=f"row 40 of .*, column 't': {words}"):
+            read(first * 40 + late)
+        path.with_name("u.jsonl").write_bytes(late)
+        path.write_bytes(first)
+        with pytest.raises(SourceError, match=f"row 0 of .*u.jsonl, column 't': {words}"):
+            table(tmp_path)
+        path.with_name("u.jsonl").unlink()
