@@ -88,10 +88,16 @@ def check(at: Callable[[int], str], name: str, column: pa.ChunkedArray, words: C
     infinite = np.isinf(values[rows])
     long = truths_of(pc.match_substring_regex(text, _DIGITS))
     digits = truths_of(pc.match_substring_regex(text, "[0-9]"))
+    # what is written as the float is, as almost all are, needs no closer look
+    long &= ~truths_of(pc.equal(_bare(text), _bare(array_of(values[rows]).cast(text.type))))
     for index in np.flatnonzero((infinite & digits) | (long & guessed)).tolist():
         shown = text[index].as_py()
         if infinite[index] or not _kept(shown, float(values[rows[index]])):
             _refuse(at(int(rows[index])), name, shown)
+
+
+def _bare(text: pa.Array) -> pa.Array:
+    return pc.replace_substring(pc.ascii_lower(pc.utf8_trim_whitespace(text)), "+", "")
 
 
 def _kept(text: str, number: float) -> bool:
