@@ -30,7 +30,7 @@ _HEXADECIMAL = r"^\s*-?0[xX]"
 #: every cell begins with a comma, every digit but 0 is 1; without what may stand before a number
 _PLAIN = bytes.maketrans(b"\n\r23456789X", b",,11111111x")
 _NOT_PLAIN = b'-" \t'
-_ODD = re.compile(b"(?:^|,)0[01x]")
+_ODD = re.compile(b",0[01x]")
 
 
 def suspicious(table: pa.Table) -> List[str]:
@@ -114,7 +114,8 @@ def may_have_identifiers(data: bytes) -> bool:
     """Whether some cell of CSV may begin with a plus, or with a zero and another digit or an x."""
     if b"+" in data and (data[:1] == b"+" or any(before + b"+" in data for before in (b",", b"\n", b"\r", b'"', b" ", b"\t"))):
         return True
-    return _ODD.search(data.translate(_PLAIN, _NOT_PLAIN)) is not None
+    plain = data.translate(_PLAIN, _NOT_PLAIN)
+    return plain[:2] in (b"00", b"01", b"0x") or _ODD.search(plain) is not None
 
 
 def first_identifier(text: pa.Array) -> Optional[int]:
