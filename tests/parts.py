@@ -30,8 +30,8 @@ UNMARKED = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means: one more than cores, since tests on Flink, which two of them run first, mostly wait."""
-    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    """What `-n auto` means. More are no quicker: imports of TensorFlow and PyFlink leave no core without work."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -141,7 +141,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
             "the script's second attempt", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"]
         )
         program.more_checkpoints()
-        taskmanager = next(process for process in tasks(started)[0].parents() if "java" in process.name())
+        # what looks for tasks may have looked in the middle of a start
+        running = program.until("a task", lambda: tasks(started))
+        taskmanager = next(process for process in running[0].parents() if "java" in process.name())
         taskmanager.kill()
         program.until("the third", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"] == 2)
         program.more_checkpoints()

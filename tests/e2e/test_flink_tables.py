@@ -72,7 +72,7 @@ def printed(name: str, flink_cluster: Cluster, scripts: Path, temp: Path) -> Ite
         "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp}",
     }  # fmt: skip
     command = [str(PROGRAM), str(program), flink_cluster.address, sys.executable, str(scripts)]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=170)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     yield dict(json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("TOLD "))
     assert not list(temp.glob("akrunner-*")), "the program has left something"
@@ -186,7 +186,7 @@ def test_the_example_submitted_with_flink_run(flink_cluster: Cluster, tmp_path: 
         "-py", str(ROOT / "examples" / "flink" / "iris_table.py"), sys.executable,
     ]  # fmt: skip
     environ = {**os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(tmp_path), "FLINK_LOG_DIR": str(tmp_path)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     found = {name: int(correct) for name, correct in re.findall(r"(\w+): (\d+) of 50", done.stdout)}
     assert set(found) == {"setosa", "versicolor", "virginica"} and sum(found.values()) > 130, done.stdout

@@ -40,7 +40,7 @@ def script(name: str) -> str:
 
 
 def run(name: str, source: Any, **options: Any) -> akrunner.Result:
-    return akrunner.run(script(name), source, engine=ENGINE, python_env=PYTHON, timeout=60, **options)
+    return akrunner.run(script(name), source, engine=ENGINE, python_env=PYTHON, timeout=200, **options)
 
 
 def refused(name: str, call: Any) -> None:
