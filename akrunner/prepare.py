@@ -294,6 +294,11 @@ def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional
     return interpreters.resolve(named, keras).path
 
 
+def environment_of(name: str) -> interpreters.Interpreter:
+    """The interpreter of a named environment. Raises: PythonEnvError: there is none; it gives the command to create one."""
+    return interpreters.named(environments.recipe_of(name))
+
+
 def instead_of(name: str, other: str) -> Optional[interpreters.Interpreter]:
     """Which interpreter may be taken if there is no environment of a name, None: there is one.
 

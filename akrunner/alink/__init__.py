@@ -12,6 +12,7 @@ from akrunner.alink import absent as _absent
 from akrunner.alink.ak import AkSinkBatchOp, AkSinkStreamOp, AkSourceBatchOp, AkSourceStreamOp
 from akrunner.alink.environment import AlinkGlobalConfiguration, resetEnv, useLocalEnv, useRemoteEnv
 from akrunner.alink.flow import StreamOperator
+from akrunner.alink.frames import collectToDataframes, dataframeToOperator
 from akrunner.alink.keras import (
     KerasSequentialClassifierPredictBatchOp,
     KerasSequentialClassifierTrainBatchOp,
@@ -39,6 +40,7 @@ from akrunner.alink.pipeline import (
     TF2TableModelTrainer,
     TFTableModelTrainer,
 )
+from akrunner.alink.plugins import PluginDownloader
 from akrunner.alink.prediction_streams import (
     KerasSequentialClassifierPredictStreamOp,
     KerasSequentialRegressorPredictStreamOp,
@@ -137,6 +139,7 @@ __all__ = [
     "ParquetSourceBatchOp",
     "Pipeline",
     "PipelineModel",
+    "PluginDownloader",
     "RandomTableSourceBatchOp",
     "RandomTableSourceStreamOp",
     "SampleBatchOp",
@@ -180,6 +183,8 @@ __all__ = [
     "VectorToTensorStreamOp",
     "WhereBatchOp",
     "WhereStreamOp",
+    "collectToDataframes",
+    "dataframeToOperator",
     "resetEnv",
     "useLocalEnv",
     "useRemoteEnv",

@@ -256,10 +256,10 @@ NAMES = {
     """,
     "utils": """
         AlinkDataTypes DataTypes InnerPredictBatchOp InnerPredictStreamOp MemSinkBatchOp PipelinePredictBatchOp
-        PipelinePredictStreamOp PluginDownloader PrintBatchOp PrintStreamOp PyFileScalarFnBatchOp PyFileTableFnBatchOp
+        PipelinePredictStreamOp PrintBatchOp PrintStreamOp PyFileScalarFnBatchOp PyFileTableFnBatchOp
         PyScalarFnBatchOp PyScalarFnStreamOp PyTableFnBatchOp PyTableFnStreamOp ScalarFunction SideOutputBatchOp
         SideOutputStreamOp SimpleSelectBatchOp SimpleSelectStreamOp TableFunction TableSourceStreamOp UDFBatchOp UDFStreamOp
-        UDTFBatchOp UDTFStreamOp getMLEnv udf udtf useCustomEnv
+        UDTFBatchOp UDTFStreamOp getMLEnv udaf udf udtf useCustomEnv
     """,
     "vectors": """
         TensorReshape TensorReshapeBatchOp TensorReshapeStreamOp ToVector ToVectorBatchOp ToVectorStreamOp VectorAssembler

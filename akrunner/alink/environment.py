@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Mapping, Optional
+from importlib import metadata
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional
 
 import duckdb
 
+from akrunner.alink.plugins import PluginDownloader
 from akrunner.checks import MOST_TASKS, check_count, check_host, shown
 from akrunner.engines.base import Progress
 from akrunner.engines.flink import FlinkEngine
@@ -156,7 +159,9 @@ def _check_parallelism(parallelism: Any) -> None:
 
 
 class AlinkGlobalConfiguration:
-    """What holds for all environments."""
+    """What holds for all environments. What is said of plugins is kept and given back, and nothing else: there are none."""
+
+    _plugins: ClassVar[Dict[str, Any]] = {"dir": "plugins", "url": "", "auto": False}
 
     @staticmethod
     def setPrintProcessInfo(value: bool) -> None:
@@ -167,3 +172,48 @@ class AlinkGlobalConfiguration:
     def isPrintProcessInfo() -> bool:
         """Whether that is done."""
         return current().echo
+
+    @staticmethod
+    def getFlinkVersion() -> str:
+        """Of the PyFlink in this interpreter, as "flink-1.20"; "" without one."""
+        try:
+            return "flink-" + ".".join(metadata.version("apache-flink").split(".")[:2])
+        except metadata.PackageNotFoundError:
+            return ""
+
+    @staticmethod
+    def getPluginDownloader() -> PluginDownloader:
+        """One that downloads nothing, and says which interpreter scripts run on."""
+        return PluginDownloader()
+
+    @classmethod
+    def setPluginDir(cls, pluginDir: str) -> None:
+        """Nothing is looked for there."""
+        cls._plugins["dir"] = pluginDir
+
+    @classmethod
+    def getPluginDir(cls) -> str:
+        """What `setPluginDir` was given; `ALINK_PLUGINS_DIR` comes first."""
+        return os.environ.get("ALINK_PLUGINS_DIR") or str(cls._plugins["dir"])
+
+    @classmethod
+    def setPluginUrl(cls, url: str) -> None:
+        """Nothing is downloaded from it."""
+        cls._plugins["url"] = url
+
+    @classmethod
+    def getPluginUrl(cls) -> str:
+        """What `setPluginUrl` was given."""
+        return str(cls._plugins["url"])
+
+    @classmethod
+    def setAutoPluginDownload(cls, autoPluginDownload: bool) -> None:
+        """Nothing is downloaded, whatever is said."""
+        cls._plugins["auto"] = bool(autoPluginDownload)
+
+    @classmethod
+    def getAutoPluginDownload(cls) -> bool:
+        """What `setAutoPluginDownload` was given."""
+        return bool(cls._plugins["auto"])
+
+    isAutoPluginDownload = getAutoPluginDownload

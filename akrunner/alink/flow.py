@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import pyarrow as pa
 
 from akrunner.alink.environment import current
-from akrunner.alink.operator import AlgoOperator
+from akrunner.alink.operator import AlgoOperator, BatchOperator
 from akrunner.alink.tables import DUCKDBS, Fields, arrow_table, names_of, queried, renamed
 from akrunner.errors import ConfigError
 
@@ -42,8 +42,20 @@ class StreamOperator(AlgoOperator):
             raise ConfigError("StreamOperator.execute(): nothing was linked to a sink or printed")
         Flow(sinks).run()
 
-    def print(self) -> "StreamOperator":
-        """Print rows as they come, once something is executed. Returns: this operator."""
+    @staticmethod
+    def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "StreamOperator":
+        """The rows of a pandas DataFrame. Args: schemaStr: names and types of its columns, in their order; None: its own."""
+        from akrunner.alink.streams import TableStreamOp
+
+        return TableStreamOp(frame, schemaStr)
+
+    @staticmethod
+    def setParallelism(parallelism: int) -> None:
+        """As `BatchOperator.setParallelism`."""
+        BatchOperator.setParallelism(parallelism)
+
+    def print(self, refreshInterval: int = 0, maxLimit: int = 0) -> "StreamOperator":
+        """Print rows as they come, once something is executed. Args: refreshInterval, maxLimit: ignored. Returns: this operator."""
         current().streams.append(PrintStreamOp(self))
         return self
 

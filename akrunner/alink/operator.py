@@ -10,7 +10,7 @@ A table that several operators use is computed once (it is kept in DuckDB then);
 from __future__ import annotations
 
 import html
-from typing import Any, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import pyarrow as pa
 
@@ -65,6 +65,8 @@ class AlgoOperator(WithParams):
     def link(self, operator: Other) -> Other:
         """Give this table to another operator. Returns: that one."""
         return operator.linkFrom(self)
+
+    linkTo = link
 
     def getColNames(self) -> List[str]:
         """Names of the columns. Runs nothing."""
@@ -156,6 +158,18 @@ class BatchOperator(AlgoOperator):
         current().pending.append(show)
         return self
 
+    def lazyCollectToDataframe(self, *callbacks: Callable[[Any], None]) -> "BatchOperator":
+        """Give a pandas DataFrame of the rows to each of these when something is executed. Returns: this operator."""
+        self._users += 1
+
+        def give() -> None:
+            frame = self.collectToDataframe()
+            for callback in callbacks:
+                callback(frame)
+
+        current().pending.append(give)
+        return self
+
     def collectToTable(self) -> pa.Table:
         """All rows as a pyarrow Table."""
         self._users += 1
@@ -172,8 +186,8 @@ class BatchOperator(AlgoOperator):
         return list(zip(*(column.to_pylist() for column in table.columns))) if table.num_columns else []
 
     @staticmethod
-    def execute() -> None:
-        """Do everything that waits for it: sinks, and lazy prints."""
+    def execute(jobName: Optional[str] = None) -> None:
+        """Do everything that waits for it: sinks, and lazy prints. Args: jobName: ignored."""
         current().execute()
 
     @staticmethod

@@ -28,6 +28,7 @@ from akrunner.alink.sources import (
     QUOTE,
     SCHEMA,
     SEED,
+    TableSourceBatchOp,
     csv_source,
     memory_source,
 )
@@ -120,6 +121,17 @@ class MemSourceStreamOp(SourceStreamOp):
 
     def _source(self) -> TableSource:
         return self._rows
+
+
+class TableStreamOp(SourceStreamOp):
+    """A table in memory, as `StreamOperator.fromDataframe` takes it."""
+
+    def __init__(self, table: Any, schemaStr: Optional[str]) -> None:
+        super().__init__()
+        self._table = TableSourceBatchOp(table, schemaStr)
+
+    def _source(self) -> TableSource:
+        return self._table._open()
 
 
 # -- sinks

@@ -14,7 +14,17 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "alink"
 
 #: not operators: what they run in, and what all of them can do
-OTHERS = ("AlinkGlobalConfiguration", "BatchOperator", "StreamOperator", "resetEnv", "useLocalEnv", "useRemoteEnv")
+OTHERS = (
+    "AlinkGlobalConfiguration",
+    "BatchOperator",
+    "PluginDownloader",
+    "StreamOperator",
+    "collectToDataframes",
+    "dataframeToOperator",
+    "resetEnv",
+    "useLocalEnv",
+    "useRemoteEnv",
+)
 
 
 def pages() -> Dict[str, str]:
@@ -88,6 +98,10 @@ def index() -> str:
     for name in ("useLocalEnv", "useRemoteEnv", "resetEnv"):
         lines.append(f"- `{name}`: {inspect.cleandoc(getattr(alink, name).__doc__).splitlines()[0]}")
     lines.append("- `AlinkGlobalConfiguration.setPrintProcessInfo(True)`: print what the tasks of jobs print.")
+    lines.append(
+        "- `AlinkGlobalConfiguration.getPluginDownloader()`: downloads nothing, and says on which interpreter scripts run that Alink has a plugin for"
+        ' (`downloadPlugin("tf115_python_env_linux")`).'
+    )
     return "\n".join([*lines, ""])
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Type
+import re
+from typing import Any, Callable, Dict, List, Type
 
+import pandas
 import pytest
 
 from akrunner import alink
 from akrunner.alink.scripts import python_env
-from akrunner.errors import PythonEnvError
+from akrunner.errors import ConfigError, PythonEnvError
 from akrunner.launch import environments, interpreters
 
 OPERATORS = [
@@ -64,3 +66,50 @@ def test_one_that_was_named_and_is_not_there(there: There, monkeypatch: pytest.M
     monkeypatch.setenv("TF231_PYTHON_ENV_PATH", "/nowhere")
     with pytest.raises(PythonEnvError, match=r"^TF231_PYTHON_ENV_PATH=/nowhere is no environment with TensorFlow 2\.3\."):
         python_env(alink.TensorFlow2BatchOp())
+
+
+def test_how_alinks_programs_begin(there: There, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a download of plugins: nothing is downloaded, and what runs instead is said."""
+    monkeypatch.delenv("ALINK_PLUGINS_DIR", raising=False)
+    there({"tf1.15": "1.15.5", "tf2": "2.20.0"})
+    configuration = alink.AlinkGlobalConfiguration
+    downloader = configuration.getPluginDownloader()
+    for plugin, line in {
+        "tf115_python_env_macosx": "nothing to download, scripts run on TensorFlow 1.15.5 of /a/python",
+        "tf231_python_env_linux": "nothing to download, scripts run on TensorFlow 2.20.0 of /a/python; for TensorFlow 2.3: "
+        "`akrunner env create tf2.3`",
+        "mysql": "akrunner has no plugins and downloads none",
+    }.items():
+        downloader.downloadPlugin(plugin, "0.01")
+        assert capsys.readouterr() == ("", f"{plugin}: {line}\n")
+    there({})
+    downloader.downloadAll()
+    assert capsys.readouterr().err.count("`akrunner env create tf") == len(downloader.listAvailablePlugins()) == 2
+    assert [downloader.listAvailablePluginVersions(name) for name in downloader.listAvailablePlugins()] == [["1.15"], ["2.3"]]
+    with pytest.raises(ConfigError, match="pluginName"):
+        downloader.downloadPlugin(3)
+    assert configuration.getPluginDir() == "plugins" and not configuration.getAutoPluginDownload()
+    assert re.fullmatch(r"(flink-[0-9.]+)?", configuration.getFlinkVersion())
+
+
+def test_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    batch = alink.dataframeToOperator(frame, "a long, b string", op_type="batch")
+    (again,) = alink.collectToDataframes(batch)
+    assert again.values.tolist() == frame.values.tolist()
+    alink.dataframeToOperator(frame, "c long, d string", opType="stream").where("c > 1").print()
+    alink.StreamOperator.execute()
+    assert "2" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="op_type=None: give 'batch' or 'stream'"):
+        alink.dataframeToOperator(frame, "a long, b string")
+
+
+def test_what_such_programs_call(capsys: pytest.CaptureFixture[str]) -> None:
+    frames: List[Any] = []
+    rows = alink.BatchOperator.fromDataframe(pandas.DataFrame({"a": [1, 2]}), schemaStr="a int")
+    rows.linkTo(alink.FirstNBatchOp().setSize(1)).lazyCollectToDataframe(frames.append, lambda frame: print(len(frame), "row"))
+    alink.BatchOperator.execute("a job")
+    assert [frame["a"].tolist() for frame in frames] == [[1]] and capsys.readouterr().out == "1 row\n"
+    alink.StreamOperator.setParallelism(2)
+    assert alink.useLocalEnv(1).parallelism == 1
+    alink.resetEnv()

@@ -1,0 +1,29 @@
+"""Alink's functions between pandas and operators."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from akrunner.alink.flow import StreamOperator
+from akrunner.alink.operator import BatchOperator
+from akrunner.checks import shown
+from akrunner.errors import ConfigError
+
+
+def dataframeToOperator(
+    df: Any, schemaStr: Optional[str] = None, op_type: Optional[str] = None, opType: Optional[str] = None
+) -> Any:
+    """A pandas DataFrame as an operator: `BatchOperator.fromDataframe`, or `StreamOperator.fromDataframe`.
+
+    Args: schemaStr: names and types of its columns, in their order; None: its own. op_type, or opType: "batch" or "stream".
+    Raises: ConfigError: it is neither, or the frame does not fit the schema.
+    """
+    kind = opType if opType is not None else op_type
+    if kind not in ("batch", "stream"):
+        raise ConfigError(f"dataframeToOperator: op_type={shown(kind)}: give 'batch' or 'stream'")
+    return (BatchOperator if kind == "batch" else StreamOperator).fromDataframe(df, schemaStr)
+
+
+def collectToDataframes(*ops: BatchOperator) -> List[Any]:
+    """The rows of operators, a pandas DataFrame each."""
+    return [op.collectToDataframe() for op in ops]
