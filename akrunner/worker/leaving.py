@@ -1,4 +1,7 @@
-"""What happens when a task has said its last word: exit handlers run, and what the script left running is told."""
+"""What happens when a task has said its last word: exit handlers run, and what the script left running is told.
+
+A child that the script has forked comes out of the script, too: it has no word to say, and ends as plain Python would end it.
+"""
 
 import atexit
 import os
@@ -7,6 +10,52 @@ import sys
 import threading
 
 _MOST = 5
+
+
+def only_here(pid, shown, call, *args):
+    """Call what runs code of the script's. Returns, and raises, what it does; never in a child it has forked, which ends here.
+
+    Args: pid: of the task's process; shown: the text of a traceback -> what stands in the log.
+    """
+    try:
+        result = call(*args)
+    except BaseException as e:
+        if os.getpid() != pid:
+            _end_child(e, shown)
+        raise
+    if os.getpid() != pid:
+        _end_child(None, shown)
+    return result
+
+
+def _end_child(error, shown):
+    """End this process as Python ends one at the bottom of its script: traceback, threads, exit handlers, code."""
+    code = 0
+    if isinstance(error, SystemExit):
+        code = error.code
+        if code is not None and not isinstance(code, int):
+            sys.stderr.write("%s\n" % (code,))
+        code = 0 if code is None else code & 0xFF if isinstance(code, int) else 1
+    elif error is not None:
+        sys.stderr.write(shown(error))
+        code = 1
+    try:
+        # waits for the threads it has started; those of its parent it does not have
+        threading._shutdown()
+    except BaseException as e:
+        sys.stderr.write(shown(e))
+    _raised()
+    flush()
+    os._exit(code)
+
+
+def flush():
+    """Write what was printed and is not in the log yet."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
 
 
 def last_things():

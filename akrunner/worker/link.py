@@ -27,6 +27,25 @@ _told = {"marks": [], "host": {}}
 _going = threading.Lock()
 
 
+#: what is said to a child that wants to speak for the task
+FORKED = (
+    "this process was forked from the task's: rows and reports are sent by the task's own process only; hand it what it shall send, "
+    "by a multiprocessing.Pool, say, or a pipe"
+)
+
+
+class Writer(frames.FrameWriter):
+    """Frames to the host, from the process of the task only: a child that the script has forked has the pipe, too."""
+
+    forked = False
+
+    def write(self, kind, payload=b"", count=0):
+        """As `FrameWriter.write`. Raises: RuntimeError: in a child."""
+        if self.forked:
+            raise RuntimeError(FORKED)
+        super(Writer, self).write(kind, payload, count)
+
+
 class Link(object):
     """Handshake, spool, and a watch on the host.
 
@@ -43,7 +62,7 @@ class Link(object):
         os.set_inheritable(read_fd, False)
         os.set_inheritable(write_fd, False)
         self._reader = frames.FrameReader(read_fd, frames.TO_WORKER)
-        self.writer = frames.FrameWriter(write_fd)
+        self.writer = Writer(write_fd)
         self.context = {}
         self.stopped = threading.Event()
         self.on_stop = None

@@ -49,6 +49,6 @@ def run(read_fd, write_fd):
     closed = task.run()
     task.say(closed)
     # what hangs in an exit handler is ended by the host
-    task.say_left(last_things())
+    task.say_left(task.alone(last_things))
     end_far()
     leave(closed, link)

@@ -39,6 +39,7 @@ class OutputWriter(object):
         self._size = 0
         self._since = 0.0
         self._closed = False
+        self._disowned = ""
         self.rows = 0
         self._wake = threading.Event()
         if flush_seconds is not None:
@@ -141,12 +142,21 @@ class OutputWriter(object):
                 self._flush()
                 self._closed = True
 
+    def disown(self, why):
+        """Take no more, and send nothing: this is a copy, in a child that the script has forked. Args: why: what it is told."""
+        # whoever held the lock is not in this process
+        self._lock = threading.Lock()
+        self._pending, self._size = [], 0
+        self._closed, self._disowned = True, why
+
     def _check(self):
         if self._schema is None:
             raise RuntimeError(
                 "this job was started without an output schema, so its script cannot write rows; start it with "
                 "output_schema='id bigint, p double' (--output-schema)"
             )
+        if self._disowned:
+            raise RuntimeError("output_writer: " + self._disowned)
         if self._closed:
             raise RuntimeError("output_writer is closed: rows can be written until main() returns")
 

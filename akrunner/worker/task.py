@@ -11,6 +11,8 @@ from akrunner.wire import failure, frames
 from akrunner.worker import data, export, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
+from akrunner.worker.leaving import flush, only_here
+from akrunner.worker.link import FORKED
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
 
@@ -44,6 +46,18 @@ class Task(object):
         self.serving = False
         self.notes = []
         self._last_word = threading.Lock()
+        self.pid = os.getpid()
+        os.register_at_fork(after_in_child=self.disown)
+
+    def disown(self):
+        """In a child that the script has forked: it is not the task."""
+        self.link.writer.forked = True
+        if self.writer is not None:
+            self.writer.disown(FORKED)
+
+    def alone(self, call, *args):
+        """Call what runs code of the script's; a child it has forked does not come back from it."""
+        return only_here(self.pid, lambda e: format_failure(e, self.context), call, *args)
 
     def run(self):
         """Returns the body of the CLOSED frame."""
@@ -145,7 +159,7 @@ class Task(object):
         else:
             # the rows arrive while the script, and TensorFlow with it, is imported
             link.serve(context["dataset_file"])
-        entry = self.entry()
+        entry = self.alone(self.entry)
         rows = waited = 0
         if stream is None:
             self.phase = "while receiving rows"
@@ -165,7 +179,7 @@ class Task(object):
         if link.stopped.is_set():
             self.stop()
         try:
-            entry(config)
+            self.alone(entry, config)
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
             if self.phase == _IN_PROGRAM and rows and not running.asked() and not self.names_variables():
@@ -298,11 +312,7 @@ def format_failure(error, context):
 def leave(closed, link):
     """End this process, whatever threads of it still do. Not before one of them has cleaned up after a host that is gone."""
     link.check_host()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
+    flush()
     os._exit(0 if closed["ok"] else 1)
 
 

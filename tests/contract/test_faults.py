@@ -275,6 +275,63 @@ def test_exit_in_the_middle_is_said(local: Callable[..., Any], script: Script, r
     assert (f"after {max(read, 100)} of its 1000 rows" in warning) == (read < 1000), warning
 
 
+FORKS = """
+import atexit, os, sys, threading, time
+
+def handler():
+    os.write(2, b"a handler ran\\n")
+    if os.fork() == 0:
+        return
+    os.wait()
+
+def ended(how, *args):
+    pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1]
+    threading.Thread(target=lambda: (time.sleep(0.1), print("thread of a child"))).start()
+    how(*args)
+    raise Child
+
+class Child(BaseException):
+    pass
+
+def raises(error):
+    raise error
+
+def forks(c):
+    atexit.register(handler)
+    try:
+        codes = [
+            ended(sys.exit), ended(sys.exit, 3), ended(sys.exit, "of an exit"), ended(raises, ValueError("of a child")),
+            ended(os._exit, 4), ended(c.report, {"loss": 1.0}), ended(c.output_writer.write, b""),
+            ended(c.output_writer.write_batch, {"w": [9]}), ended(lambda: None),
+        ]
+    except Child:
+        return None
+    return [code >> 8 for code in codes]
+"""
+
+
+@pytest.mark.parametrize("kind", ["main", "program", "importing"])
+def test_a_forked_child_does_not_speak_for_its_task(local: Callable[..., Any], script: Script, kind: str) -> None:
+    write = "codes = forks(c)\n{0}if codes is not None:\n{0}    c.output_writer.write_batch({{'w': codes}})\n"
+    body = FORKS + "\ndef main(c):\n    " + write.format("    ")
+    if kind == "program":
+        body = FORKS + "\nfrom akrunner.worker import current\nc = current()\nprint()\n" + write.format("")
+    elif kind == "importing":
+        body = "import os, sys\nif os.fork() == 0:\n    sys.exit(5)\nCODE = os.wait()[1] >> 8\n"
+        body += "def main(c):\n    c.output_writer.write_batch({'w': [CODE]})\n"
+    result = local(script(body), output_schema="w bigint")
+    assert result.table["w"].to_pylist() == ([5] if kind == "importing" else [0, 3, 1, 1, 4, 1, 1, 1, 0])
+    assert not result.stats.warnings
+    log = result.tasks[0].log_tail
+    if kind != "importing":
+        assert log.count("a handler ran") == 9
+        assert log.count("thread of a child\n") == 8 and log.count("ValueError: of a child") == 1 and "\nof an exit\n" in log
+        assert log.count("RuntimeError: output_writer: this process was forked from the task's") == 2
+        assert log.count("this process was forked from the task's") == 3 and "akrunner/worker" not in log
+
+
 # -- Ctrl-C
 
 
