@@ -8,7 +8,7 @@ import threading
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import data, export, quick, running, script
+from akrunner.worker import data, export, flink_row, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.leaving import flush, only_here
@@ -290,6 +290,8 @@ def load_entry(context, real_name=None):
     if names["program"]:
         run = script.program(context["work_dir"], names["path"], real)
         return lambda config: run()
+    if names["context_entry"]:
+        flink_row.stand_in()
     module = script.load(context["work_dir"], names["path"], real)
     if names["context_entry"]:
         from akrunner.worker.dl_on_flink import Context

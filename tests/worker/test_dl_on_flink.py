@@ -11,10 +11,7 @@ from tests.conftest import Script
 
 LINES = """
 import tensorflow as tf
-
-class Row(object):
-    def __init__(self, **values):
-        self._values = list(values.values())
+from pyflink.common import Row
 
 def inference(context):
     from dl_on_flink_tensorflow.tensorflow_context import TFContext
