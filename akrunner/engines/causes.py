@@ -32,7 +32,8 @@ def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = Ma
     known = _of_null(message, columns) or mistake(kind, plain(message), fields)
     if known is not None:
         return f"{known} ({raised})"
-    said, to_do = gist(message), advice(kind, message, columns)
+    # the line of a traceback within the message names the exception once more
+    said, to_do = gist(message).removeprefix(kind.rpartition(".")[2] + ": "), advice(kind, message, columns)
     return raised + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
 
 

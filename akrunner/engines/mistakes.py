@@ -3,8 +3,9 @@ to write instead."""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Callable, Mapping, Match, Optional, Tuple
+from typing import Callable, Mapping, Match, Optional, Sequence, Tuple
 
 from akrunner.schema import BYTES, FLOAT, Field, nearest
 
@@ -109,6 +110,40 @@ def _of_key(message: str) -> Optional[str]:
     }.get(key)
 
 
+def _of_old_name(found: Match[str], columns: Columns) -> Optional[str]:
+    """A name that TensorFlow has no longer."""
+    name = found["name"]
+    if name.startswith("estimator"):
+        return (
+            "the script needs tf.estimator, which TensorFlow has no longer from 2.16 on: python_env='tf2.3' or 'tf1.15' "
+            "(--python-env) is a TensorFlow that has it, `akrunner env create tf2.3` makes it"
+        )
+    if name in ("contrib", "examples"):
+        return f"the script needs tf.{name}, which TensorFlow 1 had: python_env='tf1.15' (--python-env), which `akrunner env create tf1.15` makes"
+    if name not in _NAMES_OF_1:
+        return None
+    name = f"train.{name}" if (found["module"] or "").endswith(".train") else name
+    return (
+        f"tf.{name} is a name of TensorFlow 1: tf.compat.v1.{name} (`import tensorflow.compat.v1 as tf` and tf.disable_v2_behavior() for all of "
+        "them), or python_env='tf1.15' (--python-env)"
+    )
+
+
+def _of_input(found: Match[str], columns: Columns) -> Optional[str]:
+    """Rows of another shape than the model takes."""
+    want, have = ([one.strip() for one in found[name].split(",") if one.strip()][1:] for name in ("want", "have"))
+    if not all(one.isdigit() for one in want + have):
+        return f"the model takes the shape ({found['want']}), and gets ({found['have']}): tf.reshape them, or change the model's Input"
+    rows = f"the model takes rows of shape {_shape(want)}, and gets {_shape(have)}"
+    if math.prod(map(int, want)) == math.prod(map(int, have)):
+        return f"{rows}: tf.reshape(x, [-1, {', '.join(want)}]) in .map() makes them so, or Input(shape={_shape(have)}) takes them as they are"
+    return f"{rows}: other columns, or Input(shape={_shape(have)})"
+
+
+def _shape(sizes: Sequence[str]) -> str:
+    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+
 def _always(words: str) -> Callable[[Match[str], Columns], Optional[str]]:
     def said(found: Match[str], columns: Columns) -> Optional[str]:
         numbers = [repr(column.name) for column in columns.values() if column.kind != BYTES and column.shape == ()]
@@ -119,6 +154,19 @@ def _always(words: str) -> Callable[[Match[str], Columns], Optional[str]]:
 
 
 _KEY = r"Key: (?P<key>.+?)(?:, Index: \d+)?\.\s+"
+#: what TensorFlow 2 has in tf.compat.v1 only
+_NAMES_OF_1 = set(
+    "placeholder placeholder_with_default Session InteractiveSession ConfigProto GPUOptions app flags logging gfile python_io layers "
+    "global_variables_initializer local_variables_initializer tables_initializer global_variables trainable_variables get_variable "
+    "variable_scope get_variable_scope get_default_graph get_default_session reset_default_graph set_random_seed decode_csv decode_raw "
+    "FixedLenFeature VarLenFeature parse_example parse_single_example to_float to_double to_int32 to_int64 random_normal random_uniform "
+    "truncated_normal assign assign_add scatter_update sparse_placeholder sparse_tensor_to_dense string_to_number "
+    "string_to_hash_bucket_fast read_file disable_v2_behavior disable_eager_execution enable_eager_execution py_func ceil log div rint "
+    "AdamOptimizer GradientDescentOptimizer AdagradOptimizer MomentumOptimizer RMSPropOptimizer FtrlOptimizer SyncReplicasOptimizer "
+    "MonitoredTrainingSession MonitoredSession SingularMonitoredSession ChiefSessionCreator Saver Supervisor Scaffold Server "
+    "replica_device_setter get_global_step get_or_create_global_step create_global_step global_step exponential_decay SessionRunHook "
+    "StopAtStepHook CheckpointSaverHook LoggingTensorHook StepCounterHook import_meta_graph start_queue_runners".split()
+)
 _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[str]]], ...] = (
     (
         re.compile(
@@ -164,6 +212,48 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
         _always(
             "dataset() gives a dict of columns, and the model takes one array: .map(lambda x, y: ({stack}, "
             "y)), or a model with an Input named as each column"
+        ),
+    ),
+    (
+        re.compile(r"types \[[^\]\n]*\] that don't all match|cannot compute (?:Pack|ConcatV2) as input #"),
+        _always("columns of different types are put together, which TensorFlow does not do by itself: {stack}"),
+    ),
+    (
+        re.compile(
+            r"has type \w+ that does not match type \w+ of argument|cannot compute \w+ as input #\d+\(zero-based\) was expected"
+        ),
+        _always(
+            "whole numbers and floats, or two kinds of them, meet in one operation, which TensorFlow does not convert by itself: "
+            "tf.cast(x, tf.float32) the column that is none"
+        ),
+    ),
+    (re.compile(r"module '(?P<module>tensorflow[\w.]*)' has no attribute '(?P<name>\w+)'"), _of_old_name),
+    (re.compile(r"No module named '(?P<module>tensorflow)[._](?P<name>estimator|contrib|examples)"), _of_old_name),
+    (
+        re.compile(r"No module named 'pyflink"),
+        _always(
+            "the interpreter has no PyFlink: a script of Deep Learning on Flink has pyflink.common.Row without it (or takes a tuple or a list), and "
+            "what makes tables and submits jobs is a call of akrunner.run; python_env= (--python-env) names an interpreter that has it"
+        ),
+    ),
+    (
+        re.compile(r"Expected shape \((?P<want>[^)\n]*)\), but input has incompatible shape \((?P<have>[^)\n]*)\)"),
+        _of_input,
+    ),
+    (
+        re.compile(
+            r"expected axis -1 of input shape to have value (?P<n>\d+),? but received input with shape [(\[](?P<have>[^)\]\n]*)"
+        ),
+        lambda found, columns: (
+            f"the model takes {found['n']} numbers at the end of a row's shape, and gets ({found['have']}): as many columns, tf.reshape, or "
+            "another Input(shape=...)"
+        ),
+    ),
+    (
+        re.compile(r"expected ndim=(?P<want>\d+), found ndim=(?P<have>\d+)"),
+        _always(
+            "the layer wants rows of another number of dimensions than it gets: tf.reshape(x, [-1, height, width, channels]) in .map(), for "
+            "instance, makes an image of a row of pixels"
         ),
     ),
     (
