@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Union
 
 from akrunner.errors import ScriptError
+from akrunner.launch.pages import calls, doing
 from akrunner.schema import nearest
 
 _Main = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -80,7 +81,7 @@ def check_script(source: bytes, name: str) -> bool:
         return True
     if "main" in script.names or "*" in script.names:
         return False
-    if _does_something(script.tree) and not _meant_main(script.tree):
+    if any(True for _ in doing(script.tree)) and not _meant_main(script.tree):
         return True
     raise ScriptError(f"{name} defines no main(task_config){nearest('main', script.names)}; write {_HOW}")
 
@@ -145,7 +146,7 @@ def _parsed(source: bytes, name: str) -> ast.Module:
 
 def _read(tree: ast.Module) -> _Script:
     mains = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == "main"]
-    block = any(_is_guard(node) for node in tree.body) or any(_hands_over_main(node) for node in _doing(tree))
+    block = any(_is_guard(node) for node in tree.body) or any(_hands_over_main(node) for node in doing(tree))
     return _Script(tree, list(_top_level_names(tree)), mains[-1] if mains else None, block)
 
 
@@ -226,13 +227,11 @@ def _is_guard(node: ast.stmt) -> bool:
 
 def _hands_over_main(node: ast.stmt) -> bool:
     """A statement that calls `main`, or hands it to whoever calls it (`app.run(main)`); also within another call."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return False
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call):
-            given = [part.func, *part.args, *(keyword.value for keyword in part.keywords)]
-            if any(isinstance(one, ast.Name) and one.id == "main" for one in given):
-                return True
+    for call in calls(node):
+        # `main = wrapped(main)` makes another of it
+        given = [] if isinstance(node, ast.Assign) else [*call.args, *(keyword.value for keyword in call.keywords)]
+        if any(isinstance(one, ast.Name) and one.id == "main" for one in [call.func, *given]):
+            return True
     return False
 
 
@@ -245,19 +244,6 @@ def _calls_main_bare(tree: ast.Module) -> bool:
             if any(isinstance(one, ast.Name) and one.id == "main" for one in node.args):
                 return True
     return False
-
-
-def _doing(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements of the top level that do something and define nothing."""
-    for node in tree.body:
-        if isinstance(node, (ast.For, ast.While, ast.With)) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        ):
-            yield node
-
-
-def _does_something(tree: ast.Module) -> bool:
-    return any(True for _ in _doing(tree))
 
 
 def _meant_main(tree: ast.Module) -> bool:

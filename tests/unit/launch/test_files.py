@@ -72,6 +72,40 @@ def test_script_inside_a_directory_or_an_archive(tmp_path: Path) -> None:
             assert read_script(inside) == MAIN.encode()
 
 
+#: as modules of functions begin
+ONLY_DEFINES = [
+    "'A docstring.'\nimport logging\nlog = logging.getLogger(__name__)\ndef fit():\n    return 1",
+    "import os\nHERE = os.path.dirname(os.path.abspath(__file__))\nSHAPE: tuple = tuple([1])\nclass A:\n    b = print()",
+    "try:\n    import tensorflow\nexcept ImportError:\n    raise SystemExit('no TensorFlow')\n@tf.function(jit_compile=True)\ndef fit(x=a()):\n    b()",
+    "import sys\nif sys.version_info < (3, 7):\n    raise RuntimeError('too old: %s' % str(sys.version))\nassert hasattr(sys, 'path')",
+    "if A:\n    def fit():\n        go()\nelse:\n    fit = lambda: go()",
+    "LAYER = keras.layers.Dense(3)\n__version__ = version_of('a')\nround_up = functools.partial(round, ndigits=2)",
+]
+#: what does more, whatever stands around the call
+PAGES = [
+    *[
+        "def fit():\n    return 1\n" + page
+        for page in (
+            "history = fit()", "h: int = fit()", "HISTORY = fit()", "if a:\n    server.join()\nelse:\n    fit()", "raise SystemExit(fit() - 1)",
+            "try:\n    fit()\nexcept ValueError:\n    pass", "try:\n    import tensorflow\nexcept ImportError:\n    pass\nelse:\n    h = fit()",
+            "assert fit() == 1", "for i in range(3):\n    fit()", "while fit():\n    pass", "if fit() != 1:\n    raise SystemExit(1)",
+            "n = 0\nn += fit()", "a and fit()", "[fit() for i in range(3)]", "a, b = fit(), 1", "x = y = fit()", "fit().history", "if (h := fit()): pass",
+            "match fit():\n    case _:\n        pass", "match a:\n    case 1:\n        fit()", "if a:\n    if b:\n        h = fit()", "print(1)",
+            "try:\n    a = 1\nexcept OSError:\n    fit()\nfinally:\n    b = 2", "with a: fit()", "raise fit()",
+        )
+    ],
+    "model = tf.keras.Sequential()\nHISTORY = model.fit(x)",
+    "def main():\n    return 1\ncode = main()",
+    "def main(args):\n    return 1\nraise SystemExit(main(parser.parse_args()))",
+    "def main(_):\n    return 1\ntry:\n    app.run(main)\nfinally:\n    a = 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", PAGES)
+def test_pages_of_statements(source: str) -> None:
+    assert check_script(source.encode(), "/x/s.py")
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -84,6 +118,7 @@ def test_script_inside_a_directory_or_an_archive(tmp_path: Path) -> None:
         ("@click.command()\ndef main(lr):\n    pass", "reads a command line.*nobody calls it"),
         ("def mian(task_config):\n    pass\nprint(1)", r"defines no main\(task_config\)"),
         ("def main():\n    pass", r"takes none: write def main\(task_config\):, or end the script with .*current\(\)"),
+        *[(source, r"defines no main\(task_config\)") for source in ONLY_DEFINES],
         ("import tensorflow\nx = 1", r"defines no main\(task_config\); write def main.*from akrunner.worker import current"),
     ],
 )
@@ -106,6 +141,8 @@ def test_scripts_refused(source: str, words: str) -> None:
         "def main(c, more=None): pass",
         "class main:\n    pass",
         "a, main = 1, 2",
+        "def main(c):\n    pass\nmain = timed(main)",
+        "def main(c):\n    pass\nmodel = build()",
     ],
 )
 def test_scripts_taken(source: str) -> None:

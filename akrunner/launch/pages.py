@@ -1,0 +1,96 @@
+"""Whether the top level of a script does something, as a page of statements does, or only defines things.
+
+What counts is a call that is not inside a function or a class: on its own, or behind `=`, `if`, `try`, `assert`, `raise`. What does not is a call
+that makes a constant or asks about the machine, as modules of nothing but functions have them.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import FrozenSet, Iterator, List
+
+#: calls by which constants are made, or something is asked
+_PLAIN = {
+    "getLogger", "get_logger", "namedtuple", "NamedTuple", "TypedDict", "Enum", "TypeVar", "NewType", "cast", "compile", "join", "dirname",
+    "abspath", "realpath", "basename", "expanduser", "Path", "PurePath", "getcwd", "getenv", "get", "exists", "isfile", "isdir", "import_module",
+    "find_spec", "dict", "list", "set", "tuple", "frozenset", "int", "float", "str", "bool", "bytes", "range", "len", "sorted", "zip", "enumerate",
+    "min", "max", "sum", "abs", "round", "isinstance", "issubclass", "hasattr", "getattr", "callable", "startswith", "endswith", "split", "strip",
+    "lower", "upper", "format", "keys", "values", "items", "version", "Version", "parse", "partial", "object", "type", "super", "any", "all",
+    "field", "OrderedDict", "defaultdict", "Counter", "MappingProxyType", "timedelta", "python_version", "system",
+}  # fmt: skip
+#: methods that are work, whatever their result is called
+_WORK = {"fit", "fit_generator", "train", "train_and_evaluate", "evaluate", "predict", "run"}
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def doing(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that do something, those inside `if` and `try` singly."""
+    own = frozenset(node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return _doing(tree.body, own)
+
+
+def calls(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls in a statement, or an expression, that are made when it is run: not those in functions and classes it defines."""
+    pending: List[ast.AST] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, _DEFINES):
+            continue
+        if isinstance(part, ast.Call):
+            yield part
+        pending += ast.iter_child_nodes(part)
+
+
+def _doing(body: List[ast.stmt], own: FrozenSet[str]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, (ast.For, ast.While, ast.With)) or _works(node, own):
+            yield node
+            continue
+        for inside in _blocks(node):
+            yield from _doing(inside, own)
+
+
+def _works(node: ast.stmt, own: FrozenSet[str]) -> bool:
+    """Whether a statement does something itself, not by what stands in its blocks."""
+    if isinstance(node, ast.Expr):
+        return any(True for _ in calls(node))
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        constant = all(isinstance(one, ast.Name) and (one.id.isupper() or one.id.startswith("__")) for one in targets)
+        return any(_is_work(call, own, constant) for call in calls(node))
+    if isinstance(node, ast.Raise):
+        # the exception itself is made, and that is all
+        given = [*node.exc.args, *(one.value for one in node.exc.keywords)] if isinstance(node.exc, ast.Call) else []
+        made = isinstance(node.exc, ast.Call) and _called(node.exc) in own
+        return made or any(_is_work(call, own, False) for part in given for call in calls(part))
+    test = getattr(node, "test", None) or getattr(node, "subject", None)
+    return test is not None and any(_is_work(call, own, False) for call in calls(test))
+
+
+def _is_work(call: ast.Call, own: FrozenSet[str], constant: bool) -> bool:
+    """Args: constant: what it gives is called as constants are."""
+    name = _called(call)
+    if isinstance(call.func, ast.Name) and name in own:
+        return True
+    if isinstance(call.func, ast.Attribute) and name in _WORK:
+        return True
+    return not constant and name not in _PLAIN
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+
+
+def _blocks(node: ast.stmt) -> Iterator[List[ast.stmt]]:
+    """What stands inside `if`, `try` and `match`. What is done where an import fails is no work of the script's."""
+    if isinstance(node, _DEFINES):
+        return
+    body = getattr(node, "body", [])
+    only_imports = bool(body) and all(isinstance(one, (ast.Import, ast.ImportFrom)) for one in body)
+    yield body
+    for part in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
+        if not (only_imports and isinstance(part, ast.ExceptHandler)):
+            yield part.body
+    yield getattr(node, "orelse", [])
+    yield getattr(node, "finalbody", [])
