@@ -6,13 +6,14 @@
     processor time of the tasks' processes       a task that computes, and says nothing meanwhile, is well
     the feeder waits for the source              not the tasks' fault: said, but never ended for it
     some are done, all others wait for a session not to be waited for any longer: they wait for those that are gone
+    the chief is done, all others serve          neither: what they serve is gone, and server.join() never returns
 """
 
 from __future__ import annotations
 
 import re
 import time
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from akrunner.engines.report import TaskRecord, doing
 from akrunner.launch.session import TaskSession
@@ -100,13 +101,18 @@ class StallWatch:
 
 
 def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord], stacks: Mapping[TaskSpec, str]) -> str:
-    """That tasks wait for a TensorFlow session with those that are done and gone, in words; "": it is not so, or not for certain.
+    """That tasks wait for a TensorFlow session with those that are done and gone, or serve a chief that is, in words; "": it is not so, or not
+    for certain.
 
     Args: sessions: tasks that may have a session: chief and workers; stacks: of those that run.
     """
     done = [task.name for task in sessions if results[task].state == "finished"]
     left = [task for task in sessions if results[task].state != "finished"]
-    if not (done and left and all(_in_session(stacks.get(task, "")) for task in left)):
+    if not (done and left):
+        return ""
+    if "chief:0" in done and all(_in_join(stacks.get(task, "")) for task in left):
+        return _serve_on(left)
+    if not all(_in_session(stacks.get(task, "")) for task in left):
         return ""
     who, first = ", ".join(task.name for task in left), left[0]
     return (
@@ -114,6 +120,15 @@ def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord]
         '("CreateSession still waiting"), and would for ever: a session is there when all have answered whom its device filters name, '
         "without filters all tasks. Let them name the parameter servers and the task itself: tf.compat.v1.ConfigProto("
         f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config="
+    )
+
+
+def _serve_on(left: Sequence[TaskSpec]) -> str:
+    several = len(left) > 1
+    return (
+        f"{', '.join(task.name for task in left)} {'serve' if several else 'serves'} (server.join(), which never returns), and chief:0, whom "
+        f"{'they serve' if several else 'it serves'}, is done: a worker is waited for until its main() has returned. With coordinator=True (--coordinator) "
+        "workers that serve end with the chief; it has no rows then and comes on top of num_workers= (--num-workers)"
     )
 
 
@@ -126,6 +141,12 @@ def _in_session(stack: str) -> bool:
     """Whether the main thread makes a session: TensorFlow does when the first graph is sent."""
     calls = _main_thread(stack)
     return bool(calls) and calls[0]["function"] == "_extend_graph" and calls[0]["file"].endswith("client/session.py")
+
+
+def _in_join(stack: str) -> bool:
+    """Whether the main thread is in `server.join()`, which TensorFlow has no end for."""
+    calls = _main_thread(stack)
+    return bool(calls) and calls[0]["function"] == "join" and calls[0]["file"].endswith("training/server_lib.py")
 
 
 def _main_thread(stack: str) -> List[Dict[str, str]]:

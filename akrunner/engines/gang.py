@@ -323,6 +323,7 @@ class Gang:
         if self.wait.stall_action == "fail" and not in_source:
             raise _Stalled(told)
         self.warnings.append(told)
+        self.stall.later()  # what was told once is not told again as soon
         self.stall.moved(time.monotonic())
 
     def waits_in_vain(self) -> str:

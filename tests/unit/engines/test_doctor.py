@@ -34,6 +34,14 @@ IN_SLEEP = (
 )
 
 
+IN_JOIN = (
+    ABOVE
+    + """  File "/lib/python3.11/site-packages/tensorflow/python/training/server_lib.py", line 185 in join
+  File "/work/train.py", line 8 in main
+"""
+)
+
+
 def records(**states: str) -> Dict[TaskSpec, TaskRecord]:
     found = {task: TaskRecord() for task in (CHIEF, ONE, TWO)}
     for task, state in zip(found, states.values(), strict=True):
@@ -48,6 +56,18 @@ def test_sessions_with_who_is_gone() -> None:
     assert "device_filters=['/job:ps', '/job:worker/task:0']" in told
     results = records(chief="finished", one="running", two="running")
     assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: IN_SESSION}).startswith("worker:0, worker:1 wait ")
+
+
+def test_workers_that_serve_a_chief_that_is_done() -> None:
+    results = records(chief="finished", one="running", two="running")
+    told = doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_JOIN, TWO: IN_JOIN})
+    assert told.startswith(
+        "worker:0, worker:1 serve (server.join(), which never returns), and chief:0, whom they serve, is done"
+    )
+    assert "coordinator=True (--coordinator)" in told
+    assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_JOIN, TWO: IN_SESSION}) == ""
+    results = records(chief="running", one="running", two="finished")
+    assert doctor.in_vain([CHIEF, ONE, TWO], results, {CHIEF: IN_JOIN, ONE: IN_JOIN}) == ""
 
 
 @pytest.mark.parametrize(
