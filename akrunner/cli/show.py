@@ -102,6 +102,9 @@ class Screen:
             return
         for warning in result.stats.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
+        # each worker prints the same help
+        for said in dict.fromkeys(task.log_tail for task in result.tasks if task.only_printed and not self._log):
+            self._err.print(Text(said))
         if not self._quiet:
             self._err.print(Text(closing_line(result.stats)))
             for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):

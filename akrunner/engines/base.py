@@ -100,6 +100,7 @@ class TaskResult:
         exit: in words.
         peak_rss: bytes; cpu_seconds: user and system.
         python: version of its interpreter.
+        only_printed: a program, it ended by `sys.exit(0)` before it asked for its rows; `log_tail` is what it had to say: its help.
         log_tail: the last lines it printed; log_path: its whole log, None when the work dir was not kept.
     """
 
@@ -116,6 +117,7 @@ class TaskResult:
     log_path: Optional[str]
     rows_dropped: int = 0
     rows_padded: int = 0
+    only_printed: bool = False
 
 
 @dataclass(frozen=True)

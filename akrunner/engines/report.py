@@ -10,7 +10,7 @@ import shutil
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence, Tuple, Type
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import root_cause
 from akrunner.engines import causes, mistakes
@@ -28,6 +28,7 @@ from akrunner.errors import (
     TaskFailure,
 )
 from akrunner.foreign import disk_full, in_words, redacted, shortage
+from akrunner.launch.logs import LogPump
 from akrunner.launch.session import TaskSession
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, TaskSpec
@@ -69,6 +70,12 @@ class TaskRecord:
     rows_padded: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    #: of a program that ended by `sys.exit(0)` before it asked for its rows: what is said if it has printed nothing either
+    unasked: Optional[Sequence[str]] = None
+
+    def only_printed(self, log: LogPump) -> bool:
+        """Whether all it did was to say something, its help as a rule."""
+        return self.unasked is not None and not self.rows_out and bool(log.tail(1).strip())
 
 
 @dataclass(frozen=True)
@@ -232,10 +239,11 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
         peak_rss=ended.peak_rss if ended else 0,
         cpu_seconds=ended.cpu_seconds if ended else 0.0,
         python=str(session.hello.get("python", "")),
-        log_tail=session.log.tail(100),
+        log_tail=session.log.tail(1000 if result.only_printed(session.log) else 100),
         log_path=work.log_path(task) if work.keep else None,
         rows_dropped=result.rows_dropped,
         rows_padded=result.rows_padded,
+        only_printed=result.only_printed(session.log),
     )
 
 
@@ -253,7 +261,8 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> List[
     ended = session.process.exit
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
-    told = [f"[{task.name}] {note}" for note in (*result.notes, *(session.left or ()))]
+    unasked = () if result.unasked is None or result.only_printed(session.log) else result.unasked
+    told = [f"[{task.name}] {note}" for note in (*result.notes, *unasked, *(session.left or ()))]
     if result.state == "finished" and ended.code != 0:
         told.append(f"[{task.name}] had finished, and then ended with {ended.words()}")
     elif result.state == "finished" and session.left is None:

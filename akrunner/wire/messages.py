@@ -87,6 +87,8 @@ def read(frame: frames.Frame) -> Dict[str, Any]:
         if not isinstance(body.get("failure"), dict):
             raise WireError("a closed message does not say what failed")
         _check("closed", body["failure"], FAILURE)
+    if kind == frames.CLOSED and "unasked" in body:
+        _check("closed", body, {"unasked": _texts})
     if kind == frames.PASSED:
         told = "lost" if "lost" in body else "error" if "error" in body else "broken" if "broken" in body else None
         _check("passed", body, {"rows": _count, "bytes": _count} if told is None else {told: _text})

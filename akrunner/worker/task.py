@@ -24,6 +24,8 @@ _NEVER_ASKED = (
     "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = current()` gives "
     "what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
 )
+#: words of a command line that ask a program about itself
+_ABOUT = {"-h", "--help", "--helpfull", "--helpshort", "--version"}
 #: modes and formats in which a task's rows are a TFRecord file of Examples
 _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 
@@ -45,6 +47,8 @@ class Task(object):
         self.uneven_rows = {"rows_dropped": 0, "rows_padded": 0}
         self.serving = False
         self.notes = []
+        # that it did not ask for its rows; None when it did, or does not have to
+        self.unasked = None
         self._last_word = threading.Lock()
         self.pid = os.getpid()
         os.register_at_fork(after_in_child=self.disown)
@@ -64,6 +68,7 @@ class Task(object):
         failed = None
         try:
             self.execute()
+            self.look_unasked(exited=False)
             failed = self.check_export()
         except SystemExit as e:
             if e.code not in (None, 0) or self.phase not in (_IN_MAIN, _IN_PROGRAM):
@@ -71,6 +76,8 @@ class Task(object):
             else:
                 if self.phase == _IN_MAIN:
                     self.notes.append(self.exited())
+                else:
+                    self.look_unasked(exited=True)
                 failed = self.check_export()
         except BaseException as e:  # whatever ended the script is told to the host
             failed = e
@@ -94,6 +101,8 @@ class Task(object):
             "output_blocked_ns": self.link.writer.blocked_ns,
             "notes": self.notes,
         }
+        if self.unasked is not None:
+            body["unasked"] = self.unasked
         body.update(self.uneven_rows)
         if failed is not None:
             body["failure"] = self.failure(failed)
@@ -182,8 +191,6 @@ class Task(object):
             self.alone(entry, config)
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
-            if self.phase == _IN_PROGRAM and rows and not running.asked() and not self.names_variables():
-                self.notes.append(_NEVER_ASKED % rows)
 
     def entry(self):
         """The script's `main`, or that of a module of ours."""
@@ -193,6 +200,19 @@ class Task(object):
             return importlib.import_module(ours).prepare(self.context)
         self.phase = "while importing the script"
         return load_entry(self.context)
+
+    def look_unasked(self, exited):
+        """Notice a program that has ended well and did not ask for its rows: it is told so.
+
+        Args: exited: by `sys.exit(0)`. It may have been asked for its help, and then nothing is to be told but what it has printed.
+        """
+        if self.phase != _IN_PROGRAM or running.asked():
+            return
+        told = [_NEVER_ASKED % self.rows_given] if self.rows_given and not self.names_variables() else []
+        if exited and (told or _ABOUT.intersection(self.context["script"]["args"])):
+            self.unasked = told
+        else:
+            self.notes += told
 
     def names_variables(self):
         """Whether the script's source speaks of the variables `tell` sets."""

@@ -90,6 +90,25 @@ def test_a_program_that_does_not_ask_for_its_rows(run: Run, script: Script) -> N
     assert "did not ask for its 3 rows: `from akrunner.worker import current; task_config = current()`" in warning
 
 
+@pytest.mark.parametrize("rows", ["current()", "os.environ['AKRUNNER_DATASET_FILE']"])
+def test_a_programs_help_is_shown(script: Script, leaves_nothing: Any, capfd: pytest.CaptureFixture[str], rows: str) -> None:
+    body = f"""
+    import argparse, os
+    from akrunner.worker import current
+    parser = argparse.ArgumentParser(prog="trainer")
+    for i in range(150):
+        parser.add_argument("--option-%d" % i, help="about it")
+    parser.parse_args()
+    print({rows})
+    """
+    command = ["run", script(body), "-i", script("a\n1\n2\n", "t.csv"), "--num-workers", "2"]
+    assert main([*command, "--", "--help"]) == 0
+    shown = capfd.readouterr().err
+    assert shown.count("usage: trainer [-h]") == 1 and shown.count("  about it") == 150 and "warning" not in shown
+    assert main(["run", script("import sys\nsys.exit()\n", "silent.py"), *command[2:4]]) == 0
+    assert "did not ask for its 2 rows" in capfd.readouterr().err
+
+
 def test_the_command_line_of_a_program(script: Script, leaves_nothing: Any, capfd: pytest.CaptureFixture[str]) -> None:
     """What stands behind `--`, also what looks like an option of akrunner's."""
     table = script("a\n1\n2\n", "t.csv")
