@@ -96,7 +96,7 @@ def test_a_source_of_rows_that_runs_out_of_memory(leaves_nothing: Path, script: 
         raise MemoryError
 
     job = akrunner.stream(script("import time\ndef main(c):\n    time.sleep(1000)\n"), rows())
-    with pytest.raises(akrunner.ReadError, match="source"), job:
+    with pytest.raises(akrunner.JobError, match="source: .*there is not enough memory"), job:
         list(job)
 
 
