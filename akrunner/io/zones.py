@@ -17,7 +17,7 @@ Rows = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 #: a time of a day with a zone, as Arrow reads it
-_ZONED = r"[T ][0-9:]+(?:Z|[+-][0-9:]+)"
+_ZONED = r"[T ][0-9:]+(?:\.[0-9]+)?(?:Z|[+-][0-9:]+)"
 _MAY_BE_ZONED = re.compile(_ZONED.encode() + b'"')
 
 

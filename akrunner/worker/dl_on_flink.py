@@ -167,7 +167,7 @@ class TFContext(Context):
     def _coded(self, key, reads):
         """Whether rows are lines of CSV. Args: key: the property that says so; reads: a function only scripts of such rows call."""
         told = self.properties.get(key)
-        return "csv" in told.lower() if told else lines.script_says(reads)
+        return "csv" in told.lower() if told else running.script_says(reads)
 
 
 def workers_only(cluster):

@@ -7,7 +7,7 @@
 """
 
 import csv
-import os
+import sys
 import types
 
 from akrunner.worker import chunks, data, running
@@ -57,13 +57,6 @@ def _texts(values):
     return texts if valid is None else [text if there else "" for text, there in zip(texts, valid.tolist())]
 
 
-def script_says(word):
-    """Whether the job's script has this word in it."""
-    told = running.context()
-    with open(os.path.join(told["work_dir"], *told["script"]["path"].split("/")), "rb") as f:
-        return word.encode() in f.read()
-
-
 class RowWriter(object):
     """Takes rows of the result: values in the order of the job's output schema."""
 
@@ -83,7 +76,9 @@ class RecordWriter(object):
 
     def __init__(self, address=None):
         told = running.context()["user_params"].get("sys:encoding_class")
-        self._csv = "csv" in str(told).lower() if told else script_says("encode_csv")
+        # the script's rows, however long their text is
+        csv.field_size_limit(sys.maxsize)
+        self._csv = "csv" in str(told).lower() if told else running.script_says("encode_csv")
         self._schema = _output_schema()
 
     def write(self, input_list):
@@ -104,18 +99,23 @@ class RecordWriter(object):
         found = np.ravel(records).tolist()
         for record in found:
             if self._csv:
-                write_values(next(csv.reader([record.decode("utf-8", "surrogateescape")]), []), self._schema)
+                # an empty line is a row of one empty text
+                values = next(csv.reader([record.decode("utf-8", "surrogateescape")]), None) or [""]
+                write_values(values, self._schema)
             else:
                 running.writer().write(record)
         return np.int64(len(found))
 
 
 def encode_csv(input_list, field_delim=","):
-    """Tensors of one shape -> a tensor of lines."""
+    """Tensors of one shape -> a tensor of lines. Text stands in quotes, whatever is in it."""
     import tensorflow as tf
 
     texts = [
-        value if value.dtype == tf.string else tf.strings.as_string(value) for value in map(tf.convert_to_tensor, input_list)
+        tf.strings.join(['"', tf.strings.regex_replace(value, '"', '""'), '"'])
+        if value.dtype == tf.string
+        else tf.strings.as_string(value)
+        for value in map(tf.convert_to_tensor, input_list)
     ]
     return tf.strings.join(texts, field_delim)
 

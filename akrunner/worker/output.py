@@ -126,7 +126,7 @@ class OutputWriter(object):
             for starts, ends in records.cut(data, path):
                 for first in range(0, len(starts), _FLUSH_ROWS):
                     some = slice(first, first + _FLUSH_ROWS)
-                    for start, end in _stretches(starts[some], ends[some]):
+                    for start, end in records.stretches(starts[some], ends[some], _BATCH_BYTES):
                         self._pending += [data[a:b] for a, b in zip(start.tolist(), end.tolist())]
                         self._flush()
 
@@ -167,11 +167,3 @@ class OutputWriter(object):
         lengths = array.array("I", map(len, pending))
         self.rows += len(pending)
         self._writer.write(frames.EXAMPLES, [lengths.tobytes(), b"".join(pending)], len(pending))
-
-
-def _stretches(starts, ends):
-    """The same records in parts of about `_BATCH_BYTES`, one at least in each."""
-    while len(starts):
-        count = max(1, int((ends - starts[0]).searchsorted(_BATCH_BYTES, "right")))
-        yield starts[:count], ends[:count]
-        starts, ends = starts[count:], ends[count:]

@@ -18,29 +18,41 @@ def import_quickly():
 
 
 class _Finder(object):
-    """Finds TensorFlow once, where the others do, and is gone then."""
+    """Finds TensorFlow where the others do, until it is loaded; who only asks whether it is there changes nothing."""
+
+    def __init__(self):
+        self._asking = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != _NAME:
+        if name != _NAME or self._asking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking = False
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(spec.loader, self)
         return spec
 
 
 class _Loader(object):
-    """Loads as another one does, which it leaves in its place."""
+    """Loads as another one does, which it leaves in its place. Args: finder: goes then."""
 
-    def __init__(self, loader):
+    def __init__(self, loader, finder):
         self._loader = loader
+        self._finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
 
     def create_module(self, spec):
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         collects = gc.isenabled()
         gc.disable()
         try:

@@ -16,6 +16,8 @@ TAIL = 4
 _LENGTH = struct.Struct("<Q")
 #: records looked at at a time
 _AT_ONCE = 8192
+#: bytes of records looked at at a time: long ones are few
+_BYTES_AT_ONCE = 8 << 20
 #: records of one length that are worth a piece of their own
 _RUN = 1024
 
@@ -37,7 +39,15 @@ def cut(data, name="the file"):
     at, size = 0, len(data)
     while at < size:
         starts, ends, at = _cut(data, at, size, name)
-        yield starts, ends
+        yield from stretches(starts, ends, _BYTES_AT_ONCE)
+
+
+def stretches(starts, ends, size):
+    """The same records in parts of at most `size` bytes, one record at least in each."""
+    while len(starts):
+        count = max(1, int((ends - starts[0]).searchsorted(size, "right")))
+        yield starts[:count], ends[:count]
+        starts, ends = starts[count:], ends[count:]
 
 
 def _cut(data, at, size, name):

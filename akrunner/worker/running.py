@@ -61,6 +61,13 @@ def stream():
     return _get("stream")
 
 
+def script_says(word):
+    """Whether the job's script has this word in it."""
+    told = context()
+    with open(os.path.join(told["work_dir"], *told["script"]["path"].split("/")), "rb") as f:
+        return word.encode() in f.read()
+
+
 def _get(name):
     if name not in _task:
         raise RuntimeError("this process runs no task of a job")

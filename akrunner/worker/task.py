@@ -49,6 +49,8 @@ class Task(object):
         self.notes = []
         # that it did not ask for its rows; None when it did, or does not have to
         self.unasked = None
+        # whether the script's source speaks of the variables `tell` sets
+        self.names_variables = False
         self._last_word = threading.Lock()
         self.pid = os.getpid()
         os.register_at_fork(after_in_child=self.disown)
@@ -179,6 +181,8 @@ class Task(object):
         link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
         link.wait_for_start()
         config = self.config(rows)
+        # asked now: a program may remove its own file
+        self.names_variables = context["script"]["program"] and running.script_says("AKRUNNER_")
         self.phase = _IN_PROGRAM if context["script"]["program"] else _IN_MAIN
         if context["script"]["module"]:
             self.phase = "while predicting"
@@ -208,17 +212,11 @@ class Task(object):
         """
         if self.phase != _IN_PROGRAM or running.asked():
             return
-        told = [_NEVER_ASKED % self.rows_given] if self.rows_given and not self.names_variables() else []
+        told = [_NEVER_ASKED % self.rows_given] if self.rows_given and not self.names_variables else []
         if exited and (told or _ABOUT.intersection(self.context["script"]["args"])):
             self.unasked = told
         else:
             self.notes += told
-
-    def names_variables(self):
-        """Whether the script's source speaks of the variables `tell` sets."""
-        names = self.context["script"]
-        with open(os.path.join(self.context["work_dir"], *names["path"].split("/")), "rb") as f:
-            return b"AKRUNNER_" in f.read()
 
     def check_export(self):
         """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""

@@ -40,7 +40,7 @@ def map_func(context):
     else:
         x, n, name = tf.decode_csv(tf.data.make_one_shot_iterator(dataset).get_next(), [[0.], [tf.constant(7, tf.int64)], [""]])
         columns = [[2 * x], [n], [name]]
-    out = tff_ops.FlinkTFRecordWriter(address=context.to_java()).write([tff_ops.encode_csv(columns[:2] + [["'a'"]])])
+    out = tff_ops.FlinkTFRecordWriter(address=context.to_java()).write([tff_ops.encode_csv(columns[:2] + [['"a", he said\\n']])])
     with tf.Session() as session:
         while True:
             try:
@@ -68,4 +68,4 @@ def test_rows_as_lines(leaves_nothing: Path, script: Script) -> None:
 def test_rows_in_a_graph(leaves_nothing: Path, script: Script, coding: str) -> None:
     params = {"sys:decoding_class": "org.flinkextended.flink.ml." + coding}
     table = akrunner.run(script(GRAPH), ROWS, user_params=params, output_schema=SCHEMA).table.to_pydict()
-    assert table == {"y": [pytest.approx(0.2), 3.0, 4.0], "n": [1, 7, 3], "name": ["'a'"] * 3}
+    assert table == {"y": [pytest.approx(0.2), 3.0, 4.0], "n": [1, 7, 3], "name": ['"a", he said\n'] * 3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import importlib
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Iterator
@@ -19,6 +19,7 @@ NAME = "imported_quickly"
 def named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(quick, "_NAME", NAME)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     yield
     gc.unfreeze()
     sys.modules.pop(NAME, None)
@@ -31,6 +32,7 @@ def test_nothing_is_collected_meanwhile(tmp_path: Path) -> None:
     quick.import_quickly()
     quick.import_quickly()
     assert len(sys.meta_path) == len(before) + 1
+    assert importlib.util.find_spec(NAME) is not None and len(sys.meta_path) == len(before) + 1, "only asked"
     frozen = gc.get_freeze_count()
     module = importlib.import_module(NAME)
     assert not module.collects and gc.isenabled() and gc.get_freeze_count() > frozen
@@ -49,8 +51,6 @@ def test_one_that_cannot_be_imported(tmp_path: Path) -> None:
 
 
 def test_one_that_is_not_there() -> None:
-    before = list(sys.meta_path)
     quick.import_quickly()
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(NAME)
-    assert sys.meta_path == before

@@ -141,3 +141,11 @@ def test_no_tensorflow_is_imported(tmp_path: Path) -> None:
         "assert len(b['x']) == 3 and 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_long_records_are_looked_at_in_small_parts() -> None:
+    data = b"".join(struct.pack("<Q4x", 300_000 + i % 2) + bytes(300_004 + i % 2) for i in range(100))
+    parts = list(records.cut(data))
+    assert sum(len(starts) for starts, _ in parts) == 100
+    assert max(int(ends[-1] - starts[0]) for starts, ends in parts) <= 8 << 20
+    assert [int(end - start) for starts, ends in parts for start, end in zip(starts, ends)] == [300_000, 300_001] * 50

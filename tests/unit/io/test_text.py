@@ -285,6 +285,9 @@ def test_times_of_json_with_a_zone_and_without(tmp_path: Path, monkeypatch: pyte
     ]
     with pytest.raises(SourceError, match="row 1 of .*, column 't': a time has a zone, and its column has none.*'t string'"):
         read(NAIVE + ZONED, "t timestamp")
+    for zoned in (b".5Z", b".25+02:00", b".123456-0330"):
+        with pytest.raises(SourceError, match="row 1 of .*, column 't': a time has a zone, and its column has none"):
+            read(NAIVE + b'{"t":"2020-01-01T00:00:00' + zoned + b'"}\n', "t timestamp(6)")
     monkeypatch.setattr(text, "PIECE_BYTES", 100)
     for first, late, words in ((ZONED, NAIVE, "a time has no zone"), (NAIVE, ZONED, "a time has a zone")):
         with pytest.raises(SourceError, match=f"row 40 of .*, column 't': {words}"):
