@@ -95,6 +95,8 @@ PAGES = [
         )
     ],
     "model = tf.keras.Sequential()\nHISTORY = model.fit(x)",
+    "from math import *\nfrom akrunner.worker import current\nc = current()\nprint(sqrt(c.num_workers))",
+    "from rec import *\nwrite(os.environ['AKRUNNER_OUTPUT_FILE'])",
     "def main():\n    return 1\ncode = main()",
     "def main(args):\n    return 1\nraise SystemExit(main(parser.parse_args()))",
     "def main(_):\n    return 1\ntry:\n    app.run(main)\nfinally:\n    a = 1",
