@@ -113,9 +113,11 @@ def _saved(path: str) -> bool:
 
 
 def _of_path(path: str) -> Found:
-    real = next((os.path.join(path, name) for name in SAVED_MODEL if os.path.isfile(os.path.join(path, name))), path)
-    state = os.stat(real)
-    return Found((state.st_mtime_ns, os.path.basename(path), state.st_size, state.st_ino), path, path, False)
+    # of a directory all files: while one of them is still being copied, it does not look the same twice
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] or [path]
+    states = [os.stat(one) for one in files]
+    size, number = sum(state.st_size for state in states), max(state.st_ino for state in states)
+    return Found((max(state.st_mtime_ns for state in states), os.path.basename(path), size, number), path, path, False)
 
 
 def _of_stream(root: str) -> List[Found]:
@@ -187,9 +189,9 @@ class Watcher:
         while not self._stop.wait(self._watch.seconds):
             try:
                 self._look()
+                self._answers()
             except OSError as e:
                 self._say(f"watch: cannot look at {self._watch.path}: {e.strerror}")
-            self._answers()
 
     def _look(self) -> None:
         found = look(self._watch)
@@ -199,26 +201,33 @@ class Watcher:
         self._before = {one.key: one for one in new}
         if not ready:
             return
-        self._last = ready[-1].key
+        before, self._last = self._last, ready[-1].key
         try:
             model = opened(self._watch, ready[-1])
             self._check(model)
             self._hand_on(model)
-        except (AkrunnerError, OSError, ValueError, LookupError, TypeError, AttributeError) as e:
+        except OSError as e:
+            self._last = before  # a full disk, too many files: the next look tries again
+            self._say(f"watch: {ready[-1].name} is not taken yet: {_gist(e)}; rows go on with the model before")
+        except (AkrunnerError, ValueError, LookupError, TypeError, AttributeError) as e:
             self._say(f"watch: {ready[-1].name} is not taken: {_gist(e)}; rows go on with the model before")
 
     def _is_new(self, one: Found) -> bool:
         last = self._last or ()
         # a model that is replaced may be older than the one before; a directory may have become a model stream
-        if one.path == self._watch.path or (last and type(last[0]) is not type(one.key[0])):
+        if (one.path == self._watch.path and len(last) > 1) or (last and type(last[0]) is not type(one.key[0])):
             return one.key != last
         return one.key > last
 
     def _hand_on(self, model: Model) -> None:
         self._number += 1
         place = os.path.join(self.folder, str(self._number))
-        shutil.copytree(model.path, place + ".partial")
-        os.rename(place + ".partial", place)
+        try:
+            shutil.copytree(model.path, place + ".partial")
+            os.rename(place + ".partial", place)
+        except BaseException:
+            shutil.rmtree(place + ".partial", ignore_errors=True)
+            raise
         old = os.path.join(self.folder, str(self._number - 2))
         shutil.rmtree(old, ignore_errors=True)
 

@@ -323,7 +323,8 @@ class Pool:
         if wanted.surroundings != here:
             # a child of this thread would not be what the job wanted
             with self._changed:
-                self._wanted.remove(wanted)
+                if wanted in self._wanted:  # a newer one may have taken its place meanwhile
+                    self._wanted.remove(wanted)
             self.trouble = "jobs are run with other limits, signals or cores than this pool has (" + wanted.differs(here) + ")"
             return
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import json
 import os
 from pathlib import Path
@@ -71,6 +72,42 @@ def test_a_model_is_taken_when_it_looks_the_same_twice(tmp_path: Path) -> None:
     assert handed(watcher) == ["whole"]
     watcher._look()
     assert handed(watcher) == ["whole"]
+
+
+def test_a_model_whose_variables_still_come(tmp_path: Path) -> None:
+    root = tmp_path / "models"
+    saved(root / "1", "old", 1000)
+    watcher = watching(Watch(str(root)))
+    path = saved(root / "2", "new", 2000)
+    for size in (1, 2):
+        (path / "variables").mkdir(exist_ok=True)
+        (path / "variables" / "variables.data").write_bytes(bytes(size))
+        watcher._look()
+        assert handed(watcher) == []
+    watcher._look()
+    assert handed(watcher) == ["new"]
+
+
+def test_a_model_is_tried_again_when_there_was_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "models"
+    saved(root / "1", "old", 1000)
+    watcher = watching(Watch(str(root)))
+    saved(root / "2", "new", 2000)
+    watcher._look()
+    with monkeypatch.context() as patched, pytest.warns(RuntimeWarning, match="2 is not taken yet: the disk is full"):
+        patched.setattr(os, "rename", lambda *paths: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+        watcher._look()
+    assert os.listdir(watcher.folder) == []
+    watcher._look()
+    assert handed(watcher) == ["new"]
+
+
+def test_one_model_that_is_older_than_the_start(tmp_path: Path) -> None:
+    path = saved(tmp_path / "model", "one", 5000)
+    watcher = watching(Watch(str(path), since="2099-01-01 00:00:00"))
+    watcher._look()
+    watcher._look()
+    assert handed(watcher) == []
 
 
 def test_a_model_that_is_replaced(tmp_path: Path) -> None:
