@@ -1,0 +1,166 @@
+"""`odps://project/tables/t/pt=v?start=0&end=10`: what a table, or a part of it, is called."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Tuple
+
+from akrunner.errors import ConfigError
+
+SCHEME = "odps://"
+#: where a name says no project
+PROJECT_VARIABLE = "AKRUNNER_PROJECT"
+_FORM = "odps://project/tables/name, or odps://project/tables/name/pt=value"
+_WORD = re.compile(r"[A-Za-z0-9_]{1,128}\Z")
+_KEY = re.compile(r"([^\W\d]\w{0,127})=(.*)\Z", re.DOTALL)
+_LONGEST_VALUE = 200
+#: keys, and values, of a partition
+Partition = Tuple[Tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table, or a part of it.
+
+    Attributes:
+        project, table: in lower case: MaxCompute does not tell cases apart.
+        partition: (key, value) of each, in the order given; keys in lower case; () for the whole table. A value may hold anything, `/` too.
+        start, end: rows, counted from 0, without `end` itself; None: from the first, to the last.
+        uri: as it was given.
+    """
+
+    project: str
+    table: str
+    partition: Partition = ()
+    start: Optional[int] = None
+    end: Optional[int] = None
+    uri: str = ""
+
+    @classmethod
+    def parse(cls, text: str, project: Optional[str] = None) -> "TableName":
+        """From `odps://project/tables/t[/pt=v[/pt2=v2]][?start=A&end=B]`, or `t`, `p.t` and the same behind them.
+
+        Args: project: of a name without one.
+        Raises: ConfigError: "invalid odps table path ...", and what is wrong with it.
+        """
+        if not isinstance(text, str):
+            raise ConfigError(f"a table's name must be text, not {type(text).__name__}")
+        path, _, query = text.partition("?")
+        if "\0" in text or len(text) > 8192:
+            raise _invalid(text, "it has a NUL byte in it" if "\0" in text else "it is too long")
+        path = path.strip()
+        if path.lower().startswith(SCHEME):
+            parts = path[len(SCHEME) :].split("/")
+            if len(parts) < 3 or parts[1].lower() != "tables":
+                raise _invalid(text, f"it must be {_FORM}")
+            owner, table, rest = parts[0], parts[2], parts[3:]
+        elif "://" in path.partition("=")[0]:
+            raise _invalid(text, f"it must begin with {SCHEME}")
+        else:
+            first, *rest = path.split("/")
+            owner, dot, table = first.rpartition(".")
+            owner = owner if dot else project or ""
+            if not owner:
+                raise _invalid(text, f"it says no project; give one (--project, {PROJECT_VARIABLE}), or write {_FORM}")
+        for what, word in (("project", owner), ("table", table)):
+            if not _WORD.match(word):
+                raise _invalid(text, f"{_shown(word)} is no name of a {what}: letters, digits and _ only")
+        start, end = _range(text, query)
+        return cls(owner.lower(), table.lower(), _partition(text, rest), start, end, text)
+
+    def same(self, other: "TableName") -> bool:
+        """Whether both are the same table, or partition, whichever rows of it."""
+        return (self.project, self.table, sorted(self.partition)) == (other.project, other.table, sorted(other.partition))
+
+    @property
+    def whole(self) -> "TableName":
+        """The table it is, or is a part of."""
+        return TableName(self.project, self.table, uri=f"{SCHEME}{self.project}/tables/{self.table}")
+
+    def at(self, partition: Partition) -> "TableName":
+        """Another partition of the same table."""
+        uri = "/".join([self.whole.uri, *(f"{key}={value}" for key, value in partition)])
+        return TableName(self.project, self.table, partition, uri=uri)
+
+    def rows(self, count: int) -> Tuple[int, int]:
+        """(first, behind the last) of `count` rows: as `start` and `end` say, as far as there are any."""
+        first = min(self.start or 0, count)
+        return first, max(first, min(self.end if self.end is not None else count, count))
+
+    @property
+    def sql(self) -> str:
+        """The table as SQL names it: `project.table`."""
+        return f"{self.project}.{self.table}"
+
+    def __str__(self) -> str:
+        return self.uri or self.at(self.partition).uri
+
+
+def is_table(text: object) -> bool:
+    """Whether a source or an output is a table's name, and not a path."""
+    return isinstance(text, str) and text[: len(SCHEME)].lower() == SCHEME
+
+
+def project_of(given: Optional[str] = None) -> Optional[str]:
+    """The project of names without one: as given, or as the environment says."""
+    return given or os.environ.get(PROJECT_VARIABLE) or None
+
+
+def _partition(text: str, parts: List[str]) -> Partition:
+    found: List[Tuple[str, str]] = []
+    while parts and not parts[-1]:
+        parts = parts[:-1]
+    for part in parts:
+        match = _KEY.match(part)
+        if match is None and found:
+            # a value with a slash in it
+            found[-1] = found[-1][0], f"{found[-1][1]}/{part}"
+        elif match is None:
+            raise _invalid(text, f"{_shown(part)} is no partition: write key=value")
+        else:
+            found.append((match[1].lower(), match[2]))
+    keys = [key for key, _ in found]
+    if len(set(keys)) < len(keys):
+        raise _invalid(text, f"it names the partition column {next(key for key in keys if keys.count(key) > 1)} twice")
+    return tuple((key, check_value(text, key, unquoted(value))) for key, value in found)
+
+
+def check_value(text: str, key: str, value: str) -> str:
+    """Raises: ConfigError: no partition can have it."""
+    if not value:
+        raise _invalid(text, f"the partition column {key} has no value")
+    if len(value.encode("utf-8", "surrogatepass")) > _LONGEST_VALUE or "\0" in value:
+        raise _invalid(
+            text, f"the value of the partition column {key} is longer than {_LONGEST_VALUE} bytes, or has a NUL in it"
+        )
+    return value
+
+
+def unquoted(value: str) -> str:
+    """Without the quotes around it, as people write them here as well as in SQL."""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
+def _range(text: str, query: str) -> Tuple[Optional[int], Optional[int]]:
+    found: Dict[str, Optional[int]] = {"start": None, "end": None}
+    for pair in filter(None, query.split("&")):
+        key, _, value = pair.partition("=")
+        if key not in found:
+            raise _invalid(text, f"behind ? stand start= and end=, not {_shown(key)}")
+        if not re.fullmatch(r"[0-9]{1,18}", value):
+            raise _invalid(text, f"{key}= must be a number of a row, not {_shown(value)}")
+        found[key] = int(value)
+    start, end = found["start"], found["end"]
+    if start is not None and end is not None and end < start:
+        raise _invalid(text, f"its end ({end}) comes before its start ({start})")
+    return start, end
+
+
+def _invalid(text: str, why: str) -> ConfigError:
+    return ConfigError(f"invalid odps table path {_shown(text)}: {why}")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "...")

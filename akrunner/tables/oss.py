@@ -1,0 +1,45 @@
+"""`oss://bucket[.host]/path` -> a directory of this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping, Optional
+
+from akrunner.errors import ConfigError
+from akrunner.tables.chosen import tables_root
+
+SCHEME = "oss://"
+
+
+def is_oss(text: object) -> bool:
+    return isinstance(text, str) and text[: len(SCHEME)].lower() == SCHEME
+
+
+def local_path(uri: str, roots: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> str:
+    """Where the files of a bucket are on this machine.
+
+    Args:
+        uri: `oss://bucket/path`, `oss://bucket.host/path`, with or without `?role_arn=...&host=...`, which is cut off. A `/` at its end stays.
+        roots: bucket -> its directory (`--oss-root BUCKET=DIR`); others are below the tables' root, in `oss/BUCKET`.
+        root: of the tables.
+    Raises: ConfigError: it is no such URI, or would lead out of the bucket's directory.
+    """
+    if not is_oss(uri):
+        raise ConfigError(f"invalid oss uri {uri!r}: it must begin with {SCHEME}")
+    bucket, path = _parts(uri)
+    given = (roots or {}).get(bucket)
+    base = os.path.abspath(os.path.expanduser(given)) if given else os.path.join(tables_root(root), "oss", bucket)
+    found = os.path.normpath(os.path.join(base, path)) if path else base
+    return found + "/" if path.endswith("/") or (not path and uri.partition("?")[0].endswith("/")) else found
+
+
+def _parts(uri: str) -> "tuple[str, str]":
+    """(bucket, path in it). Raises: ConfigError."""
+    place = uri[len(SCHEME) :].partition("?")[0]
+    authority, _, path = place.partition("/")
+    bucket = authority.partition(".")[0].lower()
+    if not bucket or not all(c.isalnum() or c in "-_" for c in bucket) or not bucket.isascii():
+        raise ConfigError(f"invalid oss uri {uri!r}: it must be oss://bucket/path, or oss://bucket.host/path")
+    if "\0" in path or ".." in path.split("/"):
+        raise ConfigError(f"invalid oss uri {uri!r}: its path has a NUL, or .. in it")
+    return bucket, path.lstrip("/")

@@ -1,0 +1,161 @@
+"""What keeps tables, as everybody uses it: on this machine (`local`), or MaxCompute.
+
+::
+
+    with store.reading(name) as reading:            one state of the table, whatever is written meanwhile, until it is closed
+        reading.rows                                known without reading rows
+        reading.read(["a", "b"], 1000, 500)         any range, again and again, from any thread
+
+    output = store.output(name)                     nothing is touched
+    output.part("worker:0").write(batch)            a part for each task (or slice); parts are written at the same time
+    commit([output, other])                         now the rows are there, in the order of the parts' keys
+
+Names may hold a partition, or only some of its columns, for all partitions below. Their `start` and `end` are not looked at here:
+`TableName.rows` makes a range of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner.tables.names import Partition, TableName
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What a table is.
+
+    Attributes:
+        columns: without those it is partitioned by; `types.words_of(field)` says MaxCompute's type, `types.comment_of` the comment.
+        partitions: names of the columns it is partitioned by, all of them strings; () for none.
+        comment, lifecycle (days): as in its CREATE TABLE; nothing is deleted by it.
+    """
+
+    columns: pa.Schema
+    partitions: Tuple[str, ...] = ()
+    comment: str = ""
+    lifecycle: Optional[int] = None
+
+
+class Reading(ContextManager["Reading"], Protocol):
+    """One state of a table, or of some partitions, to be read. Threads may share it.
+
+    Attributes: info; rows: how many.
+    """
+
+    info: TableInfo
+    rows: int
+
+    def read(
+        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in the table's order, which does not change.
+
+        Args: columns: in this order, those it is partitioned by too; any case; None: the table's own.
+            start: the first row, counted from 0; rows: how many at most; None: all that follow.
+        Raises: SourceError: there is no such column; the rows cannot be read.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class TablePart(Protocol):
+    """The rows one task writes. Not for two threads at once; two parts are."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows. Columns go by name; those left out are null; types are cast where no value changes.
+
+        Raises: DataError: there is no such column, or its values do not fit the table's type; WriteError: a full disk, a network.
+        """
+        ...
+
+    def close(self) -> None:
+        """No more rows. `TableOutput.commit` does it for those that are open. Raises: WriteError."""
+        ...
+
+
+class TableOutput(Protocol):
+    """What a job writes to a table, or to one partition: there when it is committed. Attributes: name; info."""
+
+    name: TableName
+    info: TableInfo
+
+    def part(self, key: str) -> TablePart:
+        """A part, and none of what an earlier one of the same key holds. Any thread. Keys sort as `worker:2` before `worker:10`."""
+        ...
+
+    def restart(self) -> None:
+        """The job starts again: nothing was written."""
+        ...
+
+    def commit(self) -> None:
+        """The rows are there; in place of the old ones if it overwrites. Raises: WriteError; the table is as it was."""
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing, and the table as it was. After `commit`, or twice, it does nothing."""
+        ...
+
+
+class TableStore(Protocol):
+    """Attributes: kind: "local" or "maxcompute", for what is said about it; place: where, for the same."""
+
+    kind: str
+    place: str
+
+    def describe(self, name: TableName) -> TableInfo:
+        """Raises: SourceError: there is no such table; it names those that there are."""
+        ...
+
+    def exists(self, name: TableName) -> bool:
+        """Whether there is the table, and the partition if the name holds one."""
+        ...
+
+    def count(self, name: TableName) -> int:
+        """Rows, without reading them. Raises: SourceError."""
+        ...
+
+    def reading(self, name: TableName) -> Reading:
+        """Raises: SourceError: there is no such table or partition, or it cannot be read."""
+        ...
+
+    def read(
+        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        """As `Reading.read`, of a reading of its own."""
+        ...
+
+    def output(self, name: TableName, overwrite: bool = True) -> TableOutput:
+        """Args: overwrite: False: the rows come behind those that are there.
+
+        Raises: SinkError: there is no such table (it gives the SQL that makes one), or no partition is named of one that has them.
+        """
+        ...
+
+    def create(self, name: TableName, info: TableInfo, if_not_exists: bool = False) -> None:
+        """Raises: SinkError: it is there."""
+        ...
+
+    def drop(self, name: TableName, if_exists: bool = False) -> None: ...
+
+    def rename(self, name: TableName, table: str) -> None: ...
+
+    def add_partition(self, name: TableName, if_not_exists: bool = False) -> None: ...
+
+    def drop_partition(self, name: TableName, if_exists: bool = False) -> None: ...
+
+    def partitions(self, name: TableName) -> List[Partition]:
+        """All that the name fits, sorted."""
+        ...
+
+    def tables(self, project: str) -> List[str]: ...
+
+    def projects(self) -> List[str]: ...
+
+    def commit(self, outputs: Sequence[TableOutput]) -> None:
+        """All of a job's outputs in this store at once: who reads them sees none or all. Raises: WriteError."""
+        ...

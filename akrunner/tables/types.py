@@ -1,0 +1,224 @@
+"""MaxCompute's types <-> Arrow's."""
+
+from __future__ import annotations
+
+import re
+from typing import Callable, Dict, List, Optional, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import SchemaError
+
+_PLAIN: Dict[str, pa.DataType] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "datetime": pa.timestamp("ms"),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("ns"),
+    "timestamp_ntz": pa.timestamp("ns"),
+    "json": pa.string(),
+}
+#: other spellings people use, of SQL's other dialects
+_ALIASES = {"integer": "int", "long": "bigint", "bool": "boolean", "text": "string", "real": "float", "numeric": "decimal"}
+_LENGTHS = {"varchar": 65535, "char": 255}
+#: keys of a field's metadata: MaxCompute's words where Arrow has fewer types, and its comment
+_WORDS, _COMMENT = b"odps", b"comment"
+_TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`)|(?P<word>\w+)|(?P<mark>[<>(),:]))")
+_DEEPEST = 20
+
+
+def parse_type(text: str) -> pa.DataType:
+    """`bigint`, `decimal(10,2)`, `array<string>`, `map<string,bigint>`, `struct<a:bigint,b:string>` -> Arrow's.
+
+    Raises: SchemaError: MaxCompute has no such type; it names those it has.
+    """
+    return _Parser(text).parse()[0]
+
+
+def field(name: str, text: str, comment: str = "", nullable: bool = True) -> pa.Field:
+    """A column of a type in MaxCompute's words, which it keeps. Raises: SchemaError."""
+    data_type, words = _Parser(text, name).parse()
+    return noted(pa.field(name, data_type, nullable), words if words != words_of(pa.field(name, data_type)) else "", comment)
+
+
+def noted(column: pa.Field, words: str, comment: str) -> pa.Field:
+    """The field, with MaxCompute's words for its type ("" where Arrow's type says them) and a comment."""
+    known = {key: value.encode() for key, value in ((_WORDS, words), (_COMMENT, comment)) if value}
+    return column.with_metadata(known or None) if known else column.remove_metadata()
+
+
+def words_of(column: pa.Field) -> str:
+    """MaxCompute's type of a column: `bigint`, `double`, `string`, `varchar(10)`.
+
+    Raises: SchemaError: it has none.
+    """
+    kept = (column.metadata or {}).get(_WORDS)
+    return str(kept.decode()) if kept else type_words(column.type, column.name)
+
+
+def comment_of(column: pa.Field) -> str:
+    return str((column.metadata or {}).get(_COMMENT, b"").decode())
+
+
+_SCALARS: Tuple[Tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_int8, "tinyint"),
+    (lambda t: pa.types.is_int16(t) or pa.types.is_uint8(t), "smallint"),
+    (lambda t: pa.types.is_int32(t) or pa.types.is_uint16(t), "int"),
+    (lambda t: pa.types.is_int64(t) or pa.types.is_uint32(t) or pa.types.is_uint64(t), "bigint"),
+    (lambda t: pa.types.is_float32(t) or pa.types.is_float16(t), "float"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_boolean, "boolean"),
+    (
+        lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or str(t) == "string_view" or pa.types.is_null(t),
+        "string",
+    ),
+    (lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t), "binary"),
+    (pa.types.is_date, "date"),
+    (lambda t: pa.types.is_timestamp(t) and t.unit in ("s", "ms"), "datetime"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+
+
+def type_words(data_type: pa.DataType, name: str = "") -> str:
+    """MaxCompute's words for an Arrow type. Raises: SchemaError: it has none."""
+    for fits, words in _SCALARS:
+        if fits(data_type):
+            return str(words)
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if pa.types.is_dictionary(data_type):
+        return type_words(data_type.value_type, name)
+    if pa.types.is_map(data_type):
+        return f"map<{type_words(data_type.key_type, name)},{type_words(data_type.item_type, name)}>"
+    if pa.types.is_struct(data_type):
+        return "struct<" + ",".join(f"{_quoted(one.name)}:{type_words(one.type, name)}" for one in data_type) + ">"
+    if pa.types.is_nested(data_type) or isinstance(data_type, pa.FixedShapeTensorType):
+        return f"array<{type_words(data_type.value_type, name)}>"
+    raise SchemaError(f"column {name!r} is {data_type}, for which MaxCompute has no type; CAST it to one it has (select=)")
+
+
+def table_type(data_type: pa.DataType) -> pa.DataType:
+    """The type a column has in a table that is made of one of this type. Raises: SchemaError: there is none."""
+    return parse_type(type_words(data_type))
+
+
+def as_columns(schema: pa.Schema) -> pa.Schema:
+    """The columns of a table that is made for rows of a schema. Raises: SchemaError."""
+    return pa.schema([pa.field(one.name.lower(), parse_type(words_of(one)), one.nullable, one.metadata) for one in schema])
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"\w+", name) else f"`{name}`"
+
+
+class _Parser:
+    """Recursive descent over one type."""
+
+    def __init__(self, text: str, column: str = "") -> None:
+        self._text, self._at = text, 0
+        self._of = f"column {column!r}: " if column else ""
+
+    def parse(self) -> Tuple[pa.DataType, str]:
+        """The type, and MaxCompute's words for it. Raises: SchemaError."""
+        found = self._type(0)
+        if self._text[self._at :].strip():
+            raise self._wrong()
+        return found
+
+    def _next(self) -> str:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            return ""
+        self._at = match.end()
+        return match[0].strip()
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self._text, self._at)
+        return match[0].strip() if match else ""
+
+    def _expect(self, mark: str) -> None:
+        if self._next() != mark:
+            raise self._wrong()
+
+    def _wrong(self) -> SchemaError:
+        known = ", ".join([*_PLAIN, "varchar(n)", "char(n)", "decimal(p,s)", "array<...>", "map<...,...>", "struct<...:...>"])
+        shown = self._text.strip()
+        return SchemaError(f"{self._of}{shown[:100]!r} is no type of MaxCompute's; known are {known}")
+
+    def _type(self, depth: int) -> Tuple[pa.DataType, str]:
+        word = self._next().lower()
+        word = _ALIASES.get(word, word)
+        if depth > _DEEPEST:
+            raise self._wrong()
+        if word in _PLAIN:
+            return _PLAIN[word], word
+        if word in _LENGTHS:
+            numbers = self._numbers(1)
+            return pa.string(), f"{word}({numbers[0]})" if numbers else "string"
+        if word == "decimal":
+            return self._decimal()
+        if word == "array":
+            self._expect("<")
+            inner, words = self._type(depth + 1)
+            self._expect(">")
+            return pa.list_(inner), f"array<{words}>"
+        if word == "map":
+            self._expect("<")
+            key, key_words = self._type(depth + 1)
+            self._expect(",")
+            item, item_words = self._type(depth + 1)
+            self._expect(">")
+            return pa.map_(key, item), f"map<{key_words},{item_words}>"
+        if word == "struct":
+            return self._struct(depth)
+        raise self._wrong()
+
+    def _struct(self, depth: int) -> Tuple[pa.DataType, str]:
+        self._expect("<")
+        fields: List[pa.Field] = []
+        words: List[str] = []
+        while True:
+            name = self._next().strip("`")
+            self._expect(":")
+            inner, inner_words = self._type(depth + 1)
+            fields.append(pa.field(name, inner))
+            words.append(f"{_quoted(name)}:{inner_words}")
+            if self._peek() != ",":
+                break
+            self._next()
+        self._expect(">")
+        return pa.struct(fields), "struct<" + ",".join(words) + ">"
+
+    def _decimal(self) -> Tuple[pa.DataType, str]:
+        numbers = self._numbers(2)
+        precision, scale = (numbers + [0])[:2] if numbers else (38, 18)
+        if not 1 <= precision <= 76 or scale > precision:
+            raise self._wrong()
+        make = pa.decimal128 if precision <= 38 else pa.decimal256
+        return make(precision, scale), f"decimal({precision},{scale})"
+
+    def _numbers(self, most: int) -> List[int]:
+        """What stands in parentheses, if they are there."""
+        if self._peek() != "(":
+            return []
+        self._next()
+        found: List[int] = []
+        while True:
+            word: Optional[str] = self._next()
+            if not word or not word.isdigit():
+                raise self._wrong()
+            found.append(int(word))
+            if self._peek() != ",":
+                break
+            self._next()
+        self._expect(")")
+        if len(found) > most:
+            raise self._wrong()
+        return found
