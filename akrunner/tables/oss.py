@@ -7,6 +7,7 @@ from typing import Mapping, Optional
 
 from akrunner.errors import ConfigError
 from akrunner.tables.chosen import tables_root
+from akrunner.tables.layout import BUCKETS
 
 SCHEME = "oss://"
 
@@ -28,7 +29,7 @@ def local_path(uri: str, roots: Optional[Mapping[str, str]] = None, root: Option
         raise ConfigError(f"invalid oss uri {uri!r}: it must begin with {SCHEME}")
     bucket, path = _parts(uri)
     given = (roots or {}).get(bucket)
-    base = os.path.abspath(os.path.expanduser(given)) if given else os.path.join(tables_root(root), "oss", bucket)
+    base = os.path.abspath(os.path.expanduser(given)) if given else os.path.join(tables_root(root), BUCKETS, bucket)
     found = os.path.normpath(os.path.join(base, path)) if path else base
     return found + "/" if path.endswith("/") or (not path and uri.partition("?")[0].endswith("/")) else found
 

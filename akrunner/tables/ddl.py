@@ -1,0 +1,182 @@
+"""CREATE TABLE: its text -> what it makes, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Optional, Set, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import ConfigError
+from akrunner.schema import check_name
+from akrunner.tables import types
+from akrunner.tables.sqltext import Words, quoted_name, quoted_text
+from akrunner.tables.store import TableInfo
+
+#: clauses about how a table is stored, which change nothing here
+_STORED = ("stored", "tblproperties", "row", "clustered", "sorted", "range", "location", "with", "auto")
+
+
+@dataclass(frozen=True)
+class Create:
+    """A CREATE TABLE.
+
+    Attributes: table: as it is written; info: None for LIKE and AS without columns; like: another table, as it is written;
+        select: the query behind AS; ignored: words of what changes nothing here.
+    """
+
+    table: str
+    info: Optional[TableInfo] = None
+    if_not_exists: bool = False
+    like: Optional[str] = None
+    select: Optional[str] = None
+    lifecycle: Optional[int] = None
+    comment: str = ""
+
+
+def parse_create(text: str) -> Create:
+    """Raises: ConfigError: it is no CREATE TABLE of MaxCompute's; SchemaError: a type is none."""
+    words = Words(text, "create table")
+    words.need("create")
+    words.maybe("external")
+    words.need("table")
+    if_not_exists = words.maybe("if", "not", "exists")
+    table = words.table()
+    if words.maybe("like"):
+        like = words.table()
+        lifecycle = words.number("a number of days") if words.maybe("lifecycle") else None
+        words.end()
+        return Create(table, None, if_not_exists, like, lifecycle=lifecycle)
+    columns = _columns(words) if words.maybe("(") else None
+    partitions: Tuple[str, ...] = ()
+    comment, lifecycle, select = "", None, None
+    while not words.done():
+        if words.maybe("comment"):
+            comment = words.string("a comment")
+        elif words.maybe("partitioned", "by"):
+            words.need("(")
+            partitions = tuple(column.name for column in _columns(words))
+        elif words.maybe("lifecycle"):
+            lifecycle = words.number("a number of days")
+        elif words.maybe("as") or (columns is None and words.peek().low in ("select", "with") and _is_query(words)):
+            select = words.rest()
+            break
+        elif words.peek().low in _STORED:
+            _skip(words)
+        else:
+            raise words.wrong("COMMENT, PARTITIONED BY, LIFECYCLE or AS was expected")
+    if columns is None and select is None:
+        raise words.wrong("its columns were expected: (name TYPE, ...)")
+    if columns is not None and select is not None:
+        raise words.wrong("a table made AS SELECT has the columns of the query; leave out those in parentheses")
+    if columns is None:
+        return Create(table, None, if_not_exists, select=select, lifecycle=lifecycle, comment=comment)
+    info = TableInfo(pa.schema(columns), partitions, comment, lifecycle)
+    check_info(info)
+    return Create(table, info, if_not_exists, lifecycle=lifecycle, comment=comment)
+
+
+def _is_query(words: Words) -> bool:
+    return words.peek().low == "select" or "serdeproperties" not in words.rest()[:40].lower()
+
+
+def check_info(info: TableInfo) -> None:
+    """Raises: ConfigError: no table can have these columns."""
+    if not info.columns.names:
+        raise ConfigError("create table: it has no column of its own")
+    seen: Set[str] = set()
+    for name in [*info.columns.names, *info.partitions]:
+        check_name(name)
+        if not name or name.lower() in seen:
+            raise ConfigError(
+                f"create table: two columns are called {name!r}" if name else "create table: a column has no name"
+            )
+        seen.add(name.lower())
+
+
+def _columns(words: Words) -> List[pa.Field]:
+    """What stands in parentheses, the first of which is taken."""
+    found: List[pa.Field] = []
+    while True:
+        if words.maybe("primary", "key"):
+            _parenthesised(words)
+        else:
+            found.append(_column(words))
+        if words.maybe(")"):
+            return found
+        words.need(",")
+
+
+def _column(words: Words) -> pa.Field:
+    name = words.name("column").lower()
+    begin, depth = words.peek().at, 0
+    end = begin
+    while not words.done():
+        token = words.peek()
+        if depth == 0 and (token.text in (",", ")") or token.low in ("comment", "not", "null", "default", "generated")):
+            break
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token.text, 0)
+        end = words.take().end
+    if end == begin:
+        raise words.wrong(f"the type of the column {name} was expected")
+    kind, comment, nullable = words.text[begin:end], "", True
+    while words.peek().text not in (",", ")"):
+        if words.maybe("not", "null"):
+            nullable = False
+        elif words.maybe("null"):
+            nullable = True
+        elif words.maybe("comment"):
+            comment = words.string("a comment")
+        elif words.maybe("default"):
+            words.take()
+        else:
+            raise words.wrong(f"behind the type of the column {name}, COMMENT or NOT NULL was expected")
+    return types.field(name, kind, comment, nullable)
+
+
+def _parenthesised(words: Words) -> None:
+    words.need("(")
+    depth = 1
+    while depth:
+        if words.done():
+            raise words.wrong("a parenthesis is not closed")
+        depth += {"(": 1, ")": -1}.get(words.take().text, 0)
+
+
+def _skip(words: Words) -> None:
+    """A clause about how the table is stored."""
+    words.take()
+    words.maybe("as")
+    while not words.done() and words.peek().low not in ("comment", "partitioned", "lifecycle", "as", *_STORED):
+        if words.peek().text == "(":
+            _parenthesised(words)
+        else:
+            words.take()
+
+
+def create_sql(table: str, info: TableInfo, lines: bool = True) -> str:
+    """The statement that makes a table, with its `;`.
+
+    Args: table: its name in SQL; lines: a line for each column.
+    Raises: SchemaError: MaxCompute has no type for a column.
+    """
+    columns = [_column_sql(column) for column in info.columns]
+    parts = [f"CREATE TABLE {table} (" + ("\n    " + ",\n    ".join(columns) + "\n" if lines else ", ".join(columns)) + ")"]
+    if info.comment:
+        parts.append(f"COMMENT {quoted_text(info.comment)}")
+    if info.partitions:
+        parts.append("PARTITIONED BY (" + ", ".join(f"{quoted_name(name)} STRING" for name in info.partitions) + ")")
+    if info.lifecycle is not None:
+        parts.append(f"LIFECYCLE {info.lifecycle}")
+    return ("\n" if lines else " ").join(parts) + ";"
+
+
+def _column_sql(column: pa.Field) -> str:
+    comment = types.comment_of(column)
+    words = types.words_of(column)
+    words = words.upper() if "`" not in words and "struct" not in words else words
+    return (
+        f"{quoted_name(column.name)} {words}"
+        + ("" if column.nullable else " NOT NULL")
+        + (f" COMMENT {quoted_text(comment)}" if comment else "")
+    )

@@ -1,0 +1,314 @@
+"""What a job writes to a local table.
+
+::
+
+    part(key)      ROOT/PROJECT/.TABLE.*.partial/NUMBER.parquet, of each task its own
+    commit         files are finished and synced; then, under the lock: those that stay are linked beside the new ones, and the directory
+                   is swapped with the table's, or the partition's; of several outputs one after the other, and back if one cannot be
+    abort, a kill  the directory goes, the table is as it was
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, cast
+
+import pyarrow as pa
+
+from akrunner.arrays import truths_of
+from akrunner.errors import DataError, SinkError, WriteError
+from akrunner.foreign import ours
+from akrunner.io.rename import sync
+from akrunner.io.writers import Gate, Writer, writer_of
+from akrunner.schema import nearest, to_floats
+from akrunner.tables import layout, types
+from akrunner.tables.names import Partition, TableName
+from akrunner.tables.store import TableInfo
+
+if TYPE_CHECKING:
+    from akrunner.tables.local import LocalTables
+
+
+class LocalPart:
+    """See `store.TablePart`. Its file is made with its first rows. Attributes: rows: how many were written; path."""
+
+    def __init__(self, output: "LocalOutput", number: int) -> None:
+        self._output, self._number = output, number
+        self._gate: Optional[Gate] = None
+        self._stream: Optional[IO[bytes]] = None
+        self._writer: Optional[Writer] = None
+        self._closed = False
+        self.path = ""
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._closed:
+            raise WriteError(f"output: {self._output.name}: rows were written to a part that is closed")
+        fitted = fitted_to(batch, self._output.info, str(self._output.name.whole), self.rows)
+        with self._output.told():
+            if self._writer is None:
+                self.path = os.path.join(self._output.staged(), f"{self._number}.new")
+                self._stream = open(self.path, "xb")
+                self._gate = Gate(self._stream)
+                self._writer = writer_of("parquet", cast(IO[bytes], self._gate), self._output.schema, _no_examples)
+            self._writer.write(fitted)
+        self.rows += batch.num_rows
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._writer is None or self._stream is None:
+            return
+        with self._output.told():
+            self._writer.close()
+            sync(self._stream)
+            self._stream.close()
+        self._writer = None
+
+    def drop(self) -> None:
+        """Nobody wants its rows."""
+        self._closed = True
+        if self._gate is not None:
+            self._gate.shut()
+        for one in (self._writer, self._stream):
+            with contextlib.suppress(Exception):
+                if one is not None:
+                    one.close()
+        self._writer = self._stream = None
+        with contextlib.suppress(OSError):
+            if self.path:
+                os.remove(self.path)
+        self.path = ""
+
+
+class LocalOutput:
+    """See `store.TableOutput`. Attributes: schema: of the files."""
+
+    def __init__(self, store: "LocalTables", name: TableName, info: TableInfo, partition: Partition, overwrite: bool) -> None:
+        self.name, self.info = name, info
+        self.schema = pa.schema([field.remove_metadata() for field in info.columns])
+        self._store, self._partition, self._overwrite = store, partition, overwrite
+        self._lock = threading.Lock()
+        self._parts: Dict[str, LocalPart] = {}
+        self._made = 0
+        self._stage: Optional[str] = None
+        self._over = False
+
+    def part(self, key: str) -> LocalPart:
+        with self._lock:
+            if self._over:
+                raise WriteError(f"output: {self.name} is committed, or given up")
+            earlier = self._parts.pop(key, None)
+            if earlier is not None:
+                earlier.drop()
+            self._made += 1
+            self._parts[key] = LocalPart(self, self._made)
+            return self._parts[key]
+
+    def staged(self) -> str:
+        """The directory that will be the table's."""
+        with self._lock:
+            if self._stage is None:
+                self._stage = layout.stage(self._store.place, self.name)
+            return self._stage
+
+    def told(self) -> Any:
+        return ours(WriteError, f"output: cannot write {self.name}", self._store.place)
+
+    def restart(self) -> None:
+        with self._lock:
+            parts, self._parts = list(self._parts.values()), {}
+        for part in parts:
+            part.drop()
+
+    def commit(self) -> None:
+        commit(self._store, [self])
+
+    def abort(self) -> None:
+        self.restart()
+        self._over = True
+        if self._stage is not None:
+            layout.removed(self._stage)
+            self._stage = None
+
+    def finish(self) -> None:
+        """Close the parts; all of them are on the disk then."""
+        for part in self._parts.values():
+            part.close()
+        self.staged()
+
+    def put(self) -> Tuple[str, str, bool]:
+        """Put the rows in place; whoever calls holds the lock. Returns: (the directory with what was there, the table's, whether
+        anything was). Raises: WriteError; OSError."""
+        folder = layout.table_dir(self._store.place, self.name)
+        found = self._store.info_at(folder)
+        if found is None or found != self.info:
+            changed = "was dropped" if found is None else "was made anew with other columns"
+            raise WriteError(f"output: {self.name.whole} {changed} while rows were written; they are given up")
+        target = layout.place(self._store.place, self.name, self._partition)
+        staged = self.staged()
+        kept = [] if self._overwrite or not os.path.isdir(target) else layout.data_files(target)
+        number = 0
+        for number, old in enumerate(kept, 1):
+            _link(os.path.join(target, old), os.path.join(staged, _file_name(number - 1)))
+        for key in sorted(self._parts, key=layout.natural):
+            part = self._parts[key]
+            if part.path:
+                os.rename(part.path, os.path.join(staged, _file_name(number)))
+                number += 1
+        sql = os.path.join(folder, layout.TABLE_SQL)
+        if not self._partition and os.path.exists(sql):
+            shutil.copy2(sql, os.path.join(staged, layout.TABLE_SQL))
+        elif not self._partition:
+            self._store.write_sql(staged, self.name, self.info)
+        shown = os.stat(target if os.path.isdir(target) else folder).st_mode & 0o777
+        os.chmod(staged, shown)
+        return staged, target, layout.put(staged, target)
+
+    def done(self) -> None:
+        """It is committed: what was there goes."""
+        self._over = True
+        if self._stage is not None:
+            layout.removed(self._stage)
+            self._stage = None
+
+
+def commit(store: "LocalTables", outputs: Sequence[LocalOutput]) -> None:
+    """All outputs, or none. Raises: WriteError."""
+    for output in outputs:
+        output.finish()
+    put: List[Tuple[str, str, bool]] = []
+    layout.make_root(store.place)
+    with layout.locked(store.place, exclusive=True):
+        for output in outputs:
+            try:
+                with output.told():
+                    put.append(output.put())
+            except BaseException:
+                for staged, target, replaced in reversed(put):
+                    _back(staged, target, replaced)
+                raise
+    for output in outputs:
+        output.done()
+
+
+def _back(staged: str, target: str, replaced: bool) -> None:
+    with contextlib.suppress(OSError):
+        if replaced:
+            layout.put(staged, target)
+        else:
+            os.rename(target, staged)
+
+
+def _file_name(number: int) -> str:
+    return f"part-{number:05d}.parquet"
+
+
+def _link(source: str, target: str) -> None:
+    """The same file under another name; a copy where there are no links."""
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def fitted_to(batch: pa.RecordBatch, info: TableInfo, table: str, first: int = 0) -> pa.RecordBatch:
+    """The batch with the table's columns, in its order and types; what it does not have is null.
+
+    Args: first: number of its first row, for errors. Raises: DataError.
+    """
+    given: Dict[str, pa.Array] = {}
+    known = info.columns.names
+    for name, column in zip(batch.schema.names, batch.columns):
+        low = name.lower()
+        if low in info.partitions:
+            raise DataError(
+                f"{table} is partitioned by {low}: its value stands in the table's name, /{low}=..., not in rows", column=name
+            )
+        if low not in known:
+            raise DataError(f"{table} has no column {name!r} (it has {', '.join(known)}){nearest(low, known)}", column=name)
+        if low in given:
+            raise DataError(f"{table}: the column {name!r} is written twice", column=name)
+        given[low] = column
+    columns = []
+    for field in info.columns:
+        column = given[field.name] if field.name in given else pa.nulls(batch.num_rows, field.type)
+        columns.append(_fitted(column, field, table, first))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.remove_metadata() for field in info.columns]))
+
+
+def _fitted(column: pa.Array, field: pa.Field, table: str, first: int) -> pa.Array:
+    if column.type != field.type:
+        words = types.words_of(field)
+        if not fits(column.type, field.type):
+            raise DataError(
+                f"column {field.name!r} of {table} is {words}, and {column.type} was written to it", column=field.name
+            )
+        try:
+            column = _cast(column, field.type)
+        except pa.ArrowException as e:
+            row = first + _first_wrong(column, field.type)
+            raise DataError(
+                f"row {row}, column {field.name!r} of {table} is {words}, and a value does not fit: {e}",
+                row=row,
+                column=field.name,
+            ) from None
+    if not field.nullable and column.null_count:
+        row = first + int(truths_of(column.is_null()).argmax())
+        raise DataError(
+            f"row {row}, column {field.name!r} of {table} is NOT NULL, and a null was written to it", row=row, column=field.name
+        )
+    return column
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_floating(column.type) and pa.types.is_floating(target):
+        return to_floats(column, target)
+    if pa.types.is_integer(column.type) and pa.types.is_floating(target):
+        # as in SQL: a number too long for a double is rounded
+        return column.cast(target, safe=False)
+    return column.cast(target)
+
+
+def _first_wrong(column: pa.Array, target: pa.DataType) -> int:
+    low, high = 0, len(column) - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            _cast(column.slice(low, middle + 1 - low), target)
+            low = middle + 1
+        except pa.ArrowException:
+            high = middle
+    return low
+
+
+def fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type may be written to a column of another: numbers to numbers, text to text, times to times."""
+    if given == wanted or pa.types.is_null(given):
+        return True
+    if pa.types.is_dictionary(given):
+        return fits(given.value_type, wanted)
+    if pa.types.is_nested(given) or pa.types.is_nested(wanted):
+        return bool(pa.types.is_nested(given) and pa.types.is_nested(wanted))
+    return _family(given) == _family(wanted) != ""
+
+
+def _family(kind: pa.DataType) -> str:
+    is_ = pa.types
+    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind) or is_.is_boolean(kind):
+        return "number"
+    words = str(kind)
+    if is_.is_string(kind) or is_.is_large_string(kind) or "binary" in words or "string" in words:
+        return "text"
+    return "time" if is_.is_timestamp(kind) or is_.is_date(kind) else ""
+
+
+def _no_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:
+    raise SinkError("output: local tables are Parquet files")
+
+
+__all__ = ["LocalOutput", "LocalPart", "commit", "fits", "fitted_to"]

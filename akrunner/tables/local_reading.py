@@ -1,0 +1,243 @@
+"""One state of a local table, read by any number of threads.
+
+::
+
+    opening     under the lock nobody puts a table in place: every file is opened, or, of many, linked into a directory of its own
+    reading     row counts come from the footers; a range reads the row groups it lies in, of the columns that are asked for
+    meanwhile   files that a writer replaced or somebody removed stay readable: they are open
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import threading
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner import leftovers
+from akrunner.arrays import truths_of
+from akrunner.errors import SourceError
+from akrunner.foreign import ours
+from akrunner.io.table import BATCH_ROWS
+from akrunner.io.unfinished import partial_of
+from akrunner.schema import nearest
+from akrunner.tables import layout, types
+from akrunner.tables.names import Partition, TableName
+from akrunner.tables.store import TableInfo
+
+#: files that are held open; of more, links are made
+_OPEN = 64
+
+
+class _File:
+    """One file of a reading. Attributes: shown; partition; rows; names: column in lower case -> in the file."""
+
+    def __init__(self, shown: str, path: str, partition: Partition) -> None:
+        self.shown, self._path, self.partition = shown, path, partition
+        with _told(shown), self._open() as file:
+            self._metadata = file.metadata
+            schema = file.schema_arrow
+        self.rows: int = self._metadata.num_rows
+        self.names: Dict[str, str] = {}
+        for name in schema.names:
+            if name.lower() in self.names:
+                raise SourceError(f"source: {shown} has two columns called {name.lower()!r}")
+            self.names[name.lower()] = name
+
+    def _open(self, metadata: Any = None) -> Any:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(pa.OSFile(self._path), metadata=metadata, buffer_size=1 << 20, pre_buffer=False)
+
+    def read(self, names: List[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Rows of a range, with these columns of the file's."""
+        if not names:
+            for at in range(start, stop, BATCH_ROWS):
+                rows = min(BATCH_ROWS, stop - at)
+                yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+            return
+        groups, first = self._groups(start, stop)
+        skip, left = start - first, stop - start
+        with _told(self.shown), self._open(self._metadata) as file:
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=names):
+                if skip >= batch.num_rows:
+                    skip -= batch.num_rows
+                    continue
+                batch = batch.slice(skip, left)
+                skip, left = 0, left - batch.num_rows
+                yield batch
+                if not left:
+                    return
+            raise SourceError(f"source: {self.shown} says it has {self.rows} rows, and has fewer: it is damaged")
+
+    def _groups(self, start: int, stop: int) -> Tuple[List[int], int]:
+        """(the row groups a range lies in, the first row of the first of them)."""
+        found: List[int] = []
+        first = at = 0
+        for group in range(self._metadata.num_row_groups):
+            rows = self._metadata.row_group(group).num_rows
+            if at < stop and at + rows > start:
+                first = first if found else at
+                found.append(group)
+            at += rows
+        return found, first
+
+
+class LocalReading:
+    """See `store.Reading`."""
+
+    def __init__(self, root: str, name: TableName, info: TableInfo, partitions: List[Partition]) -> None:
+        """Open it; whoever makes it holds the lock. Raises: SourceError; OSError."""
+        self.info = info
+        self._name = name
+        self._held: List[int] = []
+        self._links: Optional[str] = None
+        self._lock = threading.Lock()
+        self._readers = 0
+        self._closed = False
+        try:
+            self._files = [one for one in self._opened(root, partitions) if one.rows]
+        except BaseException:
+            self._release()
+            raise
+        self._ends: List[int] = []
+        for file in self._files:
+            self._ends.append((self._ends[-1] if self._ends else 0) + file.rows)
+        self.rows = self._ends[-1] if self._ends else 0
+
+    def _opened(self, root: str, partitions: List[Partition]) -> List[_File]:
+        found: List[Tuple[str, Partition]] = []
+        for partition in partitions:
+            folder = layout.place(root, self._name, partition)
+            found.extend((os.path.join(folder, name), partition) for name in layout.data_files(folder))
+        if len(found) > _OPEN and os.access(root, os.W_OK):
+            with contextlib.suppress(OSError):
+                return self._linked(root, found)
+        return [_File(path, self._fd(path), partition) for path, partition in found]
+
+    def _fd(self, path: str) -> str:
+        """A path that leads to the file as it is now, whatever becomes of its name."""
+        with ours(SourceError, f"source: cannot open {path}"):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._held.append(fd)
+        return f"/proc/self/fd/{fd}"
+
+    def _linked(self, root: str, found: List[Tuple[str, Partition]]) -> List[_File]:
+        self._links = partial_of(os.path.join(root, "reading"))
+        leftovers.register(self._links)
+        os.mkdir(self._links, 0o700)
+        linked: List[Tuple[str, str, Partition]] = []
+        for number, (path, partition) in enumerate(found):
+            link = os.path.join(self._links, str(number))
+            os.link(os.path.realpath(path), link)
+            linked.append((path, link, partition))
+        return [_File(*one) for one in linked]
+
+    def read(
+        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        """See `store.Reading.read`."""
+        fields = self._fields(columns)
+        stop = self.rows if rows is None else min(self.rows, start + rows)
+        return self._read(fields, max(0, start), stop)
+
+    def _fields(self, columns: Optional[Sequence[str]]) -> List[pa.Field]:
+        """What is asked for. Raises: SourceError: there is none of a name."""
+        if columns is None:
+            return list(self.info.columns)
+        known = {field.name.lower(): field for field in self.info.columns}
+        known.update((name, pa.field(name, pa.string())) for name in self.info.partitions)
+        for name in columns:
+            if name.lower() not in known:
+                raise SourceError(
+                    f"source: {self._name.whole} has no column {name!r} (it has {', '.join(known)}){nearest(name, list(known))}"
+                )
+        return [known[name.lower()] for name in columns]
+
+    def _read(self, fields: List[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        with self._lock:
+            if self._closed:
+                raise SourceError(f"source: the reading of {self._name} is closed")
+            self._readers += 1
+        schema = pa.schema([field.remove_metadata() for field in fields])
+        try:
+            at = bisect.bisect_right(self._ends, start)
+            while start < stop:
+                file, first = self._files[at], self._ends[at - 1] if at else 0
+                end = min(stop, self._ends[at])
+                yield from self._of_file(file, schema, start - first, end - first)
+                start, at = end, at + 1
+        finally:
+            with self._lock:
+                self._readers -= 1
+                done = self._closed and not self._readers
+            if done:
+                self._release()
+
+    def _of_file(self, file: _File, schema: pa.Schema, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        values = dict(file.partition)
+        names = list(dict.fromkeys(file.names[field.name.lower()] for field in schema if field.name.lower() in file.names))
+        # a file may have the columns it is partitioned by, too: its directory says what they are
+        names = [name for name in names if name.lower() not in values]
+        for batch in file.read(names, start, stop):
+            columns = []
+            for field in schema:
+                low = field.name.lower()
+                if low in values:
+                    columns.append(pa.repeat(pa.scalar(values[low], pa.string()), batch.num_rows))
+                elif low in file.names:
+                    columns.append(_as(batch.column(file.names[low]), field, file.shown))
+                else:
+                    columns.append(pa.nulls(batch.num_rows, field.type))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def close(self) -> None:
+        """Reads that are under way go on to their end."""
+        with self._lock:
+            done = not self._closed and not self._readers
+            self._closed = True
+        if done:
+            self._release()
+
+    def _release(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
+        if self._links is not None:
+            layout.removed(self._links)
+            self._links = None
+
+    def __enter__(self) -> "LocalReading":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # a reader that somebody let go in the middle
+        if hasattr(self, "_held"):
+            self._release()
+
+
+def _as(column: pa.Array, field: pa.Field, shown: str) -> pa.Array:
+    """Raises: SourceError: a file somebody put there has a column of another type."""
+    if column.type == field.type:
+        return column
+    try:
+        cast = column.cast(field.type)
+        if pa.types.is_floating(column.type) and pa.types.is_floating(field.type):
+            lost = truths_of(pc.fill_null(pc.and_not(pc.is_inf(cast), pc.is_inf(column)), False))
+            if lost.any():
+                raise pa.ArrowInvalid("a value would become infinite")
+        return cast
+    except pa.ArrowException as e:
+        raise SourceError(
+            f"source: column {field.name!r} of {shown} is {column.type}, and the table's is {types.words_of(field)}: {e}"
+        ) from None
+
+
+def _told(shown: str) -> Any:
+    return ours(SourceError, f"source: cannot read {shown} as parquet (is it whole?)")

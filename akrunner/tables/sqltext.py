@@ -1,0 +1,198 @@
+"""SQL as MaxCompute writes it, in tokens: enough to find where a statement ends, and to read a CREATE TABLE."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Iterator, List
+
+from akrunner.errors import ConfigError
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<comment>--[^\n]*|/\*.*?\*/)
+    |(?P<name>`(?:[^`]|``)*`)
+    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<open>['"`]|/\*)
+    |(?P<word>\w+)
+    |(?P<mark>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+#: the words of one command of PAI: `--` may stand in it, and begins a comment only where a line begins
+_WORDS = re.compile(
+    r"""(?P<comment>^[ \t]*(?:--(?=[\s-]|$)|\#)[^\n]*)
+    |(?P<space>\s+)
+    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<open>['"])
+    |(?P<mark>;|[^\s'";]+)""",
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|.)", re.DOTALL)
+#: words that are no column's name without backticks
+_RESERVED = frozenset(
+    "all alter and as asc between by case cast column comment create cross date desc distinct drop else end exists false from full group having "
+    "if in inner insert interval into is join left like limit not null on or order outer overwrite partition right select set show table then "
+    "timestamp to true union using values view when where with".split()
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """Attributes: kind: "name" (in backticks), "text" (in quotes), "word", "mark"; text: as it stands; at: its first character; end."""
+
+    kind: str
+    text: str
+    at: int
+
+    @property
+    def end(self) -> int:
+        return self.at + len(self.text)
+
+    @property
+    def low(self) -> str:
+        """A word in lower case; "" for what is quoted."""
+        return self.text.lower() if self.kind in ("word", "mark") else ""
+
+    @property
+    def value(self) -> str:
+        """Without quotes."""
+        if self.kind == "name":
+            return self.text[1:-1].replace("``", "`")
+        return text_of(self.text) if self.kind == "text" else self.text
+
+
+def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
+    """The tokens from a place on, without blanks and comments.
+
+    Args: command: it is one of PAI's, of the client's: words and quotes.
+    Raises: ConfigError: a quote, or a comment, is not closed; it names the line.
+    """
+    pattern = _WORDS if command else _TOKEN
+    while at < len(text):
+        match = pattern.match(text, at)
+        assert match is not None
+        kind = str(match.lastgroup)
+        if kind == "open":
+            what = "comment" if match[0] == "/*" else f"quote ({match[0]})"
+            raise ConfigError(f"line {line_of(text, at)}: a {what} is opened here and never closed")
+        if kind == "mark" and match[0] == "#" and not text[text.rfind("\n", 0, at) + 1 : at].strip():
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+            continue
+        if kind not in ("space", "comment"):
+            yield Token(kind, match[0], at)
+        at = match.end()
+
+
+def text_of(quoted: str) -> str:
+    """What a text in quotes says, with \\n, \\t and the like in it."""
+    return _ESCAPE.sub(_escaped, quoted[1:-1])
+
+
+def _escaped(match: "re.Match[str]") -> str:
+    said = match[1]
+    if len(said) > 1:
+        return chr(int(said[1:], 16)) if said[0] in "ux" else chr(int(said, 8))
+    return _ESCAPES.get(said, said)
+
+
+def quoted_text(value: str) -> str:
+    """A text as MaxCompute's SQL takes it."""
+    value = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f"'{value}'"
+
+
+def quoted_name(name: str) -> str:
+    """A column's name as MaxCompute's SQL takes it."""
+    if re.fullmatch(r"[A-Za-z_]\w*", name) and name.lower() not in _RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+class Words:
+    """The tokens of a statement, one after the other, for a parser of it. Attributes: text."""
+
+    def __init__(self, text: str, what: str) -> None:
+        """Args: what: names the statement in errors."""
+        self.text, self._what = text, what
+        self._tokens: List[Token] = list(tokens(text))
+        self._next = 0
+
+    def peek(self) -> Token:
+        return self._tokens[self._next] if self._next < len(self._tokens) else Token("end", "", len(self.text))
+
+    def take(self) -> Token:
+        found = self.peek()
+        self._next += 1
+        return found
+
+    def maybe(self, *words: str) -> bool:
+        """Take these words, if they are next."""
+        for offset, word in enumerate(words):
+            at = self._next + offset
+            if at >= len(self._tokens) or self._tokens[at].low != word:
+                return False
+        self._next += len(words)
+        return True
+
+    def need(self, *words: str) -> None:
+        """Raises: ConfigError: others are next."""
+        if not self.maybe(*words):
+            raise self.wrong(f"{' '.join(words).upper()} was expected")
+
+    def name(self, what: str) -> str:
+        """A word, or what is in backticks. Raises: ConfigError."""
+        token = self.take()
+        if token.kind not in ("word", "name") or not token.value:
+            self._next -= 1
+            raise self.wrong(f"the name of a {what} was expected")
+        return token.value
+
+    def table(self) -> str:
+        """`t`, `p.t`, with or without backticks around each or both."""
+        found = self.name("table")
+        while self.peek().text == ".":
+            self.take()
+            found += "." + self.name("table")
+        return found
+
+    def string(self, what: str) -> str:
+        token = self.take()
+        if token.kind != "text":
+            self._next -= 1
+            raise self.wrong(f"{what} in quotes was expected")
+        value = token.value
+        while self.peek().kind == "text" and self.peek().at == token.end and self.peek().text[0] == token.text[0]:
+            # a quote that is doubled
+            token = self.take()
+            value += token.text[0] + token.value
+        return value
+
+    def number(self, what: str) -> int:
+        token = self.take()
+        if not token.text.isdigit():
+            self._next -= 1
+            raise self.wrong(f"{what} was expected")
+        return int(token.text)
+
+    def rest(self) -> str:
+        """What follows, as it stands."""
+        return self.text[self.peek().at :]
+
+    def done(self) -> bool:
+        return self.peek().kind == "end"
+
+    def end(self) -> None:
+        """Raises: ConfigError: something follows."""
+        if not self.done():
+            raise self.wrong("nothing more was expected")
+
+    def wrong(self, why: str) -> ConfigError:
+        token = self.peek()
+        where = f"at {token.text[:40]!r}" if token.text else "at its end"
+        return ConfigError(f"{self._what}: {where}: {why}: {' '.join(self.text.split())[:200]}")
