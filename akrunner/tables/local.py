@@ -156,8 +156,8 @@ class LocalTables:
     def _check_keys(self, name: TableName, info: TableInfo, kind: Any) -> None:
         for key, _ in name.partition:
             if key not in info.partitions:
-                by = f"partitioned by {', '.join(info.partitions)}" if info.partitions else "not partitioned"
-                raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}, not by {key}")
+                by = f"partitioned by {', '.join(info.partitions)}, not by {key}" if info.partitions else "not partitioned"
+                raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}")
 
     def _known_partitions(self, name: TableName, info: TableInfo) -> str:
         every = layout.partitions_below(layout.table_dir(self.place, name), info.partitions)

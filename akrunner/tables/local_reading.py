@@ -34,14 +34,15 @@ _OPEN = 64
 
 
 class _File:
-    """One file of a reading. Attributes: shown; partition; rows; names: column in lower case -> in the file."""
+    """One file of a reading. Attributes: shown; path; partition; rows; types: of its columns; names: column in lower case -> in the file."""
 
     def __init__(self, shown: str, path: str, partition: Partition) -> None:
-        self.shown, self._path, self.partition = shown, path, partition
+        self.shown, self.path, self.partition = shown, path, partition
         with _told(shown), self._open() as file:
             self._metadata = file.metadata
             schema = file.schema_arrow
         self.rows: int = self._metadata.num_rows
+        self.types = list(zip(schema.names, schema.types))
         self.names: Dict[str, str] = {}
         for name in schema.names:
             if name.lower() in self.names:
@@ -51,7 +52,7 @@ class _File:
     def _open(self, metadata: Any = None) -> Any:
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(pa.OSFile(self._path), metadata=metadata, buffer_size=1 << 20, pre_buffer=False)
+        return pq.ParquetFile(pa.OSFile(self.path), metadata=metadata, buffer_size=1 << 20, pre_buffer=False)
 
     def read(self, names: List[str], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         """Rows of a range, with these columns of the file's."""
@@ -144,6 +145,33 @@ class LocalReading:
         fields = self._fields(columns)
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, max(0, start), stop)
+
+    def query(self) -> str:
+        """What DuckDB reads the rows with, only the columns and partitions it needs, as long as this is open."""
+        groups: List[Tuple[_File, List[str]]] = []
+        for file in self._files:
+            if not groups or (groups[-1][0].partition, groups[-1][0].types) != (file.partition, file.types):
+                groups.append((file, []))
+            groups[-1][1].append(file.path)
+        none = ", ".join(f"CAST(NULL AS {types.duckdb_words(kind)}) AS {quoted(name)}" for name, kind in self._columns())
+        return " UNION ALL ".join(self._group(*group) for group in groups) or f"SELECT {none} WHERE false"
+
+    def _columns(self) -> List[Tuple[str, pa.DataType]]:
+        return [(field.name, field.type) for field in self.info.columns] + [
+            (name, pa.string()) for name in self.info.partitions
+        ]
+
+    def _group(self, file: _File, paths: List[str]) -> str:
+        values = dict(file.partition)
+        columns = []
+        for name, kind in self._columns():
+            if name in values:
+                found = literal(values[name])
+            else:
+                found = quoted(file.names[name.lower()]) if name.lower() in file.names else "NULL"
+            columns.append(f"CAST({found} AS {types.duckdb_words(kind)}) AS {quoted(name)}")
+        files = ", ".join(map(literal, paths))
+        return f"SELECT {', '.join(columns)} FROM read_parquet([{files}], hive_partitioning = false)"
 
     def _fields(self, columns: Optional[Sequence[str]]) -> List[pa.Field]:
         """What is asked for. Raises: SourceError: there is none of a name."""
@@ -241,3 +269,13 @@ def _as(column: pa.Array, field: pa.Field, shown: str) -> pa.Array:
 
 def _told(shown: str) -> Any:
     return ours(SourceError, f"source: cannot read {shown} as parquet (is it whole?)")
+
+
+def quoted(name: str) -> str:
+    """A name as DuckDB takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as DuckDB takes it."""
+    return "'" + text.replace("'", "''") + "'"

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import fnmatch
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pyarrow as pa
 
-from akrunner.errors import ConfigError
-from akrunner.tables.store import TableStore
+from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.tables import ddl, types
+from akrunner.tables.insert import create_as, insert
+from akrunner.tables.names import Partition, TableName, check_value
+from akrunner.tables.sql import Queries
+from akrunner.tables.sqltext import Words, line_of, tokens
+from akrunner.tables.store import SqlStore, TableInfo, TableStore
+from akrunner.tables.tunnel import tunnel
+
+#: rows a SELECT gives, as MaxCompute's
+MOST_ROWS = 10_000
+_KNOWN = (
+    "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
+    "SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,30 @@ class StatementResult:
 
 def split(text: str) -> List[Statement]:
     """The statements of a file. Raises: ConfigError: a quote or a comment is not closed; it names the line."""
-    raise NotImplementedError
+    found: List[Statement] = []
+    at = 0
+    while True:
+        first = next(tokens(text, at), None)
+        if first is None:
+            return found
+        if first.text == ";":
+            at = first.end
+            continue
+        kind = first.low if first.low in ("pai", "set", "tunnel") else "sql"
+        end = last = len(text)
+        pieces: List[str] = []
+        before = first.at
+        for token in tokens(text, first.at, command=kind != "sql"):
+            if token.text == ";":
+                end, last = token.at, token.end
+                break
+            if kind != "sql":
+                # lines that are comments stand between the words
+                pieces.append(("\n" if "\n" in text[before : token.at] else " " if before < token.at else "") + token.text)
+                before = token.end
+        words = "".join(pieces) if kind != "sql" else text[first.at : end]
+        found.append(Statement(kind, words.strip(), line_of(text, first.at)))
+        at = last
 
 
 def run(
@@ -52,6 +89,7 @@ def run(
     store: Callable[[str], TableStore],
     project: Optional[str] = None,
     pai: Optional[Callable[[Statement], Any]] = None,
+    said: Optional[Callable[[StatementResult], Any]] = None,
 ) -> List[StatementResult]:
     """Run statements, one after the other.
 
@@ -59,6 +97,287 @@ def run(
         store: project -> where its tables are (`chosen.store_for`).
         project: of names without one.
         pai: is given each of PAI's commands; None: they are an error.
+        said: is told of each when it is done.
     Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line. Those before it are done.
     """
-    raise ConfigError("not yet")
+    statements = split(text)
+    for one in statements:
+        if one.kind == "pai" and pai is None:
+            raise ConfigError(f"line {one.line}: PAI's commands are for `akrunner pai`: akrunner pai -f FILE")
+    session = Session(store, project)
+    results: List[StatementResult] = []
+    for one in statements:
+        try:
+            if one.kind == "pai" and pai is not None:
+                pai(one)
+                result = StatementResult(one)
+            else:
+                result = session.run(one)
+        except ConfigError as e:
+            if len(statements) > 1 and one.kind != "pai" and not str(e).startswith("line "):
+                raise _located(e, one) from e
+            raise
+        results.append(result)
+        if said is not None:
+            said(result)
+    return results
+
+
+def _located(error: AkrunnerError, statement: Statement) -> ConfigError:
+    """The same kind of error, with the line."""
+    located = type(error)(f"line {statement.line}: {error}")
+    return located if isinstance(located, ConfigError) else ConfigError(str(located))
+
+
+class Session:
+    """Statements of one file. Attributes: project: of names without one, which `use` changes."""
+
+    def __init__(self, store: Callable[[str], TableStore], project: Optional[str]) -> None:
+        self._store, self.project = store, project
+
+    def run(self, statement: Statement) -> StatementResult:
+        """Raises: ConfigError: it is none that is known, or cannot be done."""
+        if statement.kind == "set":
+            return self._set(statement)
+        if statement.kind == "tunnel":
+            return StatementResult(statement, tunnel(statement.text, self._store, self.project))
+        words = Words(statement.text, statement.text.split(None, 1)[0].lower())
+        first = words.peek().low
+        known: Dict[str, Callable[[Words], Tuple[str, Optional[pa.Table]]]] = {
+            "create": self._create,
+            "drop": self._drop,
+            "alter": self._alter,
+            "truncate": self._truncate,
+            "insert": self._insert,
+            "select": self._select,
+            "with": self._select,
+            "desc": self._desc,
+            "describe": self._desc,
+            "show": self._show,
+            "list": self._show,
+            "ls": self._show,
+            "use": self._use,
+        }
+        if words.peek().text == "(":
+            first = "select"
+        if first not in known:
+            raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
+        store = self._store(self.project) if self.project and first != "use" else None
+        message, rows = store.execute(statement.text) if isinstance(store, SqlStore) else known[first](words)
+        return StatementResult(statement, message, rows)
+
+    def _set(self, statement: Statement) -> StatementResult:
+        key, sign, value = statement.text[3:].partition("=")
+        if not sign or not key.strip() or "\n" in value.strip():
+            raise ConfigError(f"set: write SET key=value; {' '.join(statement.text.split())[:100]!r}")
+        return StatementResult(statement, f"set {key.strip()}={value.strip()}", settings={key.strip(): value.strip()})
+
+    def _use(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.need("use")
+        self.project = words.name("project")
+        words.end()
+        return f"the project is {self.project}", None
+
+    # -- names
+
+    def _name(self, words: Words) -> TableName:
+        return TableName.parse(words.table(), self.project)
+
+    def _partition(self, words: Words, name: TableName) -> TableName:
+        """What stands behind PARTITION, all of it with values."""
+        keys = partition_of(words, name)
+        missing = next((key for key, value in keys if value is None), None)
+        if missing is not None:
+            raise words.wrong(f"the partition column {missing} has no value")
+        partition: Partition = tuple((key, value or "") for key, value in keys)
+        return name.at(partition)
+
+    # -- tables
+
+    def _create(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        made = ddl.parse_create(words.text)
+        name = TableName.parse(made.table, self.project)
+        store = self._store(name.project)
+        if made.like is not None:
+            other = TableName.parse(made.like, self.project)
+            like = self._store(other.project).describe(other)
+            store.create(name, TableInfo(like.columns, like.partitions, like.comment, made.lifecycle), made.if_not_exists)
+        elif made.select is not None:
+            if made.if_not_exists and store.exists(name):
+                return f"{name.sql} is there already", None
+            rows = create_as(made, name, self._store, self.project)
+            return f"created {name.sql}, with {rows:,} rows", None
+        elif made.info is not None:
+            store.create(name, made.info, made.if_not_exists)
+        return f"created {name.sql}", None
+
+    def _drop(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.need("drop")
+        words.need("table")
+        if_exists = words.maybe("if", "exists")
+        name = self._name(words)
+        words.maybe("purge")
+        words.end()
+        self._store(name.project).drop(name, if_exists)
+        return f"dropped {name.sql}", None
+
+    def _truncate(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.need("truncate")
+        words.need("table")
+        name = self._name(words)
+        if words.peek().low == "partition":
+            name = self._partition(words, name)
+        words.end()
+        store = self._store(name.project)
+        info = store.describe(name)
+        parts = [name.at(one) for one in store.partitions(name)] if info.partitions else [name]
+        store.commit([store.output(one, overwrite=True) for one in parts])
+        return f"emptied {name.sql}", None
+
+    def _alter(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.need("alter")
+        words.need("table")
+        name = self._name(words)
+        store = self._store(name.project)
+        if words.maybe("rename", "to"):
+            new = words.table().rpartition(".")[2]
+            words.end()
+            store.rename(name, new)
+            return f"renamed {name.sql} to {new}", None
+        if words.maybe("set", "lifecycle") or words.maybe("set", "comment") or words.maybe("touch"):
+            store.describe(name)
+            return f"{name.sql}: lifecycle and comment are accepted, and nothing is deleted by them", None
+        adds = words.maybe("add")
+        if not adds and not words.maybe("drop"):
+            raise words.wrong("ADD PARTITION, DROP PARTITION, RENAME TO or SET LIFECYCLE was expected")
+        lenient = words.maybe("if", "not", "exists") if adds else words.maybe("if", "exists")
+        parts = [self._partition(words, name)]
+        while words.maybe(",") or words.peek().low == "partition":
+            parts.append(self._partition(words, name))
+        words.end()
+        for part in parts:
+            (store.add_partition if adds else store.drop_partition)(part, lenient)
+        shown = ", ".join("/".join(f"{key}={value}" for key, value in part.partition) for part in parts)
+        return f"{'added' if adds else 'dropped'} {shown} of {name.sql}", None
+
+    # -- rows
+
+    def _insert(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.need("insert")
+        overwrite = words.maybe("overwrite")
+        if not overwrite:
+            words.need("into")
+        words.maybe("table")
+        name = self._name(words)
+        keys = partition_of(words, name) if words.peek().low == "partition" else []
+        columns: Optional[List[str]] = None
+        if words.peek().text == "(" and not _is_query(words):
+            columns = _names(words)
+        rows = insert(name, keys, columns, words.rest(), overwrite, self._store, self.project)
+        return f"{'wrote' if overwrite else 'added'} {rows:,} rows to {name.sql}", None
+
+    def _select(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        with Queries(self._store, self.project) as queries:
+            reader = queries.rows(words.text)
+            batches: List[pa.RecordBatch] = []
+            left = MOST_ROWS
+            for batch in queries.draw(reader):
+                batches.append(batch.slice(0, left))
+                left -= batches[-1].num_rows
+                if not left:
+                    break
+        table = pa.Table.from_batches(batches, schema=reader.schema)
+        return "" if left else f"the first {MOST_ROWS:,} rows; CREATE TABLE ... AS SELECT keeps all", table
+
+    # -- looking
+
+    def _desc(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.take()
+        words.maybe("extended")
+        name = self._name(words)
+        if words.peek().low == "partition":
+            name = self._partition(words, name)
+        words.end()
+        info = self._store(name.project).describe(name)
+        return described(name, info, self._store(name.project).count(name)), columns_of(info)
+
+    def _show(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.take()
+        if words.maybe("create", "table"):
+            name = self._name(words)
+            words.end()
+            info = self._store(name.project).describe(name)
+            return ddl.create_sql(name.table, info), None
+        if words.maybe("partitions"):
+            name = self._name(words)
+            words.end()
+            every = self._store(name.project).partitions(name)
+            return "", pa.table({"partition": ["/".join(f"{key}={value}" for key, value in one) for one in every]})
+        words.need("tables")
+        project = words.name("project") if words.maybe("in") or words.maybe("from") else self.project
+        words.maybe("like")
+        pattern = words.string("a pattern") if not words.done() else "*"
+        words.end()
+        if not project:
+            raise ConfigError(
+                "show tables: of which project? give one (--project, AKRUNNER_PROJECT), or write SHOW TABLES IN project"
+            )
+        there = [one for one in self._store(project).tables(project) if fnmatch.fnmatch(one, pattern.replace("%", "*"))]
+        return "", pa.table({"table": pa.array(there, pa.string())})
+
+
+def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]]]:
+    """(key, value) of each behind PARTITION; None: it comes from the rows. Raises: ConfigError."""
+    words.need("partition")
+    words.need("(")
+    found: List[Tuple[str, Optional[str]]] = []
+    while True:
+        key = words.name("partition column").lower()
+        value: Optional[str] = None
+        if words.maybe("="):
+            token = words.peek()
+            value = words.string("a value") if token.kind == "text" else words.take().value
+            check_value(str(name), key, value)
+        found.append((key, value))
+        if words.maybe(")"):
+            return found
+        if not words.maybe(","):
+            words.need("/")
+
+
+def _is_query(words: Words) -> bool:
+    """Whether what stands in parentheses is a query, and not names of columns."""
+    return words.rest()[1:].lstrip().lower().startswith(("select", "with", "("))
+
+
+def _names(words: Words) -> List[str]:
+    words.need("(")
+    found = [words.name("column")]
+    while words.maybe(","):
+        found.append(words.name("column"))
+    words.need(")")
+    return found
+
+
+def described(name: TableName, info: TableInfo, rows: int) -> str:
+    """A table in a line."""
+    parts = [f"{name.sql}: {rows:,} rows", f"{len(info.columns)} columns"]
+    if info.partitions:
+        parts.append(f"partitioned by {', '.join(info.partitions)}")
+    if info.lifecycle is not None:
+        parts.append(f"lifecycle {info.lifecycle} (nothing is deleted by it)")
+    return ", ".join(parts) + (f"; {info.comment}" if info.comment else "")
+
+
+def columns_of(info: TableInfo) -> pa.Table:
+    """A row for each column."""
+    fields = list(info.columns)
+    return pa.table(
+        {
+            "column": pa.array([*(field.name for field in fields), *info.partitions], pa.string()),
+            "type": pa.array([*(types.words_of(field) for field in fields), *("string" for _ in info.partitions)], pa.string()),
+            "comment": pa.array(
+                [*(types.comment_of(field) for field in fields), *("partition" for _ in info.partitions)], pa.string()
+            ),
+        }
+    )

@@ -17,7 +17,7 @@ Names may hold a partition, or only some of its columns, for all partitions belo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple, runtime_checkable
 
 import pyarrow as pa
 
@@ -158,4 +158,16 @@ class TableStore(Protocol):
 
     def commit(self, outputs: Sequence[TableOutput]) -> None:
         """All of a job's outputs in this store at once: who reads them sees none or all. Raises: WriteError."""
+        ...
+
+
+@runtime_checkable
+class SqlStore(Protocol):
+    """A store that runs statements itself, where the tables are: MaxCompute."""
+
+    def execute(self, text: str) -> Tuple[str, Optional[pa.Table]]:
+        """Run one statement. Returns: (what it did, in a sentence, or ""; the rows it gives, at most 10,000; None: none).
+
+        Raises: ConfigError: it refuses it.
+        """
         ...

@@ -109,6 +109,25 @@ def table_type(data_type: pa.DataType) -> pa.DataType:
     return parse_type(type_words(data_type))
 
 
+#: MaxCompute's words -> DuckDB's, where they differ
+_DUCKDB = {"string": "VARCHAR", "binary": "BLOB", "datetime": "TIMESTAMP_MS", "timestamp": "TIMESTAMP_NS"}
+
+
+def duckdb_words(data_type: pa.DataType) -> str:
+    """DuckDB's words for a type a table's column has. Raises: SchemaError: it has none."""
+    if pa.types.is_map(data_type):
+        return f"MAP({duckdb_words(data_type.key_type)}, {duckdb_words(data_type.item_type)})"
+    if pa.types.is_struct(data_type):
+        fields = ('"' + one.name.replace('"', '""') + '" ' + duckdb_words(one.type) for one in data_type)
+        return f"STRUCT({', '.join(fields)})"
+    if pa.types.is_nested(data_type):
+        return f"{duckdb_words(data_type.value_type)}[]"
+    if pa.types.is_decimal(data_type) and data_type.precision > 38:
+        raise SchemaError(f"SQL here has decimals of 38 digits; {type_words(data_type)} has more")
+    words = type_words(data_type)
+    return _DUCKDB.get(words, words.upper())
+
+
 def as_columns(schema: pa.Schema) -> pa.Schema:
     """The columns of a table that is made for rows of a schema. Raises: SchemaError."""
     return pa.schema([pa.field(one.name.lower(), parse_type(words_of(one)), one.nullable, one.metadata) for one in schema])

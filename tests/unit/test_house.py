@@ -135,6 +135,7 @@ ONLY_IN = {
     "pyflink": {"engines/flink"},
     "grpc": {"cluster/rendezvous", "engines/flink"},
     "duckdb": {"io", "alink", "tables"},
+    "sqlglot": {"tables"},
     "tensorflow": {"worker"},
     "pyarrow": set(MAY) - {"wire", "worker", "errors", "foreign", "leftovers", "spec", "", "__main__"},
 }

@@ -1,0 +1,162 @@
+"""INSERT and CREATE TABLE AS: the rows of a query, into a table."""
+
+from __future__ import annotations
+
+import re
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import ConfigError
+from akrunner.tables import types
+from akrunner.tables.ddl import Create
+from akrunner.tables.names import TableName, check_value
+from akrunner.tables.sql import Queries, duckdb_type, quoted
+from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
+
+_VALUES = re.compile(r"\s*values\b", re.IGNORECASE)
+
+
+def create_as(made: Create, name: TableName, store: Callable[[str], TableStore], project: Optional[str]) -> int:
+    """CREATE TABLE ... AS SELECT. Returns: how many rows. Raises: ConfigError; the table is not there then."""
+    with Queries(store, project) as queries:
+        reader = queries.rows(made.select or "")
+        named = [field.with_name(_column_name(field.name, number)) for number, field in enumerate(reader.schema)]
+        info = TableInfo(types.as_columns(pa.schema(named)), (), made.comment, made.lifecycle)
+        keeper = store(name.project)
+        keeper.create(name, info)
+        try:
+            output = keeper.output(name)
+            rows = _written(output, (batch.rename_columns(info.columns.names) for batch in queries.draw(reader)))
+        except BaseException:
+            keeper.drop(name, if_exists=True)
+            raise
+    return rows
+
+
+def _column_name(name: str, number: int) -> str:
+    """As MaxCompute calls what has no name of its own."""
+    return name.lower() if re.fullmatch(r"\w+", name) else f"_c{number}"
+
+
+def _written(output: TableOutput, batches: Iterable[pa.RecordBatch]) -> int:
+    rows = 0
+    try:
+        part = output.part("0")
+        for batch in batches:
+            part.write(batch)
+            rows += batch.num_rows
+        output.commit()
+    finally:
+        output.abort()
+    return rows
+
+
+def insert(
+    name: TableName,
+    keys: Sequence[Tuple[str, Optional[str]]],
+    columns: Optional[List[str]],
+    query: str,
+    overwrite: bool,
+    store: Callable[[str], TableStore],
+    project: Optional[str],
+) -> int:
+    """INSERT INTO | OVERWRITE. The query's columns go by their places, the partition columns without a value last.
+
+    Args: keys: of PARTITION; columns: names in parentheses; query: SELECT or VALUES. Returns: how many rows. Raises: ConfigError.
+    """
+    keeper = store(name.project)
+    info = keeper.describe(name)
+    if not query.strip():
+        raise ConfigError(f"insert: {name.sql}: SELECT or VALUES was expected behind it")
+    unknown = next((key for key, _ in keys if key not in info.partitions), None)
+    if unknown is not None:
+        by = f"by {', '.join(info.partitions)}" if info.partitions else "by nothing"
+        raise ConfigError(f"insert: {name.sql} is partitioned {by}, not by {unknown}")
+    fixed = {key: value for key, value in keys if value is not None}
+    dynamic = [key for key in info.partitions if key not in fixed]
+    if dynamic and not keys and columns is None and overwrite:
+        raise ConfigError(
+            f"insert: {name.sql} is partitioned: INSERT OVERWRITE TABLE {name.sql} PARTITION ({', '.join(info.partitions)}) SELECT ..."
+        )
+    fields = _targets(name, info, columns, dynamic)
+    if _VALUES.match(query):
+        query = f"SELECT * FROM ({query}) AS v"
+    with Queries(store, project) as queries:
+        reader = queries.rows(query, lambda names, kinds: _selected(name, fields, names, kinds))
+        if not dynamic:
+            output = keeper.output(name.at(tuple((key, fixed[key]) for key in info.partitions)), overwrite)
+            return _written(output, queries.draw(reader))
+        spread = _Spread(keeper, name, info, fixed, dynamic, overwrite)
+        try:
+            for batch in queries.draw(reader):
+                spread.write(batch)
+            keeper.commit([output for output, _ in spread.parts.values()])
+        finally:
+            for output, _ in spread.parts.values():
+                output.abort()
+        return spread.rows
+
+
+def _targets(name: TableName, info: TableInfo, columns: Optional[List[str]], dynamic: List[str]) -> List[pa.Field]:
+    """The columns rows go to, in the query's order."""
+    partitions = [pa.field(key, pa.string()) for key in dynamic]
+    if columns is None:
+        return [*info.columns, *partitions]
+    known = {field.name.lower(): field for field in [*info.columns, *partitions]}
+    for one in columns:
+        if one.lower() not in known:
+            raise ConfigError(f"insert: {name.sql} has no column {one!r} (it has {', '.join(known)})")
+    chosen = [known[one.lower()] for one in columns]
+    return chosen + [field for field in partitions if field not in chosen]
+
+
+def _selected(name: TableName, fields: List[pa.Field], names: List[str], kinds: List[str]) -> List[str]:
+    if len(names) != len(fields):
+        raise ConfigError(
+            f"insert: {name.sql} takes {len(fields)} columns ({', '.join(field.name for field in fields)}), and the query has {len(names)} "
+            f"({', '.join(names)[:200]})"
+        )
+    return [f"{_cast(f'c{number}', kinds[number], field)} AS {quoted(field.name)}" for number, field in enumerate(fields)]
+
+
+def _cast(value: str, kind: str, field: pa.Field) -> str:
+    """MaxCompute cuts a fraction off where DuckDB rounds it."""
+    if pa.types.is_integer(field.type) and kind.startswith(("DOUBLE", "FLOAT", "DECIMAL")):
+        value = f"trunc({value})"
+    return f"CAST({value} AS {duckdb_type(field)})"
+
+
+class _Spread:
+    """Rows that say themselves which partition they belong to. Attributes: parts: partition's values -> where they go; rows: how many."""
+
+    def __init__(
+        self, store: TableStore, name: TableName, info: TableInfo, fixed: Dict[str, str], dynamic: List[str], overwrite: bool
+    ) -> None:
+        self._store, self._name, self._info = store, name, info
+        self._fixed, self._dynamic, self._overwrite = fixed, dynamic, overwrite
+        self.parts: Dict[Tuple[str, ...], Tuple[TableOutput, TablePart]] = {}
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        table = pa.Table.from_batches([batch])
+        for found in table.group_by(self._dynamic).aggregate([]).to_pylist():
+            values = tuple(found[key] for key in self._dynamic)
+            wanted = None
+            for key, value in zip(self._dynamic, values):
+                if value is None:
+                    raise ConfigError(f"insert: a row has no value of the partition column {key}")
+                equal = pc.equal(batch.column(batch.schema.get_field_index(key)), value)
+                wanted = equal if wanted is None else pc.and_(wanted, equal)
+            rows = batch.filter(wanted).drop_columns(self._dynamic)
+            self._part(values).write(rows)
+            self.rows += rows.num_rows
+
+    def _part(self, values: Tuple[str, ...]) -> TablePart:
+        if values not in self.parts:
+            given = {**self._fixed, **dict(zip(self._dynamic, values))}
+            partition = tuple((key, check_value(str(self._name), key, given[key])) for key in self._info.partitions)
+            output = self._store.output(self._name.at(partition), self._overwrite)
+            self.parts[values] = output, output.part("0")
+        return self.parts[values][1]

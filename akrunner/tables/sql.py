@@ -1,0 +1,211 @@
+"""MaxCompute's queries over a store's tables, by DuckDB.
+
+::
+
+    text --sqlglot: Hive's dialect--> tree --> tables it names: a view of each, over one state of it
+                                      tree --sqlglot: DuckDB's dialect--> rows, as they are computed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.foreign import ours
+from akrunner.io.sql import check_query, duckdb_reader, heard
+from akrunner.tables import types
+from akrunner.tables.local_reading import LocalReading, literal, quoted
+from akrunner.tables.names import TableName
+from akrunner.tables.store import Reading, TableStore
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+#: functions of MaxCompute's that neither sqlglot nor DuckDB has
+_MACROS = (
+    "CREATE MACRO wm_concat(sep, x) AS string_agg(CAST(x AS VARCHAR), sep)",
+    "CREATE MACRO getdate() AS CAST(now() AS TIMESTAMP)",
+    "CREATE MACRO tolower(x) AS lower(x)",
+    "CREATE MACRO toupper(x) AS upper(x)",
+    # MaxCompute cuts what DuckDB rounds; by its digits, as a double would not have all of them
+    "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
+    "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
+)
+#: names and types of a query's columns -> expressions over c0, c1, ...
+Selection = Callable[[List[str], List[str]], List[str]]
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Queries:
+    """A connection of DuckDB's with the tables that its queries name. Closed when its rows are read."""
+
+    def __init__(self, store: Callable[[str], TableStore], project: Optional[str]) -> None:
+        """Args: store: project -> where its tables are; project: of names without one."""
+        self._store, self._project = store, project
+        self._readings: Dict[Tuple[str, str], Reading] = {}
+        self._connection: Any = None
+
+    def __enter__(self) -> "Queries":
+        import duckdb
+
+        self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+        for macro in _MACROS:
+            self._connection.execute(macro)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+        for reading in self._readings.values():
+            reading.close()
+
+    def rows(self, query: str, columns: Optional[Selection] = None) -> pa.RecordBatchReader:
+        """The rows of a query of MaxCompute's.
+
+        Args: columns: names of the query's columns -> what is selected of them, in DuckDB's SQL; they are called c0, c1, ... there.
+        Raises: ConfigError: it is none, or DuckDB refuses it; SourceError: there is no such table.
+        """
+        check_query(query, "sql", ConfigError)
+        text = self._translated(query)
+        with _told(query, text):
+            return heard(lambda: self._begun(text, columns), self._connection.interrupt)
+
+    def execute(self, text: str, *columns: Any) -> Any:
+        """What DuckDB's own SQL gives. Raises: ConfigError."""
+        with _told(text, text):
+            return heard(lambda: self._connection.execute(text, *columns), self._connection.interrupt)
+
+    def register(self, name: str, rows: pa.RecordBatchReader) -> None:
+        """Rows that `execute` may name."""
+        self._connection.register(name, rows)
+
+    def reader(self, text: str) -> pa.RecordBatchReader:
+        """The rows of a query in DuckDB's own SQL. Raises: ConfigError."""
+        with _told(text, text):
+            return heard(lambda: self._begun(text, None), self._connection.interrupt)
+
+    def draw(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """The batches of one of these. Raises: ConfigError: a value could not be computed."""
+        while True:
+            with _told("", ""):
+                try:
+                    batch = heard(reader.read_next_batch, self._connection.interrupt)
+                except StopIteration:
+                    return
+            yield batch
+
+    def _begun(self, text: str, columns: Optional[Selection]) -> pa.RecordBatchReader:
+        relation = self._connection.sql(text)
+        if relation is None:
+            raise ConfigError("sql: it gives no rows")
+        names = list(relation.columns)
+        if columns is not None:
+            aliases = ", ".join(f"c{number}" for number in range(len(names)))
+            relation = self._connection.sql(
+                f"SELECT {', '.join(columns(names, list(map(str, relation.types))))} FROM ({text}) AS q({aliases})"
+            )
+        return duckdb_reader(relation)
+
+    def _translated(self, query: str) -> str:
+        """The query in DuckDB's dialect; what it reads is there then."""
+        import sqlglot
+        from sqlglot import exp
+        from sqlglot.errors import ErrorLevel, SqlglotError
+
+        try:
+            tree = sqlglot.parse_one(query, read="hive", error_level=ErrorLevel.IMMEDIATE)
+        except SqlglotError as e:
+            raise ConfigError(f"sql: {_first(e)}: {' '.join(query.split())[:200]}") from None
+        except RecursionError:
+            raise ConfigError("sql: the query is nested too deep") from None
+        if not isinstance(tree, exp.Query):
+            raise ConfigError(f"sql: it is no query: {' '.join(query.split())[:200]}")
+        named = {one.alias.lower() for one in tree.find_all(exp.CTE)}
+        for table in list(tree.find_all(exp.Table)):
+            if isinstance(table.this, exp.Identifier) and not (table.name.lower() in named and not table.db):
+                self._view(table)
+        for cast in list(tree.find_all(exp.Cast)):
+            if cast.to.this in exp.DataType.INTEGER_TYPES:
+                cast.set("this", exp.Anonymous(this="odps_whole", expressions=[cast.this]))
+        for call in list(tree.find_all(exp.Anonymous)):
+            if call.name.lower() == "max_pt":
+                call.replace(exp.Literal.string(self._max_pt(call)))
+        return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
+
+    def _view(self, table: "exp.Table") -> None:
+        from sqlglot import exp
+
+        spelled = ".".join(part.name for part in table.parts)
+        name = TableName.parse(spelled, self._project)
+        key = name.project, name.table
+        if key not in self._readings:
+            reading = self._store(name.project).reading(name)
+            self._readings[key] = reading
+            target = f"{quoted(name.project)}.{quoted(name.table)}"
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.project)}")
+            if isinstance(reading, LocalReading):
+                self._connection.execute(f"CREATE VIEW {target} AS {reading.query()}")
+            else:
+                self._copied(reading, target)
+        if not table.alias:
+            # its columns may be called after it
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("db", exp.to_identifier(name.project, quoted=True))
+        table.set("this", exp.to_identifier(name.table, quoted=True))
+
+    def _copied(self, reading: Reading, target: str) -> None:
+        """The rows of a table that DuckDB cannot read itself."""
+        names = [*reading.info.columns.names, *reading.info.partitions]
+        fields = [*reading.info.columns, *(pa.field(name, pa.string()) for name in reading.info.partitions)]
+        schema = pa.schema([field.remove_metadata() for field in fields])
+        rows = pa.RecordBatchReader.from_batches(schema, reading.read(names))
+        self._connection.register("copied", rows)
+        self._connection.execute(f"CREATE TABLE {target} AS SELECT * FROM copied")
+        self._connection.unregister("copied")
+
+    def _max_pt(self, call: Any) -> str:
+        """The last partition of a table that has rows, as MaxCompute's `max_pt`."""
+        name = TableName.parse(str(call.expressions[0].name) if call.expressions else "", self._project)
+        store = self._store(name.project)
+        for partition in reversed(store.partitions(name)):
+            if store.count(name.at(partition[:1])):
+                return partition[0][1]
+        raise ConfigError(f"sql: max_pt: {name.whole} has no partition with rows")
+
+
+def duckdb_type(field: pa.Field) -> str:
+    return types.duckdb_words(field.type)
+
+
+@contextlib.contextmanager
+def _told(query: str, text: str) -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as e:
+        lines = [line for line in str(e).splitlines() if line.strip() and not line.startswith("LINE") and line.strip(" ^")]
+        given = f"\n(DuckDB was given: {text[:500]})" if text and text != query else ""
+        raise ConfigError(f"sql: {' '.join(lines[:3])}{given}") from None
+    except (pa.ArrowException, OSError) as e:
+        if isinstance(e, AkrunnerError):
+            raise
+        with ours(ConfigError, "sql"):
+            raise
+
+
+def _first(error: Any) -> str:
+    said = (error.errors or [{}])[0] if hasattr(error, "errors") else {}
+    if said.get("description"):
+        return f"{said['description']} (line {said.get('line')}, column {said.get('col')})"
+    lines = _ANSI.sub("", str(error)).splitlines()
+    return lines[0] if lines else "it cannot be parsed"
+
+
+__all__ = ["Queries", "duckdb_type", "literal", "quoted"]

@@ -1,0 +1,257 @@
+"""`tunnel upload FILE table[/pt=v] -fd ',' -h true` and `tunnel download`, as MaxCompute's client has them."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner import leftovers
+from akrunner.codec import write_examples
+from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
+from akrunner.foreign import ours
+from akrunner.io.sinks import FileSink
+from akrunner.io.unfinished import partial_of
+from akrunner.schema import nearest
+from akrunner.tables.names import TableName
+from akrunner.tables.sql import Queries, duckdb_type, literal
+from akrunner.tables.sqltext import text_of, tokens
+from akrunner.tables.store import Reading, TableInfo, TableStore
+
+#: option -> its longer name; those that are here are done, or change nothing
+_OPTIONS = {
+    "fd": "field-delimiter",
+    "rd": "record-delimiter",
+    "h": "header",
+    "ni": "null-indicator",
+    "c": "charset",
+    "dbr": "discard-bad-records",
+    "mbr": "max-bad-records",
+    "acp": "auto-create-partition",
+    "ow": "overwrite",
+    "cf": "csv-format",
+    "dfp": "date-format-pattern",
+    "cn": "columns-name",
+    "limit": "limit",
+    "s": "scan",
+    "bs": "block-size",
+    "t": "threads",
+    "threads": "threads",
+    "cp": "compress",
+    "sd": "session-dir",
+    "ss": "strict-schema",
+    "te": "tunnel_endpoint",
+    "tz": "time-zone",
+    "time": "time",
+    "ci": "columns-index",
+    "e": "exponential",
+}
+_NAMES = {long: long for long in _OPTIONS.values()}
+#: Java's letters of a date -> DuckDB's
+_DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%g"))
+
+
+def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str]) -> str:
+    """Returns: what was done, in a sentence. Raises: ConfigError: it is none that is known; SourceError: a row does not fit."""
+    words = command_words(text)[1:]
+    if not words or words[0].lower() not in ("upload", "u", "download", "d"):
+        raise ConfigError("tunnel: write TUNNEL UPLOAD file table [-fd ','] or TUNNEL DOWNLOAD table file")
+    places, options = _options(words[1:])
+    if len(places) != 2:
+        raise ConfigError(f"tunnel {words[0]}: it takes a file and a table, not {' '.join(places) or 'nothing'}")
+    if words[0].lower().startswith("u"):
+        return _upload(places[0], _table(places[1], project), options, store)
+    return _download(_table(places[0], project), places[1], options, store)
+
+
+def command_words(text: str) -> List[str]:
+    """The words of a command of the client's, without their quotes. Raises: ConfigError: a quote is not closed."""
+    found: List[str] = []
+    end = -1
+    for token in tokens(text, command=True):
+        value = text_of(token.text) if token.kind == "text" else token.text
+        if token.at == end:
+            found[-1] += value
+        else:
+            found.append(value)
+        end = token.end
+    return found
+
+
+def _options(words: List[str]) -> Tuple[List[str], Dict[str, str]]:
+    places: List[str] = []
+    options: Dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-") or len(word) < 2:
+            places.append(word)
+            continue
+        name, sign, value = word.lstrip("-").partition("=")
+        name = _OPTIONS.get(name.lower(), _NAMES.get(name.lower(), ""))
+        if not name:
+            raise ConfigError(f"tunnel: {word} is no option of it{nearest(word.lstrip('-'), [*_OPTIONS, *_NAMES])}")
+        options[name] = value if sign else next(rest, "")
+    return places, options
+
+
+def _table(text: str, project: Optional[str]) -> TableName:
+    """Partition columns may be apart by commas here."""
+    table, slash, spec = text.partition("/")
+    if text.lower().startswith("odps://") or not slash:
+        return TableName.parse(text, project)
+    pieces: List[str] = []
+    for piece in spec.split(","):
+        if pieces and "=" not in piece:
+            pieces[-1] += "," + piece
+        else:
+            pieces.append(piece.strip())
+    return TableName.parse("/".join([table, *pieces]), project)
+
+
+def _true(options: Dict[str, str], name: str) -> bool:
+    return options.get(name, "false").lower() == "true"
+
+
+def _delimiter(options: Dict[str, str]) -> str:
+    given = options.get("field-delimiter", ",")
+    return text_of(f"'{given}'") if given.startswith("\\") else given
+
+
+def _upload(file: str, name: TableName, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
+    keeper = store(name.project)
+    info = keeper.describe(name)
+    paths = _files(file)
+    if name.partition and not keeper.exists(name) and not _true(options, "auto-create-partition"):
+        raise SinkError(
+            f"tunnel upload: {name} does not exist; ALTER TABLE {name.sql} ADD PARTITION (...) makes it, and so does -acp true"
+        )
+    with Queries(store, None) as queries:
+        rows = 0
+        output = keeper.output(name, _true(options, "overwrite"))
+        try:
+            for number, path in enumerate(paths):
+                part = output.part(str(number))
+                with _about(path):
+                    for batch in queries.draw(queries.reader(_csv(path, info, options))):
+                        part.write(batch)
+                        rows += batch.num_rows
+            output.commit()
+        finally:
+            output.abort()
+    return f"uploaded {rows:,} rows to {name.whole if not name.partition else name}"
+
+
+@contextlib.contextmanager
+def _about(path: str) -> Iterator[None]:
+    """What DuckDB says of a file's rows is about the file. Raises: SourceError."""
+    try:
+        yield
+    except (SinkError, SourceError):
+        raise
+    except ConfigError as e:
+        said = str(e).removeprefix("sql: ")
+        raise SourceError(f"tunnel upload: {path}: {said} (-dbr true leaves such rows out)") from None
+
+
+def _csv(path: str, info: TableInfo, options: Dict[str, str]) -> str:
+    """DuckDB's SQL for the rows of a file: columns by their places."""
+    columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field))}" for field in info.columns)
+    csv = path.lower().endswith((".csv", ".csv.gz")) if "csv-format" not in options else _true(options, "csv-format")
+    given = {
+        "delim": literal(_delimiter(options)),
+        "header": str(_true(options, "header")).lower(),
+        "auto_detect": "false",
+        "nullstr": literal(options.get("null-indicator", "")),
+        "quote": literal('"' if csv else ""),
+        "escape": literal('"' if csv else ""),
+        "ignore_errors": str(_true(options, "discard-bad-records")).lower(),
+        "null_padding": "false",
+        "strict_mode": "true" if csv else "false",
+        "columns": "{" + columns + "}",
+    }
+    charset = options.get("charset", "utf-8").lower().replace("utf8", "utf-8")
+    if charset not in ("utf-8", "ignore", ""):
+        raise ConfigError(
+            f"tunnel: -c {charset}: files are read as UTF-8; turn it into that first (iconv -f {charset} -t utf-8)"
+        )
+    if "date-format-pattern" in options:
+        pattern = options["date-format-pattern"]
+        for java, duckdb in _DATES:
+            pattern = pattern.replace(java, duckdb)
+        given["timestampformat"] = literal(pattern)
+    settings = ", ".join(f"{key} = {value}" for key, value in given.items())
+    return f"SELECT * FROM read_csv({literal(path)}, {settings})"
+
+
+def _files(file: str) -> List[str]:
+    path = os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
+    if os.path.isdir(path):
+        found = sorted(one for one in glob.glob(os.path.join(glob.escape(path), "*")) if os.path.isfile(one))
+        if found:
+            return found
+        raise SourceError(f"tunnel upload: {file} is a directory without files")
+    if not os.path.isfile(path):
+        raise SourceError(f"tunnel upload: there is no file {file}")
+    return [path]
+
+
+def _download(name: TableName, file: str, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
+    path = os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
+    with store(name.project).reading(name) as reading:
+        columns = [one.strip() for one in options["columns-name"].split(",")] if "columns-name" in options else None
+        limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
+        rows = rows_of(reading, columns, limit)
+        if path.lower().endswith((".parquet", ".jsonl", ".arrow")):
+            count = as_file(rows, path, overwrite=True)
+        else:
+            count = _as_csv(rows, path, options, store)
+    return f"downloaded {count:,} rows of {name} to {file}"
+
+
+def rows_of(reading: Reading, columns: Optional[Sequence[str]] = None, limit: Optional[int] = None) -> pa.RecordBatchReader:
+    """The first rows of a table. Args: columns: None: the table's own. Raises: SourceError: there is no such column."""
+    batches = reading.read(columns, 0, limit)
+    fields = {field.name: field.remove_metadata() for field in reading.info.columns}
+    names = reading.info.columns.names if columns is None else [name.lower() for name in columns]
+    schema = pa.schema([fields.get(name, pa.field(name, pa.string())) for name in names])
+    # names as they were asked for
+    named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
+    return pa.RecordBatchReader.from_batches(schema, named)
+
+
+def _as_csv(rows: pa.RecordBatchReader, path: str, options: Dict[str, str], store: Callable[[str], TableStore]) -> int:
+    given = {
+        "FORMAT": "csv",
+        "HEADER": str(_true(options, "header")).lower(),
+        "DELIMITER": literal(_delimiter(options)),
+        "NULLSTR": literal(options.get("null-indicator", "")),
+    }
+    settings = ", ".join(f"{key} {value}" for key, value in given.items())
+    partial = partial_of(path)
+    with Queries(store, None) as queries, ours(WriteError, f"tunnel download: cannot write {path}", path):
+        queries.register("downloaded", rows)
+        leftovers.register(partial)
+        try:
+            (count,) = queries.execute(f"COPY (SELECT * FROM downloaded) TO {literal(partial)} ({settings})").fetchone()
+            os.replace(partial, path)
+        finally:
+            leftovers.drop(partial)
+    return int(count)
+
+
+def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool) -> int:
+    """Write rows to a file, whose name says its format. Returns: how many. Raises: SinkError, WriteError."""
+    sink = FileSink(path, rows.schema, write_examples, None, overwrite)
+    count = 0
+    try:
+        for batch in rows:
+            sink.write_rows(batch)
+            count += batch.num_rows
+        sink.commit()
+    except BaseException:
+        sink.abort()
+        raise
+    return count
