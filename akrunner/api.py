@@ -16,12 +16,14 @@ from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, Wri
 from akrunner.foreign import ours, underway
 from akrunner.io.follow import open_text
 from akrunner.io.paths import check_apart, expand
-from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, check_types, sink_to
+from akrunner.io.sinks import LineWriter, MemorySink, check_types
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, check_output, prepare, schema_of
 from akrunner.stream_job import StreamJob
+from akrunner.tables.names import is_table
+from akrunner.tables.opening import OutputSink, RowsSink, file_sink, sink_to
 
 if TYPE_CHECKING:
     import pandas
@@ -386,20 +388,23 @@ def check_stream_apart(source: str, form: Optional[str], follow: bool, output: s
                 f"output: {output} is the input, which would be read and written at the same time; write to another place (--output)"
             )
         return
+    if is_table(source):
+        # what is read is the table as it was
+        return
     with ours(SourceError, "source: it cannot be read"):
         files = expand(source, form)
     check_apart(files, output)
 
 
-def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> FileSink:
+def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> RowsSink:
     """Where a stream's rows go that count when it has ended well. Raises: WriteError: they cannot go there; the job runs already."""
     try:
-        return FileSink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
+        return file_sink(output, schema if schema is not None else pa.schema([]), codec.write_examples, None, overwrite)
     except SinkError as e:
         raise WriteError(str(e)) from None
 
 
-def committed(sink: Union[FileSink, PartsSink], run: Callable[[], Outcome]) -> Outcome:
+def committed(sink: OutputSink, run: Callable[[], Outcome]) -> Outcome:
     """Run a job that writes to a sink, and commit what it has written.
 
     Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.

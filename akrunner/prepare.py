@@ -15,12 +15,11 @@ from akrunner.checks import check_flag, check_path, check_paths, check_text, hol
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
 from akrunner.io.paths import check_apart, check_format, local_path
-from akrunner.io.sinks import sink_to
-from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
+from akrunner.tables.opening import open_source, sink_to
 
 PathLike = Union[str, "os.PathLike[str]"]
 SchemaLike = Union[str, pa.Schema, Schema]

@@ -19,10 +19,10 @@ from akrunner.io import paths
 from akrunner.io.dialects import Dialect, csv_batches
 from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
-from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.prepare import schema_of
 from akrunner.spec import CHIEF, TaskSpec
+from akrunner.tables.opening import open_source
 
 FILE_PATH = Param("filePath", "text", "The file: a path, a glob, a directory or a URL.", required=True)
 SCHEMA = Param("schemaStr", "schema", "Names and types of the columns.", aliases=("schema", "tableSchema"))

@@ -14,6 +14,7 @@ import akrunner
 from akrunner.cli import detached, engines, lines, predicting, show, streaming, values
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
+from akrunner.cli import tables as tables_commands
 from akrunner.cli import warm as warm_commands
 from akrunner.cli.guarded import EPILOG, asks_for_json, emit, ended
 from akrunner.foreign import ours
@@ -73,7 +74,9 @@ def run(
     script: str = typer.Argument(
         ..., help="File that defines main(task_config), or a program; what stands behind -- is its command line."
     ),
-    input: List[str] = typer.Option(..., "--input", "-i", help="Table to read: file, glob, directory or URL. Repeatable."),
+    input: List[str] = typer.Option(
+        ..., "--input", "-i", help="Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable."
+    ),
     mode: str = typer.Option(
         "batch", help="batch; train: what the chief exports to saved_model_dir is the result; stream: rows as they arrive."
     ),
@@ -84,7 +87,7 @@ def run(
         "--output",
         "-o",
         help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for stdout: JSON lines, "
-        "or --output-format csv.",
+        "or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
     ),
     output_schema: Optional[str] = typer.Option(None, help='Columns the script writes: "id bigint, p double".'),
     select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it."),
@@ -179,7 +182,7 @@ def run(
     input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
     output_format: Optional[str] = typer.Option(None, help="The same for --output."),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output, or a table's rows."),
     output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE),
     checkpoint_dir: Optional[str] = typer.Option(None, help="Directory for checkpoints, the same for every task."),
     work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs, rows and files in."),
@@ -291,6 +294,7 @@ def run(
 
 app.add_typer(env_commands.app, name="env")
 app.add_typer(flink_commands.app, name="flink")
+app.add_typer(tables_commands.app, name="tables")
 app.add_typer(warm_commands.app, name="warm")
 for command in (detached.status, detached.logs, detached.cancel):
     app.command(command.__name__, epilog=detached.EPILOG)(command)

@@ -22,13 +22,13 @@ from akrunner.engines.flink.hosting import unmarked
 from akrunner.engines.flink.rest import ENDED, Rest
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.foreign import ours
-from akrunner.io.sinks import sink_to
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
 from akrunner.prepare import Arguments, prepare, schema_of
 from akrunner.schema import nearest
 from akrunner.serving.job import checked, predict
 from akrunner.spec import JobSpec
+from akrunner.tables.opening import check_reachable, sink_to
 
 _NAME = "akrunner "
 #: arguments that name files or directories of the cluster's machines
@@ -94,6 +94,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     names = [source] if isinstance(source, (str, os.PathLike)) else source
     if not (isinstance(names, (list, tuple)) and names and all(isinstance(name, (str, os.PathLike)) for name in names)):
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
+    check_reachable([*names, options.get("output")])
     runs: Dict[str, Callable[..., Any]] = {"batch": api.run, "train": api.train, "predict": predict}
     known = inspect.signature(runs[mode]).parameters
     for name in options:

@@ -25,8 +25,7 @@ from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvEr
 from akrunner.foreign import ours
 from akrunner.io.partition import rechunk
 from akrunner.io.paths import check_apart, check_format
-from akrunner.io.sinks import FileSink, MemorySink
-from akrunner.io.sources import open_source
+from akrunner.io.sinks import MemorySink
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity
 from akrunner.model import Model
@@ -44,6 +43,7 @@ from akrunner.serving.watching import Watch, Watcher, WatchLike
 from akrunner.signature import signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
+from akrunner.tables.opening import file_sink, open_source
 
 ModelLike = Union[Model, PathLike, pa.Table]
 
@@ -120,7 +120,7 @@ def predict(
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, output)
     with ours(SinkError, f"output: {output}"):
-        sink = FileSink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
+        sink = file_sink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
     outcome = committed(sink, lambda: prepared.run(chosen, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 

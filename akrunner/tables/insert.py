@@ -22,7 +22,7 @@ def create_as(made: Create, name: TableName, store: Callable[[str], TableStore],
     """CREATE TABLE ... AS SELECT. Returns: how many rows. Raises: ConfigError; the table is not there then."""
     with Queries(store, project) as queries:
         reader = queries.rows(made.select or "")
-        named = [field.with_name(_column_name(field.name, number)) for number, field in enumerate(reader.schema)]
+        named = [field.with_name(column_name(field.name, number).lower()) for number, field in enumerate(reader.schema)]
         info = TableInfo(types.as_columns(pa.schema(named)), (), made.comment, made.lifecycle)
         keeper = store(name.project)
         keeper.create(name, info)
@@ -35,9 +35,9 @@ def create_as(made: Create, name: TableName, store: Callable[[str], TableStore],
     return rows
 
 
-def _column_name(name: str, number: int) -> str:
+def column_name(name: str, number: int) -> str:
     """As MaxCompute calls what has no name of its own."""
-    return name.lower() if re.fullmatch(r"\w+", name) else f"_c{number}"
+    return name if re.fullmatch(r"\w+", name) else f"_c{number}"
 
 
 def _written(output: TableOutput, batches: Iterable[pa.RecordBatch]) -> int:

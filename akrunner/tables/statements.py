@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.tables import ddl, types
-from akrunner.tables.insert import create_as, insert
+from akrunner.tables.insert import column_name, create_as, insert
 from akrunner.tables.names import Partition, TableName, check_value
 from akrunner.tables.sql import Queries
 from akrunner.tables.sqltext import Words, line_of, tokens
@@ -286,7 +286,8 @@ class Session:
                 left -= batches[-1].num_rows
                 if not left:
                     break
-        table = pa.Table.from_batches(batches, schema=reader.schema)
+        named = [column_name(one, number) for number, one in enumerate(reader.schema.names)]
+        table = pa.Table.from_batches(batches, schema=reader.schema).rename_columns(named)
         return "" if left else f"the first {MOST_ROWS:,} rows; CREATE TABLE ... AS SELECT keeps all", table
 
     # -- looking

@@ -211,9 +211,15 @@ def _download(name: TableName, file: str, options: Dict[str, str], store: Callab
     return f"downloaded {count:,} rows of {name} to {file}"
 
 
-def rows_of(reading: Reading, columns: Optional[Sequence[str]] = None, limit: Optional[int] = None) -> pa.RecordBatchReader:
-    """The first rows of a table. Args: columns: None: the table's own. Raises: SourceError: there is no such column."""
-    batches = reading.read(columns, 0, limit)
+def rows_of(
+    reading: Reading, columns: Optional[Sequence[str]] = None, limit: Optional[int] = None, name: Optional[TableName] = None
+) -> pa.RecordBatchReader:
+    """The first rows of a table. Args: columns: None: the table's own; name: whose `start` and `end` are heeded.
+
+    Raises: SourceError: there is no such column.
+    """
+    first, end = name.rows(reading.rows) if name is not None else (0, reading.rows)
+    batches = reading.read(columns, first, end - first if limit is None else min(limit, end - first))
     fields = {field.name: field.remove_metadata() for field in reading.info.columns}
     names = reading.info.columns.names if columns is None else [name.lower() for name in columns]
     schema = pa.schema([fields.get(name, pa.field(name, pa.string())) for name in names])

@@ -126,7 +126,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
         "stream_job",
     },
-    "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", "tables", "warming", ""},
+    "cli": {"checks", "api", "foreign", "leftovers", "detached", "engines", "errors", "prepare", "tables", "warming", ""},
     "": {"api", "errors", "model", "schema", "serving", "stream_job", "warming"},
     "__main__": {"cli", "foreign", "launch"},
 }

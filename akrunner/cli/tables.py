@@ -1,0 +1,293 @@
+"""`akrunner tables`: tables by name, on this machine or in MaxCompute."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import akrunner
+from akrunner.cli import lines
+from akrunner.cli.guarded import emit, telling
+from akrunner.prepare import schema_of
+from akrunner.tables import ddl, files, statements
+from akrunner.tables.chosen import store_for, tables_root
+from akrunner.tables.names import PROJECT_VARIABLE, TableName
+from akrunner.tables.store import TableStore
+from akrunner.tables.tunnel import rows_of
+
+HELP = """
+Tables by name: look at them, fill them from files, run SQL over them.
+
+odps://PROJECT/tables/T is an --input and an --output of `run`, `train`, `predict` and `pai`, too; so is a partition of it, odps://PROJECT/tables/T/pt=1.
+Tables are directories of Parquet files below AKRUNNER_TABLES (default: akrunner/tables in the user's data directory): Parquet files put into
+PROJECT/T/ are a table. T alone will do where --project or AKRUNNER_PROJECT says the project.
+
+[bold]Examples[/bold]
+
+  akrunner tables put iris.csv odps://demo/tables/iris
+
+  akrunner tables sql --project demo "CREATE TABLE iris_output (f1 DOUBLE, f2 STRING) PARTITIONED BY (pt STRING)"
+
+  akrunner run train.py -i odps://demo/tables/iris --output-schema "f1 double, f2 string" -o odps://demo/tables/iris_output/pt=1
+
+  akrunner tables sql -p demo "SELECT f2, count(*) FROM iris_output WHERE pt = '1' GROUP BY f2"
+
+  akrunner tables ls
+
+  akrunner tables get odps://demo/tables/iris_output/pt=1 out.parquet
+"""
+
+app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+PROJECT = typer.Option(None, "--project", "-p", envvar=PROJECT_VARIABLE, help="The project of names without one.")
+JSON = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")
+_TABLE = "odps://PROJECT/tables/T[/pt=VALUE], PROJECT.T or T."
+_WIDE = 200
+_CELL = 60
+
+
+@app.command("ls", help="The tables there are, their rows and partitions.")
+def ls(
+    project: Optional[str] = typer.Argument(None, help="Of this project. Default: of all, or of --project."),
+    of: Optional[str] = PROJECT,
+    as_json: bool = JSON,
+) -> None:
+    one = project or of
+    names = [one] if one else store_for("").projects()
+    found: List[Dict[str, Any]] = []
+    for owner in names:
+        store = store_for(owner)
+        found.extend(_row(store, TableName.parse(f"odps://{owner}/tables/{table}")) for table in store.tables(owner))
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "root": tables_root(), "tables": found})
+        return
+    if not found:
+        where = f"the project {one} has no tables" if one else "there are no tables"
+        typer.echo(
+            f"{where} in {tables_root()} (AKRUNNER_TABLES); `akrunner tables put FILE odps://PROJECT/tables/T` makes one"
+        )
+        return
+    _print(
+        ["table", "rows", "columns", "partitions"],
+        [[row["uri"], _count(row), row["columns"] or "", _parts(row)] for row in found],
+    )
+
+
+def _row(store: TableStore, name: TableName) -> Dict[str, Any]:
+    """A table that cannot be read is listed, with the reason."""
+    row: Dict[str, Any] = {"uri": str(name), "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": ""}
+    try:
+        info = store.describe(name)
+        row.update(columns=len(info.columns), partitioned_by=list(info.partitions), partitions=len(store.partitions(name)))
+        row["rows"] = store.count(name)
+    except akrunner.ConfigError as e:
+        row["error"] = str(e)
+    return row
+
+
+def _count(row: Dict[str, Any]) -> str:
+    return f"{row['rows']:,}" if row["rows"] is not None else f"? {row['error']}"
+
+
+def _parts(row: Dict[str, Any]) -> str:
+    return f"{row['partitions']:,} by {', '.join(row['partitioned_by'])}" if row["partitioned_by"] else ""
+
+
+@app.command("show", help="A table's columns, its partitions and its first rows.")
+def show(
+    table: str = typer.Argument(..., help=_TABLE),
+    rows: int = typer.Option(10, min=0, help="How many of its rows."),
+    project: Optional[str] = PROJECT,
+    as_json: bool = JSON,
+) -> None:
+    name = TableName.parse(table, project)
+    store = store_for(name.project)
+    info = store.describe(name)
+    partitions = ["/".join(f"{key}={value}" for key, value in one) for one in store.partitions(name)]
+    with store.reading(name) as reading:
+        count = reading.rows
+        shown = rows_of(reading, [*info.columns.names, *info.partitions], rows, name).read_all()
+    columns = statements.columns_of(info)
+    if as_json:
+        body: Dict[str, Any] = {"ok": True, "exit_code": 0, "uri": str(name), "rows": count, "columns": columns.to_pylist()}
+        emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(shown)})
+        return
+    typer.echo(statements.described(name, info, count))
+    _print_table(columns)
+    if partitions:
+        more = f", and {len(partitions) - 20} before them" if len(partitions) > 20 else ""
+        typer.echo(f"partitions: {', '.join(partitions[-20:])}{more}")
+    if shown.num_rows:
+        typer.echo("")
+        _print_table(shown)
+
+
+@app.command(
+    "put", help="Add a file's rows to a table, by the names of its columns. A table that is not there is made for them."
+)
+def put(
+    file: List[str] = typer.Argument(
+        ..., help="FILE... TABLE: file, glob, directory or URL, of any format `run` reads; and the table."
+    ),
+    overwrite: bool = typer.Option(False, "--overwrite", help="In place of the rows that are there, as INSERT OVERWRITE."),
+    select: Optional[str] = typer.Option(None, help="SQL over the file, called `input` in it."),
+    input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
+    input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
+    project: Optional[str] = PROJECT,
+    as_json: bool = JSON,
+) -> None:
+    if len(file) < 2:
+        raise akrunner.ConfigError("tables put: give a file and a table: akrunner tables put FILE odps://PROJECT/tables/T")
+    name = TableName.parse(file[-1], project)
+    source = file[0] if len(file) == 2 else file[:-1]
+    done = files.put(
+        source,
+        name,
+        store_for(name.project),
+        overwrite=overwrite,
+        input_schema=schema_of(input_schema, "input_schema"),
+        input_format=input_format,
+        select=select,
+    )
+    said = f"{'wrote' if overwrite else 'added'} {done.rows:,} rows to {name}"
+    with telling(said):
+        if as_json:
+            emit({"ok": True, "exit_code": 0, "uri": str(name), "rows": done.rows, "created": done.created or None})
+            return
+        if done.created:
+            typer.echo(done.created)
+        typer.echo(said)
+
+
+@app.command("get", help="Write a table's rows to a file; - for stdout, as JSON lines or CSV.")
+def get(
+    table: str = typer.Argument(..., help=_TABLE + " ?start=A&end=B: some of its rows."),
+    file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord, or -."),
+    columns: Optional[str] = typer.Option(
+        None, help="Which, separated by commas; those it is partitioned by, too. Default: its own."
+    ),
+    output_format: str = typer.Option("jsonl", help="Of -: jsonl or csv."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
+    project: Optional[str] = PROJECT,
+    as_json: bool = JSON,
+) -> None:
+    name = TableName.parse(table, project)
+    store = store_for(name.project)
+    wanted = [one.strip() for one in columns.split(",")] if columns is not None else None
+    if file == lines.STDOUT:
+        form = lines.form_of(file, output_format, as_json, None, needed=False)
+        with store.reading(name) as reading:
+            rows = rows_of(reading, wanted, name=name)
+            lines.write(rows, form or "jsonl", rows.schema)
+        return
+    count = files.get(name, file, store, overwrite=overwrite, columns=wanted)
+    said = f"wrote {count:,} rows of {name} to {file}"
+    with telling(said):
+        emit({"ok": True, "exit_code": 0, "rows": count, "output": file}) if as_json else typer.echo(said)
+
+
+_SQL_HELP = """
+Run statements of MaxCompute's SQL, one after the other: CREATE, DROP, ALTER and TRUNCATE TABLE, INSERT, SELECT, DESC, SHOW TABLES, TUNNEL UPLOAD.
+
+[bold]Examples[/bold]
+
+  akrunner tables sql -p demo "CREATE TABLE t (id BIGINT, name STRING); INSERT INTO t VALUES (1, 'a'); SELECT * FROM t"
+
+  akrunner tables sql -p demo -f prepare.sql
+"""
+
+
+@app.command("sql", help=_SQL_HELP)
+def sql(
+    text: Optional[str] = typer.Argument(None, help="Statements, with ; between them."),
+    file: Optional[str] = typer.Option(None, "--file", "-f", help="File of statements."),
+    project: Optional[str] = PROJECT,
+    as_json: bool = JSON,
+) -> None:
+    if (text is None) == (file is None):
+        raise akrunner.ConfigError("tables sql: give statements, or --file with a file of them")
+    given = text if text is not None else _text_of(file or "")
+    done = statements.run(given, store_for, project, said=None if as_json else _say)
+    if as_json:
+        results = [
+            {
+                "line": one.statement.line,
+                "statement": one.statement.text,
+                "message": one.message,
+                "rows": _plain(one.rows) if one.rows is not None else None,
+            }
+            for one in done
+        ]
+        emit({"ok": True, "exit_code": 0, "results": results})
+
+
+def _text_of(file: str) -> str:
+    try:
+        with open(os.path.expanduser(file), encoding="utf-8") as stream:
+            return stream.read()
+    except (OSError, ValueError) as e:
+        raise akrunner.ConfigError(f"--file: cannot read {file}: {getattr(e, 'strerror', None) or e}") from None
+
+
+def _say(result: statements.StatementResult) -> None:
+    if result.message:
+        typer.echo(result.message)
+    if result.rows is not None:
+        _print_table(result.rows)
+
+
+@app.command("drop", help="Remove a table, or partitions of it, with all rows.")
+def drop(
+    table: str = typer.Argument(..., help=_TABLE),
+    if_exists: bool = typer.Option(False, "--if-exists", help="It need not be there."),
+    project: Optional[str] = PROJECT,
+    as_json: bool = JSON,
+) -> None:
+    name = TableName.parse(table, project)
+    store = store_for(name.project)
+    there = store.exists(name)
+    (store.drop_partition if name.partition else store.drop)(name, if_exists)
+    said = f"dropped {name}" if there else f"{name} is not there"
+    with telling(said):
+        emit({"ok": True, "exit_code": 0, "uri": str(name), "dropped": there}) if as_json else typer.echo(said)
+
+
+def _plain(rows: pa.Table) -> List[Dict[str, Any]]:
+    """Rows as JSON has them: times and decimals are text, bytes too."""
+    return [{key: _value(value) for key, value in row.items()} for row in rows.to_pylist()]
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _value(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_value(one) for one in value]
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _print_table(rows: pa.Table) -> None:
+    cells = [["NULL" if value is None else str(_value(value)) for value in row.values()] for row in rows.to_pylist()]
+    _print(rows.column_names, cells)
+    if not cells:
+        typer.echo("(no rows)")
+
+
+def _print(titles: List[str], rows: List[List[Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for title in titles:
+        table.add_column(escape(title), no_wrap=True)
+    for row in rows:
+        table.add_row(*(escape(_short(str(cell))) for cell in row))
+    Console(highlight=False, width=None if Console().is_terminal else _WIDE).print(table)
+
+
+def _short(cell: str) -> str:
+    cell = "".join(c if c.isprintable() else " " for c in cell)
+    return cell if len(cell) <= _CELL else cell[: _CELL - 3] + "..."

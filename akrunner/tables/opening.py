@@ -1,0 +1,184 @@
+"""A table as a job's input and output: `odps://project/tables/t/pt=v` wherever a path may stand."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Union
+
+import pyarrow as pa
+
+from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
+from akrunner.foreign import ours
+from akrunner.io import sinks, sources
+from akrunner.io.sinks import FileSink, PartsSink
+from akrunner.io.table import TableSource
+from akrunner.io.writers import ExampleWriter
+from akrunner.schema import Schema, nearest
+from akrunner.spec import TaskSpec
+from akrunner.tables import ddl, types
+from akrunner.tables.chosen import store_for
+from akrunner.tables.local_output import fits
+from akrunner.tables.names import TableName, is_table
+from akrunner.tables.store import TableInfo, TablePart
+
+
+def open_source(
+    source: Any, *, input_schema: Optional[Schema] = None, input_format: Optional[str] = None, **options: Any
+) -> TableSource:
+    """As `akrunner.io.sources.open_source`, which see; of tables, too."""
+    names = [source] if is_table(source) else source
+    if isinstance(names, (list, tuple)) and any(map(is_table, names)):
+        odd = next((one for one in names if not is_table(one)), None)
+        if odd is not None:
+            raise SourceError(f"source: {odd} is a path, and others are tables; give either")
+        if input_format is not None:
+            raise SourceError("input_format= is for files; the source is a table")
+        with ours(SourceError, f"source: cannot read {names[0]}"):
+            source = _tables([TableName.parse(one) for one in names])
+    return sources.open_source(source, input_schema=input_schema, input_format=input_format, **options)
+
+
+def _tables(names: List[TableName]) -> TableSource:
+    """Several tables of the same columns, one after the other. The columns they are partitioned by come last, but those a name holds."""
+    readings = [store_for(name.project).reading(name) for name in names]
+    columns = [_columns(name, reading.info) for name, reading in zip(names, readings)]
+    for name, other in zip(names[1:], columns[1:]):
+        if not other.equals(columns[0]):
+            raise SourceError(
+                f"source: {name} has other columns ({_listed(other)}) than {names[0]} ({_listed(columns[0])}); "
+                "input_schema= and select= are for tables of the same columns"
+            )
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for name, reading in zip(names, readings):
+            first, end = name.rows(reading.rows)
+            yield from reading.read(columns[0].names, first, end - first)
+
+    return TableSource(
+        columns[0], rows, str(names[0]) if len(names) == 1 else f"{names[0]} and {len(names) - 1} more", replayable=True
+    )
+
+
+def _columns(name: TableName, info: TableInfo) -> pa.Schema:
+    held = [key for key, _ in name.partition]
+    partitions = [pa.field(key, pa.string()) for key in info.partitions if key not in held]
+    return pa.schema([*(field.remove_metadata() for field in info.columns), *partitions])
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+class TableSink:
+    """A table, or a partition, as the output of a job: as `FileSink`. Without `overwrite` rows are added, as INSERT INTO does.
+
+    Args: path: its name; schema: of the rows.
+    Raises: SinkError: it is not there, or does not take these rows; it gives the SQL that makes one.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema, form: Optional[str] = None, overwrite: bool = False) -> None:
+        self.path = path
+        if form is not None:
+            raise SinkError(f"output_format= (--output-format) is for files; {path} is a table")
+        try:
+            name = TableName.parse(path)
+        except ConfigError as e:
+            raise SinkError(f"output: {e}") from None
+        if name.start is not None or name.end is not None:
+            raise SinkError(f"output: {path}: rows are added, or replace all of it (--overwrite); leave out ?start= and end=")
+        store = store_for(name.project)
+        if not store.exists(name.whole):
+            raise SinkError(f"output: {missing(name, schema)}")
+        check_fits(name, store.describe(name.whole), schema)
+        self._output = store.output(name, overwrite)
+
+        self._parts: Dict[str, TablePart] = {}
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        self._write(task.name, batch)
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        """Append rows, whichever task they come from."""
+        self._write("rows", batch)
+
+    def _write(self, key: str, batch: pa.RecordBatch) -> None:
+        if key not in self._parts:
+            self._parts[key] = self._output.part(key)
+        try:
+            self._parts[key].write(batch)
+        except DataError as e:
+            raise WriteError(f"output: {e}") from e
+
+    def commit(self) -> None:
+        """The job succeeded: its rows are in the table."""
+        self._output.commit()
+
+    def restart(self) -> None:
+        """The job starts again: nothing was written."""
+        self._parts = {}
+        self._output.restart()
+
+    def abort(self) -> None:
+        """The job failed: the table stays as it was."""
+        self._output.abort()
+
+
+def check_fits(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
+    """Raises: SinkError: the table has no such column, or one of another type."""
+    known = {field.name.lower(): field for field in info.columns}
+    for field in schema:
+        found = known.get(field.name.lower())
+        if found is None and field.name.lower() in info.partitions:
+            raise SinkError(
+                f"output: {name.whole} is partitioned by {field.name}: its value stands in the name, /{field.name}=..., not in rows"
+            )
+        if found is None:
+            raise SinkError(
+                f"output: {name.whole} has no column {field.name!r} (it has {', '.join(known)}){nearest(field.name, list(known))}"
+            )
+        if not fits(field.type, found.type):
+            raise SinkError(
+                f"output: column {field.name!r} of {name.whole} is {types.words_of(found)}, and the rows have {field.type} in it"
+            )
+
+
+def missing(name: TableName, schema: pa.Schema) -> str:
+    """Words for a table that is not there, with the SQL that makes one for these columns."""
+    try:
+        info = TableInfo(types.as_columns(schema), tuple(key for key, _ in name.partition))
+        sql = ddl.create_sql(name.sql, info, lines=False)
+    except ConfigError:
+        sql = f"CREATE TABLE {name.sql} (name TYPE, ...);"
+    return f'there is no table {name.whole}; make it with: akrunner tables sql "{sql}"'
+
+
+RowsSink = Union[FileSink, TableSink]
+OutputSink = Union[FileSink, PartsSink, TableSink]
+
+
+def sink_to(
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+) -> OutputSink:
+    """As `akrunner.io.sinks.sink_to`, which see; of tables, too."""
+    if is_table(path):
+        return TableSink(path, schema, form, overwrite)
+    return sinks.sink_to(path, schema, write_examples, form, overwrite)
+
+
+def file_sink(
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+) -> RowsSink:
+    """As `sink_to`, of what is one file if it is no table."""
+    if is_table(path):
+        return TableSink(path, schema, form, overwrite)
+    return FileSink(path, schema, write_examples, form, overwrite)
+
+
+def check_reachable(names: Iterable[Any]) -> None:
+    """Before a job goes to other machines. Raises: ConfigError: one of these is a table of this one."""
+    for name in filter(is_table, names):
+        store = store_for(TableName.parse(name).project)
+        if store.kind == "local":
+            raise ConfigError(
+                f"detach: {name} is a table of this machine ({store.place}), which a detached job cannot reach; write it to a place it can "
+                f"(akrunner tables get {name} s3://...), or run the job attached"
+            )
