@@ -10,7 +10,7 @@ import os
 from typing import Any, Iterator, List, Optional, Sequence, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
 
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours
@@ -102,6 +102,8 @@ class LocalTables:
         """A directory somebody put Parquet files into."""
         if not os.path.isdir(folder):
             return None
+        import pyarrow.parquet as pq
+
         names = layout.partition_columns(folder)
         for partition in layout.partitions_below(folder, names):
             below = os.path.join(folder, *(layout.partition_dir(key, value) for key, value in partition))

@@ -20,12 +20,11 @@ _TOKEN = re.compile(
 )
 #: the words of one command of PAI: `--` may stand in it, and begins a comment only where a line begins
 _WORDS = re.compile(
-    r"""(?P<comment>^[ \t]*(?:--(?=[\s-]|$)|\#)[^\n]*)
-    |(?P<space>\s+)
+    r"""(?P<space>\s+)
     |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     |(?P<open>['"])
     |(?P<mark>;|[^\s'";]+)""",
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
+    re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|.)", re.DOTALL)
@@ -68,7 +67,7 @@ def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
     Args: command: it is one of PAI's, of the client's: words and quotes.
     Raises: ConfigError: a quote, or a comment, is not closed; it names the line.
     """
-    pattern = _WORDS if command else _TOKEN
+    pattern, begun = _WORDS if command else _TOKEN, None
     while at < len(text):
         match = pattern.match(text, at)
         assert match is not None
@@ -76,11 +75,13 @@ def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
         if kind == "open":
             what = "comment" if match[0] == "/*" else f"quote ({match[0]})"
             raise ConfigError(f"line {line_of(text, at)}: a {what} is opened here and never closed")
-        if kind == "mark" and match[0] == "#" and not text[text.rfind("\n", 0, at) + 1 : at].strip():
+        begins = kind == "mark" and (match[0][0] == "#" or match[0].strip("-") == "" and len(match[0]) > 1)
+        if begins and (begun is None or not text[text.rfind("\n", 0, at) + 1 : at].strip()):
             end = text.find("\n", at)
             at = len(text) if end < 0 else end
             continue
         if kind not in ("space", "comment"):
+            begun = at
             yield Token(kind, match[0], at)
         at = match.end()
 

@@ -1,0 +1,155 @@
+"""Files for MaxCompute's client: statements, one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.tables.local import LocalTables
+from akrunner.tables.statements import Statement, run, split
+
+
+def done(store: LocalTables, text: str, **more: Any) -> List[Any]:
+    """What each statement said, or its rows."""
+    results = run(text, lambda project: store, "demo", **more)
+    return [one.message if one.rows is None else one.rows.to_pylist() for one in results]
+
+
+def test_a_file_is_split_where_its_statements_end() -> None:
+    text = """-- a comment; no end
+set odps.x=true;; # another; one's
+create table t (a string comment 'x;y', `b;c` string); /* a; b */
+tunnel upload 'a;b.csv' t -fd ';' ;
+PAI -name tensorflow1150
+    -Dscript= 'oss://b/x.tar.gz'
+    -- -Dleft=out
+    # -Dleft=out
+    -DuserDefinedParameters="--a=1 --b='x;y'"
+    -Dcluster='{"ps": {"count": 1}}' -Dx=a--b;
+pai -name y"""
+    statements = split(text)
+    assert [(one.kind, one.line) for one in statements] == [("set", 2), ("sql", 3), ("tunnel", 4), ("pai", 5), ("pai", 11)]
+    assert statements[0].text == "set odps.x=true"
+    assert statements[1].text.endswith("`b;c` string)")
+    pai = statements[3].text
+    assert "left" not in pai and "-Dx=a--b" in pai and "--b='x;y'\"" in pai and "-Dscript= 'oss" in pai
+    assert split("") == split(" -- x\n;;") == []
+    assert split("select 1") == [Statement("sql", "select 1", 1)]
+
+
+@pytest.mark.parametrize("text", ["select 1;\nselect 'a", 'select 1;\nselect "a', "select 1;\nselect `a", "select 1;\n/* a"])
+def test_what_is_never_closed_is_named_with_its_line(text: str) -> None:
+    with pytest.raises(ConfigError, match="line 2: a .* is opened here and never closed"):
+        split(text)
+
+
+def test_tables_are_made_filled_and_looked_at(store: LocalTables, tmp_path: Path) -> None:
+    (tmp_path / "iris.txt").write_text("f1\tf2\n1.5\ta;b\n2.5\t\nx\ty\n")
+    said = done(
+        store,
+        f"""drop table if exists iris;
+        create table iris (f1 DOUBLE, `F2` String) LIFECYCLE 7;
+        tunnel upload {tmp_path}/iris.txt iris -fd '\\t' -h true -dbr true;
+        SELECT * FROM demo.iris WHERE f2 == "a;b" or nvl(f2, 'x') = 'x';
+        create table p like iris; show tables; desc p; show create table p;
+        create table q as select count(*), cast(f1 as string) s, cast(f1 as bigint) b from iris group by f1 order by s;
+        select * from q; alter table q rename to r; truncate table r; select count(*) n from r; drop table r""",
+    )
+    assert said[3] == [{"f1": 1.5, "f2": "a;b"}, {"f1": 2.5, "f2": None}]
+    assert said[5] == [{"table": "iris"}, {"table": "p"}]
+    assert said[6][0] == {"column": "f1", "type": "double", "comment": ""}
+    assert said[7] == "CREATE TABLE p (\n    f1 DOUBLE,\n    f2 STRING\n);"
+    # a fraction is cut off, and not rounded
+    assert said[9] == [{"_c0": 1, "s": "1.5", "b": 1}, {"_c0": 1, "s": "2.5", "b": 2}]
+    assert said[12] == [{"n": 0}] and store.tables("demo") == ["iris", "p"]
+
+
+def test_rows_go_to_partitions(store: LocalTables) -> None:
+    said = done(
+        store,
+        """create table t (id bigint, s string) partitioned by (dt string, hh string);
+        alter table t add if not exists partition (dt='1', hh="a/b") partition (dt=2,hh='x');
+        insert overwrite table t partition (dt='1', hh='a/b') values (1,'x'),(2,null);
+        insert into table t partition (dt='9', hh) select id + 0.9, 7, s from t where s is not null;
+        insert into t partition (dt, hh) select 5, 'five', '9', 'x';
+        insert overwrite table t partition (dt='1', hh='a/b') (s) select s from t where dt = max_pt('t');
+        select * from t order by dt, id; show partitions t;
+        alter table t drop partition (dt='9'); alter table t drop if exists partition (dt='9'); select count(*) n from t""",
+    )
+    assert said[6] == [
+        {"id": None, "s": "7", "dt": "1", "hh": "a/b"},
+        {"id": None, "s": "five", "dt": "1", "hh": "a/b"},
+        {"id": 1, "s": "7", "dt": "9", "hh": "x"},
+        {"id": 5, "s": "five", "dt": "9", "hh": "x"},
+    ]
+    assert [one["partition"] for one in said[7]] == ["dt=1/hh=a/b", "dt=2/hh=x", "dt=9/hh=x"]
+    assert said[-1] == [{"n": 2}]
+
+
+def test_a_table_may_be_read_and_replaced_by_one_statement(store: LocalTables) -> None:
+    said = done(
+        store,
+        """create table t (a bigint); insert into t values (1),(2);
+        insert overwrite table t select x.a + y.a from t x join t y on x.a = y.a; select * from t order by a""",
+    )
+    assert said[-1] == [{"a": 2}, {"a": 4}]
+
+
+@pytest.mark.parametrize(
+    "text, kind, why",
+    [
+        ("frobnicate x", ConfigError, "begins no statement that is known here; known are CREATE TABLE"),
+        ("select * from nope", SourceError, "there is no table odps://demo/tables/nope: the project demo has pt, t"),
+        ("select nope from t", ConfigError, "nope"),
+        ("select * from t where", ConfigError, "sql: .*line 1"),
+        ("insert into t values (1, 2)", ConfigError, "takes 1 columns \\(a\\), and the query has 2"),
+        ("insert into t values ('x')", ConfigError, "Could not convert string 'x'"),
+        ("insert into t partition (b='1') select 1", ConfigError, "partitioned by nothing, not by b"),
+        ("insert overwrite table pt select 1, 'x'", ConfigError, "PARTITION \\(p\\)"),
+        ("insert into pt partition (p) select 1, null", ConfigError, "no value of the partition column p"),
+        ("create table t (a bigint)", SinkError, "exists; CREATE TABLE IF NOT EXISTS"),
+        ("drop table nope", SinkError, "there is no table"),
+        ("alter table t add partition (p='1')", SinkError, "is not partitioned"),
+        ("desc pt partition (p='7')", SourceError, "the table has no partition"),
+        ("pai -name x", ConfigError, "akrunner pai"),
+        ("set x", ConfigError, "SET key=value"),
+        ("tunnel upload nope t", SourceError, "there is no file nope"),
+        ("tunnel upload nope t -fx ','", ConfigError, "-fx is no option"),
+        ("use ../x", ConfigError, "the name of a project was expected"),
+        ("select * from t; select * from ../x", ConfigError, "line 1: sql:"),
+    ],
+)
+def test_what_cannot_be_done_is_said(store: LocalTables, text: str, kind: type, why: str) -> None:
+    done(store, "create table t (a bigint); create table pt (a bigint) partitioned by (p string)")
+    before = sorted(path for path in Path(store.place).rglob("*"))
+    with pytest.raises(kind, match=why):
+        done(store, text)
+    assert sorted(path for path in Path(store.place).rglob("*")) == before
+
+
+def test_pais_commands_are_handed_back(store: LocalTables) -> None:
+    given: List[Statement] = []
+    done(store, "create table t (a bigint); PAI -name tensorflow1150 -Dtables=odps://demo/tables/t; desc t", pai=given.append)
+    assert [one.text for one in given] == ["PAI -name tensorflow1150 -Dtables=odps://demo/tables/t"]
+
+
+def test_tunnel_reads_and_writes_files_as_maxcomputes_client(store: LocalTables, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('1,"x,y"\n2,NA\n')
+    said = done(
+        store,
+        f"""create table t (id bigint, s string) partitioned by (p string, q string);
+        tunnel upload {tmp_path}/a.csv t/p=1,q='b c' -acp true -ni NA;
+        tunnel upload file://{tmp_path}/a.csv demo.t/p=1/q='b c' -ni NA;
+        tunnel download t/p=1 {tmp_path}/out.txt -fd '|' -h true -ni nil; select count(*) n from t where q = 'b c'""",
+    )
+    assert said[-1] == [{"n": 4}]
+    assert (tmp_path / "out.txt").read_text() == "id|s\n1|x,y\n2|nil\n1|x,y\n2|nil\n"
+    with pytest.raises(SinkError, match="does not exist; ALTER TABLE demo.t ADD PARTITION"):
+        done(store, f"tunnel upload {tmp_path}/a.csv t/p=2,q=x")
+    (tmp_path / "bad.txt").write_text("1,a\nx,b\n")
+    with pytest.raises(SourceError, match="bad.txt: .*\"x\".*-dbr true"):
+        done(store, f"tunnel upload {tmp_path}/bad.txt t/p=1,q='b c'")
+    assert done(store, "select count(*) n from t") == [[{"n": 4}]]
