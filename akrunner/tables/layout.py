@@ -33,6 +33,8 @@ TABLE_SQL = "_table.sql"
 BUCKETS = "oss"
 _UNSAFE = re.compile(r"""[%/\\:*?"'<>|\[\]{}^=\x00-\x1f\x7f]""")
 _ENDINGS = (".parquet", ".pq", ".parq")
+#: a partition, and its directory
+Placed = Tuple[Partition, str]
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -56,13 +58,24 @@ def partition_dir(name: str, value: str) -> str:
 
 
 def place(root: str, name: TableName, partition: Partition) -> str:
-    """The directory of a table, or of a partition of it."""
-    return os.path.join(table_dir(root, name), *(partition_dir(key, value) for key, value in partition))
+    """The directory of a table, or of a partition of it, whether or not it is there. Raises: OSError."""
+    folder = table_dir(root, name)
+    if partition and os.path.isdir(folder):
+        names = tuple(key for key, _ in partition)
+        there = [path for found, path in partitions_below(folder, names) if found == partition]
+        if there:
+            return there[0]
+    return os.path.join(folder, *(partition_dir(key, value) for key, value in partition))
 
 
 def natural(text: str) -> Tuple[Tuple[int, int, str], ...]:
     """A key to sort by: numbers in a text count as numbers."""
     return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in _NUMBERS.split(text) if part)
+
+
+def _entries(folder: str) -> "List[os.DirEntry[str]]":
+    with os.scandir(folder) as entries:
+        return list(entries)
 
 
 def data_files(folder: str) -> List[str]:
@@ -71,7 +84,7 @@ def data_files(folder: str) -> List[str]:
     Raises: SourceError: somebody put a file there that is a table, but no Parquet file; OSError.
     """
     found = []
-    for entry in os.scandir(folder):
+    for entry in _entries(folder):
         if entry.name.startswith((".", "_")) or entry.is_dir():
             continue
         if entry.name.lower().endswith(_ENDINGS):
@@ -84,23 +97,22 @@ def data_files(folder: str) -> List[str]:
     return sorted(found, key=natural)
 
 
-def partitions_below(folder: str, names: Tuple[str, ...]) -> List[Partition]:
-    """All partitions there are, sorted. Raises: OSError."""
+def partitions_below(folder: str, names: Tuple[str, ...]) -> List[Placed]:
+    """All partitions there are, sorted, with their directories: people may have spelled those otherwise. Raises: OSError."""
     if not names:
-        return [()]
-    found: List[Partition] = []
-    for entry in os.scandir(folder):
+        return [((), folder)]
+    found: List[Placed] = []
+    for entry in _entries(folder):
         key, sign, value = entry.name.partition("=")
         if not sign or entry.name.startswith(".") or key.lower() != names[0] or not entry.is_dir():
             continue
-        below = partitions_below(entry.path, names[1:])
-        found.extend(((names[0], unquote(value)), *rest) for rest in below)
-    return sorted(found, key=lambda one: [natural(value) for _, value in one])
+        found.extend((((names[0], unquote(value)), *rest), path) for rest, path in partitions_below(entry.path, names[1:]))
+    return sorted(found, key=lambda one: [natural(value) for _, value in one[0]])
 
 
 def partition_columns(folder: str) -> Tuple[str, ...]:
     """What a table without a CREATE TABLE is partitioned by, as its directories say. Raises: OSError."""
-    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+    for entry in sorted(_entries(folder), key=lambda one: one.name):
         key, sign, _ = entry.name.partition("=")
         if sign and key and not entry.name.startswith(".") and entry.is_dir():
             return (key.lower(), *partition_columns(entry.path))
@@ -111,7 +123,7 @@ def visible(folder: str) -> List[str]:
     """Directories in a directory, but those that are being written."""
     try:
         return sorted(
-            entry.name for entry in os.scandir(folder) if entry.is_dir() and not is_partial(entry.name) and entry.name[0] != "."
+            entry.name for entry in _entries(folder) if entry.is_dir() and not is_partial(entry.name) and entry.name[0] != "."
         )
     except FileNotFoundError:
         return []

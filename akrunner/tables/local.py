@@ -65,7 +65,7 @@ class LocalTables:
     def partitions(self, name: TableName) -> List[Partition]:
         with self._looking(name):
             info = self._info(name)
-            return self._fitting(name, info) if info.partitions else []
+            return [one for one, _ in self._fitting(name, info)] if info.partitions else []
 
     def tables(self, project: str) -> List[str]:
         with ours(SourceError, f"source: cannot look into {self.place}"):
@@ -105,8 +105,7 @@ class LocalTables:
         import pyarrow.parquet as pq
 
         names = layout.partition_columns(folder)
-        for partition in layout.partitions_below(folder, names):
-            below = os.path.join(folder, *(layout.partition_dir(key, value) for key, value in partition))
+        for _, below in layout.partitions_below(folder, names):
             for file in layout.data_files(below):
                 path = os.path.join(below, file)
                 with ours(SourceError, f"source: cannot read {path} as parquet (is it whole?)"):
@@ -134,7 +133,7 @@ class LocalTables:
             f"`akrunner tables put FILE {name.whole}`"
         )
 
-    def _fitting(self, name: TableName, info: TableInfo) -> List[Partition]:
+    def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
         self._check_keys(name, info, SourceError)
         folder = layout.table_dir(self.place, name)
@@ -153,7 +152,7 @@ class LocalTables:
                 )
         wanted = dict(name.partition)
         every = layout.partitions_below(folder, info.partitions)
-        return [one for one in every if all(wanted.get(key, value) == value for key, value in one)]
+        return [one for one in every if all(wanted.get(key, value) == value for key, value in one[0])]
 
     def _check_keys(self, name: TableName, info: TableInfo, kind: Any) -> None:
         for key, _ in name.partition:
@@ -163,7 +162,7 @@ class LocalTables:
 
     def _known_partitions(self, name: TableName, info: TableInfo) -> str:
         every = layout.partitions_below(layout.table_dir(self.place, name), info.partitions)
-        shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-10:]]
+        shown = ["/".join(f"{key}={value}" for key, value in one) for one, _ in every[-10:]]
         return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
 
     # -- writing
@@ -248,7 +247,7 @@ class LocalTables:
             found = self._fitting(name, info)
             if not found and not if_exists:
                 raise SinkError(f"{name} does not exist: {self._known_partitions(name.whole, info)}")
-            self._take_away(name, [layout.place(self.place, name, one) for one in found])
+            self._take_away(name, [path for _, path in found])
 
     def _described(self, name: TableName) -> TableInfo:
         info = self.info_at(layout.table_dir(self.place, name))

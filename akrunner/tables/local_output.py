@@ -271,6 +271,9 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_integer(column.type) and pa.types.is_floating(target):
         # as in SQL: a number too long for a double is rounded
         return column.cast(target, safe=False)
+    if pa.types.is_integer(column.type) and pa.types.is_decimal(target):
+        # Arrow looks at what the type could hold, and not at what it holds
+        column = column.cast(pa.decimal128(20, 0))
     return column.cast(target)
 
 

@@ -91,7 +91,7 @@ class _File:
 class LocalReading:
     """See `store.Reading`."""
 
-    def __init__(self, root: str, name: TableName, info: TableInfo, partitions: List[Partition]) -> None:
+    def __init__(self, root: str, name: TableName, info: TableInfo, partitions: List[layout.Placed]) -> None:
         """Open it; whoever makes it holds the lock. Raises: SourceError; OSError."""
         self.info = info
         self._name = name
@@ -110,10 +110,9 @@ class LocalReading:
             self._ends.append((self._ends[-1] if self._ends else 0) + file.rows)
         self.rows = self._ends[-1] if self._ends else 0
 
-    def _opened(self, root: str, partitions: List[Partition]) -> List[_File]:
+    def _opened(self, root: str, partitions: List[layout.Placed]) -> List[_File]:
         found: List[Tuple[str, Partition]] = []
-        for partition in partitions:
-            folder = layout.place(root, self._name, partition)
+        for partition, folder in partitions:
             found.extend((os.path.join(folder, name), partition) for name in layout.data_files(folder))
         if len(found) > _OPEN and os.access(root, os.W_OK):
             with contextlib.suppress(OSError):

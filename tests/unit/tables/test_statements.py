@@ -150,6 +150,6 @@ def test_tunnel_reads_and_writes_files_as_maxcomputes_client(store: LocalTables,
     with pytest.raises(SinkError, match="does not exist; ALTER TABLE demo.t ADD PARTITION"):
         done(store, f"tunnel upload {tmp_path}/a.csv t/p=2,q=x")
     (tmp_path / "bad.txt").write_text("1,a\nx,b\n")
-    with pytest.raises(SourceError, match="bad.txt: .*\"x\".*-dbr true"):
+    with pytest.raises(SourceError, match='bad.txt: .*"x".*-dbr true'):
         done(store, f"tunnel upload {tmp_path}/bad.txt t/p=1,q='b c'")
     assert done(store, "select count(*) n from t") == [[{"n": 4}]]

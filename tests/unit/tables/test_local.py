@@ -1,0 +1,366 @@
+"""Tables on this machine's disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
+from akrunner.tables import local_reading
+from akrunner.tables.ddl import parse_create
+from akrunner.tables.local import LocalTables
+from akrunner.tables.names import TableName
+from tests.conftest import ENDS
+
+Named = Callable[[str], TableName]
+
+
+def made(store: LocalTables, named: Named, sql: str) -> TableName:
+    create = parse_create(sql)
+    assert create.info is not None
+    name = named(create.table)
+    store.create(name, create.info)
+    return name
+
+
+def put(store: LocalTables, name: TableName, overwrite: bool = True, **parts: Dict[str, List[Any]]) -> None:
+    output = store.output(name, overwrite)
+    for key, columns in parts.items():
+        output.part(key).write(pa.record_batch(columns))
+    output.commit()
+
+
+def rows(
+    store: LocalTables, name: TableName, columns: Optional[List[str]] = None, start: int = 0, most: Optional[int] = None
+) -> List[Any]:
+    return [row for batch in store.read(name, columns, start, most) for row in zip(*(batch.to_pydict().values()))]
+
+
+def test_rows_come_back_in_the_order_of_the_parts_keys(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint, s string)")
+    assert store.count(name) == 0 and rows(store, name) == []
+    put(store, name, **{"worker:10": {"id": [3]}, "worker:2": {"S": ["b"], "ID": [2]}, "chief:0": {"id": [1], "s": ["a"]}})
+    assert rows(store, name) == [(1, "a"), (2, "b"), (3, None)]
+    put(store, name, overwrite=False, again={"id": np.arange(4, 14)})
+    assert [one for (one,) in rows(store, name, ["id"])] == list(range(1, 14))
+    assert rows(store, name, ["s", "ID"], 1, 2) == [("b", 2), (None, 3)]
+    assert rows(store, name, start=13) == rows(store, name, start=99) == rows(store, name, most=0) == []
+    put(store, name, all={"id": [7]})
+    assert rows(store, name) == [(7, None)]
+    put(store, name)
+    assert store.count(name) == 0
+
+
+def test_partitions_are_read_together_or_by_themselves(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint) partitioned by (dt string, hh string)")
+    for number, spec in enumerate(["dt=1/hh=a", "hh=b/dt=1", "dt=10/hh=a/b", "dt=9/hh=%2f..\\'\" é"]):
+        put(store, named(f"t/{spec}"), x={"id": [number]})
+    store.add_partition(named("t/dt=0/hh=empty"))
+    assert store.count(name) == 4 and store.count(named("t/dt=1")) == 2 and store.count(named("t/hh=a")) == 1
+    assert rows(store, name, ["hh", "id", "DT"]) == [("a", 0, "1"), ("b", 1, "1"), ("%2f..\\'\" é", 3, "9"), ("a/b", 2, "10")]
+    assert rows(store, named("t/dt=1"), ["hh"], 1) == [("b",)] and rows(store, name) == [(0,), (1,), (3,), (2,)]
+    assert store.partitions(named("t/dt=10")) == [(("dt", "10"), ("hh", "a/b"))]
+    assert store.exists(named("t/dt=0")) and not store.exists(named("t/dt=5")) and not store.exists(named("u"))
+    with pytest.raises(SourceError, match="t/dt=5 does not exist: the table has the partitions dt=0/hh=empty, dt=1/hh=a"):
+        store.count(named("t/dt=5"))
+    with pytest.raises(SinkError, match="name one partition of it, odps://demo/tables/t/dt=1/hh=..."):
+        store.output(named("t/dt=1"))
+    with pytest.raises(SourceError, match="partitioned by dt, hh, not by pt"):
+        store.count(named("t/pt=1"))
+    store.drop_partition(named("t/dt=1"))
+    assert store.count(name) == 2
+    with pytest.raises(SinkError, match="does not exist"):
+        store.drop_partition(named("t/dt=1"))
+    store.drop_partition(named("t/dt=1"), if_exists=True)
+
+
+def test_tables_are_made_renamed_and_dropped(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint)")
+    with pytest.raises(SinkError, match="exists; CREATE TABLE IF NOT EXISTS"):
+        made(store, named, "create table T (x string)")
+    store.create(name, store.describe(name), if_not_exists=True)
+    put(store, name, x={"id": [1]})
+    store.rename(name, "u")
+    assert store.tables("demo") == ["u"] and store.projects() == ["demo"] and rows(store, named("u")) == [(1,)]
+    with pytest.raises(SourceError, match=r"no table odps://demo/tables/uu.*has u in .*did you mean 'u'"):
+        store.count(named("uu"))
+    store.drop(named("u"))
+    store.drop(named("u"), if_exists=True)
+    with pytest.raises(SinkError, match="there is no table"):
+        store.drop(named("u"))
+    assert store.tables("demo") == [] == store.tables("never")
+    with pytest.raises(ConfigError, match="cannot be called oss"):
+        store.count(TableName.parse("odps://oss/tables/t"))
+    assert oct(os.stat(store.place).st_mode & 0o777) == "0o700"
+
+
+@pytest.mark.parametrize(
+    "columns, why",
+    [
+        ({"nope": [1]}, "has no column 'nope' \\(it has id, n, s, d\\)"),
+        ({"p": ["x"]}, "its value stands in the table's name"),
+        ({"id": ["1"]}, "'id' of .* is bigint, and string was written"),
+        ({"id": [1], "s": [1]}, "'s' of .* is string, and int64 was written"),
+        ({"id": [1, 2**40], "n": [1, 2**40]}, "row 1, column 'n' of .* is int, and a value does not fit"),
+        ({"id": [1], "n": [1.5]}, "row 0, column 'n'"),
+        ({"id": [1, None]}, "row 1, column 'id' of .* NOT NULL"),
+        ({"id": [[1]]}, "and list"),
+    ],
+)
+def test_what_does_not_fit_is_refused(store: LocalTables, named: Named, columns: Dict[str, Any], why: str) -> None:
+    made(store, named, "create table t (id bigint not null, n int, s string, d decimal(4,1)) partitioned by (p string)")
+    output = store.output(named("t/p=1"))
+    with pytest.raises(DataError, match=why):
+        output.part("0").write(pa.record_batch(columns))
+    output.abort()
+    assert store.count(named("t")) == 0
+
+
+def test_values_keep_what_they_are(store: LocalTables, named: Named) -> None:
+    name = made(
+        store,
+        named,
+        "create table t (t tinyint, f float, b boolean, x binary, d decimal(4,1), a array<bigint>, m map<string,int>, ts datetime)",
+    )
+    batch = pa.record_batch(
+        {
+            "t": pa.array([1, None], pa.uint64()),
+            "f": pa.array([0.1, None]),
+            "b": [True, None],
+            "x": ["é", None],
+            "d": pa.array([2, None]),
+            "a": [[1, 2], None],
+            "m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
+            "ts": pa.array([10**6, None], pa.timestamp("us")),
+        }
+    )
+    output = store.output(name)
+    output.part("0").write(batch)
+    output.commit()
+    (read,) = store.read(name)
+    assert [str(one) for one in read.schema.types][:5] == ["int8", "float", "bool", "binary", "decimal128(4, 1)"]
+    first, second = read.to_pylist()
+    assert first["x"] == "é".encode() and str(first["d"]) == "2.0" and first["m"] == [("k", 1)] and first["a"] == [1, 2]
+    assert set(second.values()) == {None}
+    with pytest.raises(DataError, match="would become infinite"):
+        store.output(name).part("0").write(pa.record_batch({"f": [1e300]}))
+
+
+def test_files_people_put_there_are_a_table(store: LocalTables, named: Named, root: Path) -> None:
+    folder = root / "demo" / "t"
+    for number, spec in enumerate(["P=1", "p=2"]):
+        (folder / spec).mkdir(parents=True)
+        pq.write_table(
+            pa.table({"Id": pa.array([number], pa.int32()), "p": ["the directory says"]}), folder / spec / "x.parquet"
+        )
+    (folder / "p=2" / "_SUCCESS").touch()
+    name = named("t")
+    assert store.describe(name).partitions == ("p",) and store.tables("demo") == ["t"]
+    assert rows(store, name, ["p", "id"]) == [("1", 0), ("2", 1)]
+    put(store, named("t/p=3"), x={"id": [7]})
+    assert rows(store, name, ["id"]) == [(0,), (1,), (7,)]
+    pq.write_table(pa.table({"other": [1], "ID": [2**40]}), folder / "p=2" / "y.parquet")
+    with pytest.raises(SourceError, match="column 'id' of .*y.parquet is int64, and the table's is int"):
+        rows(store, name)
+    (folder / "p=2" / "y.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match="cannot read .*y.parquet as parquet"):
+        store.count(name)
+    os.rename(folder / "p=2" / "y.parquet", folder / "p=2" / "y.csv")
+    with pytest.raises(SourceError, match="y.csv is no Parquet file.*akrunner tables put y.csv"):
+        store.count(name)
+    os.rename(folder / "p=2" / "y.csv", folder / "y.parquet")
+    with pytest.raises(SourceError, match="is in none of its partitions"):
+        store.count(name)
+    (root / "demo" / "hand").mkdir()
+    (root / "demo" / "hand" / "_table.sql").write_text("create table hand (a bigint);")
+    (root / "demo" / "bad").mkdir()
+    (root / "demo" / "bad" / "_table.sql").write_text("create tab")
+    assert store.count(named("hand")) == 0
+    with pytest.raises(SourceError, match="_table.sql is to hold the table's CREATE TABLE"):
+        store.count(named("bad"))
+
+
+@pytest.mark.parametrize("held_open", [64, 1])
+def test_what_is_read_is_one_state_of_the_table(
+    store: LocalTables, named: Named, monkeypatch: pytest.MonkeyPatch, held_open: int
+) -> None:
+    monkeypatch.setattr(local_reading, "_OPEN", held_open)
+    name = made(store, named, "create table t (id bigint)")
+    put(store, name, a={"id": [1, 2]}, b={"id": [3]})
+    with store.reading(name) as reading:
+        begun = reading.read()
+        first = next(begun)
+        put(store, name, a={"id": [9]})
+        assert store.count(name) == 1
+        store.drop(name)
+        assert [first, *begun] == [pa.record_batch({"id": [1, 2]}), pa.record_batch({"id": [3]})]
+        assert reading.rows == 3 and sum(batch.num_rows for batch in reading.read(["id"], 1)) == 2
+        late = reading.read()
+        next(late)
+    assert sum(batch.num_rows for batch in late) == 1
+    with pytest.raises(SourceError, match="is closed"):
+        next(reading.read())
+    before = len(os.listdir("/proc/self/fd"))
+    made(store, named, "create table t (id bigint)")
+    put(store, name, a={"id": [1, 2]}, b={"id": [3]})
+    unread = store.read(name)
+    del unread
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_threads_write_parts_and_read_ranges_at_the_same_time(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint)")
+    output = store.output(name)
+
+    def write(number: int) -> None:
+        part = output.part(str(number))
+        for at in range(0, 300_000, 1000):
+            part.write(pa.record_batch({"id": np.arange(at, at + 1000) + number * 300_000}))
+
+    _all([lambda number=number: write(number) for number in range(4)])
+    output.commit()
+    found: Dict[int, int] = {}
+    with store.reading(name) as reading:
+
+        def read(number: int) -> None:
+            ids = np.concatenate([batch["id"].to_numpy() for batch in reading.read(None, number * 170_000, 170_000)])
+            found[number] = len(ids)
+            assert (np.diff(ids) == 1).all() and ids[0] == number * 170_000
+
+        _all([lambda number=number: read(number) for number in range(8)])
+    assert [found[number] for number in range(8)] == [170_000] * 7 + [10_000]
+
+
+def _all(work: List[Callable[[], None]]) -> None:
+    failed: List[BaseException] = []
+
+    def run(one: Callable[[], None]) -> None:
+        try:
+            one()
+        except BaseException as e:
+            failed.append(e)
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_outputs_of_a_job_are_there_together_or_not_at_all(store: LocalTables, named: Named) -> None:
+    one, two = made(store, named, "create table one (id bigint)"), made(store, named, "create table two (id bigint)")
+    put(store, one, x={"id": [0]})
+
+    def written() -> List[Any]:
+        outputs = [store.output(name) for name in (one, two)]
+        for output in outputs:
+            output.part("0").write(pa.record_batch({"id": [1]}))
+        return outputs
+
+    outputs = written()
+    outputs[0].part("0").write(pa.record_batch({"id": [2]}))
+    outputs[1].restart()
+    assert rows(store, one) == [(0,)]
+    store.commit(outputs)
+    assert rows(store, one) == [(2,)] and rows(store, two) == []
+    outputs = written()
+    store.drop(two)
+    made(store, named, "create table two (other string)")
+    with pytest.raises(WriteError, match="two was made anew with other columns while rows were written"):
+        store.commit(outputs)
+    for output in outputs:
+        output.abort()
+    assert rows(store, one) == [(2,)] and rows(store, two) == []
+    with pytest.raises(WriteError, match="given up"):
+        outputs[0].part("0")
+
+
+def test_a_full_disk_leaves_the_table_as_it_was(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint, s string)")
+    put(store, name, x={"id": [1]})
+    output = store.output(name)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(WriteError, match="cannot write .*t.*larger than allowed"):
+            part = output.part("0")
+            part.write(pa.record_batch({"s": [os.urandom(8).hex() for _ in range(70_000)]}))
+            output.commit()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        output.abort()
+    assert rows(store, name) == [(1, None)]
+
+
+def _process(store: LocalTables, body: str) -> "subprocess.Popen[str]":
+    begin = f"""
+    import sys, time
+    import numpy as np, pyarrow as pa
+    from akrunner.tables.local import LocalTables
+    from akrunner.tables.names import TableName
+    store, name = LocalTables({store.place!r}), TableName.parse("odps://demo/tables/t")
+    """
+    code = textwrap.dedent(begin) + textwrap.dedent(body)
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_process_reads_while_another_writes(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint)")
+    put(store, name, x={"id": np.zeros(20_000, np.int64)})
+    writer = _process(
+        store,
+        """
+        for number in range(1, 12):
+            output = store.output(name)
+            for key in ("a", "b"):
+                output.part(key).write(pa.record_batch({"id": np.full(10_000, number)}))
+            output.commit()
+        """,
+    )
+    seen = set()
+    with writer:
+        while writer.poll() is None:
+            ids = np.concatenate([batch["id"].to_numpy() for batch in store.read(name)])
+            assert len(ids) == 20_000 and (ids == ids[0]).all()
+            seen.add(int(ids[0]))
+    assert writer.returncode == 0 and len(seen) > 2
+    assert next(store.read(name))["id"][0].as_py() == 11
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_killed_writer_leaves_the_table_as_it_was(store: LocalTables, named: Named, root: Path, overwrite: bool) -> None:
+    name = made(store, named, "create table t (id bigint)")
+    put(store, name, x={"id": [1]})
+    writer = _process(
+        store,
+        f"""
+        output = store.output(name, {overwrite})
+        output.part("0").write(pa.record_batch({{"id": np.arange(100_000)}}))
+        print("written", flush=True)
+        sys.stdin.read()
+        """,
+    )
+    with writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "written\n"
+        assert list(root.rglob("*.partial"))
+        writer.kill()
+    deadline = time.monotonic() + ENDS
+    while list(root.rglob("*.partial")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert rows(store, name) == [(1,)] and sorted(os.listdir(root / "demo" / "t")) == ["_table.sql", "part-00000.parquet"]
