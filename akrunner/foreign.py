@@ -28,6 +28,8 @@ _PACKAGES = {
     "aiohttp": "'fsspec[http]'",
     "gcsfs": "gcsfs",
     "huggingface_hub": "huggingface_hub",
+    "odps": "'akrunner[odps]'",
+    "oss2": "'akrunner[odps]'",
     "ocifs": "ocifs",
     "ossfs": "ossfs",
     "paramiko": "paramiko",
@@ -58,6 +60,30 @@ _S3 = {
     "ServiceUnavailable": "the server is not available, also after several tries",
     "500": "the server failed, also after several tries",
     "InternalError": "the server failed, also after several tries",
+}
+_KEYS = "ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or the file of ODPS_CONFIG_FILE_PATH"
+#: how MaxCompute's answer begins -> what it means
+_MAXCOMPUTE = {
+    "ODPS-0410051": f"MaxCompute does not know the access key's id; check {_KEYS}",
+    "ODPS-0410042": f"the secret does not fit the access key's id; check {_KEYS}",
+    "ODPS-0410061": f"the key's temporary token is not valid; check {_KEYS}",
+    "ODPS-0410": f"MaxCompute refused the credentials; check {_KEYS}",
+    "ODPS-0420111": "MaxCompute has no such project at this endpoint (or the key may not see it); check its name and ODPS_ENDPOINT",
+    "NoSuchDownload": "the download session has expired, also one opened anew",
+    "NoSuchUpload": "the upload session has expired (MaxCompute keeps one for 24 hours); nothing was written: run the job again",
+    "NoSuchPartition": "there is no such partition",
+    "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
+}
+#: the same of OSS
+_OSS = {
+    "InvalidAccessKeyId": "OSS does not know the access key's id; check OSS_ACCESS_KEY_ID, or ALIBABA_CLOUD_ACCESS_KEY_ID",
+    "SignatureDoesNotMatch": "the secret does not fit the access key's id; check OSS_ACCESS_KEY_SECRET, or ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+    "SecurityTokenExpired": "the credentials have expired; renew the token",
+    "InvalidSecurityToken": "the temporary token is not valid; check OSS_SESSION_TOKEN, or ALIBABA_CLOUD_SECURITY_TOKEN",
+    "AccessDenied": "access denied; check what the key may do, and that the bucket is at this endpoint (OSS_ENDPOINT)",
+    "NoSuchBucket": "there is no such bucket at this endpoint; check its name and OSS_ENDPOINT",
+    "NoSuchKey": "there is no such object",
+    "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
 }
 #: a part of an exception's type and text -> what it means; the first that fits
 _MEANINGS: Tuple[Tuple[str, str], ...] = (
@@ -241,6 +267,23 @@ def _s3(error: BaseException) -> str:
     return _S3.get(code) or f"the S3 server answered {code}: {message}".rstrip(": ")
 
 
+def _maxcompute(error: BaseException) -> str:
+    if type(error).__module__.partition(".")[0] != "odps" or not hasattr(error, "request_id"):
+        return ""
+    message = str(error.args[0]) if error.args else ""
+    told = f"{getattr(error, 'code', None) or ''} {type(error).__name__} {message}"
+    known = next((words for start, words in _MAXCOMPUTE.items() if re.search(rf"\b{start}", told)), "")
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    return known or f"MaxCompute answered {first or type(error).__name__}"[:_LONGEST]
+
+
+def _oss(error: BaseException) -> str:
+    if type(error).__module__ != "oss2.exceptions" or not getattr(error, "code", ""):
+        return ""
+    code = str(getattr(error, "code", ""))
+    return _OSS.get(code) or f"OSS answered {code}: {getattr(error, 'message', '')}".rstrip(": ")[:_LONGEST]
+
+
 def _meaning(error: BaseException) -> str:
     told = f"{type(error).__name__}: {_text(error)}"
     return next((words for pattern, words in _MEANINGS if re.search(pattern, told)), "")
@@ -260,6 +303,11 @@ def _connection(error: BaseException) -> str:
     place = re.search(r"endpoint URL: \"(\w+://[^/\"]+)|host (\S+:\d+)", _text(error))
     at = f" to {place.group(1) or place.group(2)}" if place else ""
     hint = "; is AWS_ENDPOINT_URL right?" if type(error).__module__.startswith("botocore") else ""
+    if "NameResolutionError" in named:
+        return "no machine of that name was found"
+    if "NewConnectionError" in named:
+        # of urllib3, which has it as a kind of timeout
+        return f"cannot connect{at}: nobody listens there, or the network does not reach it"
     if named & {
         "TimeoutError",
         "ConnectTimeoutError",
@@ -332,6 +380,8 @@ _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     lambda error: _resources(error) if no_memory(error) else "",
     _package,
     _s3,
+    _maxcompute,
+    _oss,
     _meaning,
     _unknown,
     _connection,

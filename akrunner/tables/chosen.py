@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Optional
 
+from akrunner.tables.credentials import odps_credentials
 from akrunner.tables.local import LocalTables
 from akrunner.tables.store import TableStore
 
@@ -24,5 +25,20 @@ def tables_root(given: Optional[str] = None) -> str:
 
 
 def store_for(project: str, root: Optional[str] = None) -> TableStore:
-    """Args: project: whose tables; root: of the local ones, for a caller that does not want the usual one."""
-    return LocalTables(tables_root(root))
+    """MaxCompute, where there are credentials for it; else, or if a directory is named, the tables of this machine.
+
+    Args: project: whose tables; root: of the local ones, for a caller that wants them.
+    Raises: ConfigError: there are credentials, and something of them is missing, or PyODPS is.
+    """
+    credentials = None if root or os.environ.get(ROOT_VARIABLE) else odps_credentials()
+    if credentials is None:
+        return LocalTables(tables_root(root))
+    from akrunner.tables.maxcompute import MaxComputeTables
+
+    return MaxComputeTables(project, credentials)
+
+
+def told_of(project: str, store: TableStore) -> str:
+    """A sentence for whoever runs a job: which tables these are."""
+    where = f"MaxCompute at {store.place}" if store.kind == "maxcompute" else f"in {store.place}"
+    return f"tables of project {project}: {where}"

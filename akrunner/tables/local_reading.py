@@ -141,7 +141,7 @@ class LocalReading:
         self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
     ) -> Iterator[pa.RecordBatch]:
         """See `store.Reading.read`."""
-        fields = self._fields(columns)
+        fields = fields_of(self._name, self.info, columns)
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, max(0, start), stop)
 
@@ -171,19 +171,6 @@ class LocalReading:
             columns.append(f"CAST({found} AS {types.duckdb_words(kind)}) AS {quoted(name)}")
         files = ", ".join(map(literal, paths))
         return f"SELECT {', '.join(columns)} FROM read_parquet([{files}], hive_partitioning = false)"
-
-    def _fields(self, columns: Optional[Sequence[str]]) -> List[pa.Field]:
-        """What is asked for. Raises: SourceError: there is none of a name."""
-        if columns is None:
-            return list(self.info.columns)
-        known = {field.name.lower(): field for field in self.info.columns}
-        known.update((name, pa.field(name, pa.string())) for name in self.info.partitions)
-        for name in columns:
-            if name.lower() not in known:
-                raise SourceError(
-                    f"source: {self._name.whole} has no column {name!r} (it has {', '.join(known)}){nearest(name, list(known))}"
-                )
-        return [known[name.lower()] for name in columns]
 
     def _read(self, fields: List[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
         with self._lock:
@@ -247,6 +234,20 @@ class LocalReading:
         # a reader that somebody let go in the middle
         if hasattr(self, "_held"):
             self._release()
+
+
+def fields_of(name: TableName, info: TableInfo, columns: Optional[Sequence[str]]) -> List[pa.Field]:
+    """What is asked for of a table. Raises: SourceError: there is none of a name."""
+    if columns is None:
+        return list(info.columns)
+    known = {field.name.lower(): field for field in info.columns}
+    known.update((key, pa.field(key, pa.string())) for key in info.partitions)
+    for column in columns:
+        if column.lower() not in known:
+            raise SourceError(
+                f"source: {name.whole} has no column {column!r} (it has {', '.join(known)}){nearest(column, list(known))}"
+            )
+    return [known[column.lower()] for column in columns]
 
 
 def _as(column: pa.Array, field: pa.Field, shown: str) -> pa.Array:

@@ -134,6 +134,8 @@ class Session:
 
     def __init__(self, store: Callable[[str], TableStore], project: Optional[str]) -> None:
         self._store, self.project = store, project
+        #: what `set` has set; MaxCompute takes it, and the tables of this machine need none
+        self._settings: Dict[str, str] = {}
 
     def run(self, statement: Statement) -> StatementResult:
         """Raises: ConfigError: it is none that is known, or cannot be done."""
@@ -163,13 +165,14 @@ class Session:
         if first not in known:
             raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
         store = self._store(self.project) if self.project and first != "use" else None
-        message, rows = store.execute(statement.text) if isinstance(store, SqlStore) else known[first](words)
+        message, rows = store.execute(statement.text, self._settings) if isinstance(store, SqlStore) else known[first](words)
         return StatementResult(statement, message, rows)
 
     def _set(self, statement: Statement) -> StatementResult:
         key, sign, value = statement.text[3:].partition("=")
         if not sign or not key.strip() or "\n" in value.strip():
             raise ConfigError(f"set: write SET key=value; {' '.join(statement.text.split())[:100]!r}")
+        self._settings[key.strip()] = value.strip()
         return StatementResult(statement, f"set {key.strip()}={value.strip()}", settings={key.strip(): value.strip()})
 
     def _use(self, words: Words) -> Tuple[str, Optional[pa.Table]]:

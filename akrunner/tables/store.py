@@ -17,7 +17,7 @@ Names may hold a partition, or only some of its columns, for all partitions belo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple, runtime_checkable
+from typing import ContextManager, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, runtime_checkable
 
 import pyarrow as pa
 
@@ -165,8 +165,10 @@ class TableStore(Protocol):
 class SqlStore(Protocol):
     """A store that runs statements itself, where the tables are: MaxCompute."""
 
-    def execute(self, text: str) -> Tuple[str, Optional[pa.Table]]:
-        """Run one statement. Returns: (what it did, in a sentence, or ""; the rows it gives, at most 10,000; None: none).
+    def execute(self, text: str, settings: Optional[Mapping[str, str]] = None) -> Tuple[str, Optional[pa.Table]]:
+        """Run one statement. Args: settings: what `set` has set before it.
+
+        Returns: (what it did, in a sentence, or ""; the rows it gives, at most 10,000; None: none).
 
         Raises: ConfigError: it refuses it.
         """

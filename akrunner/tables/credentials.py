@@ -1,0 +1,174 @@
+"""Where credentials for MaxCompute and OSS are looked for.
+
+::
+
+    MaxCompute   the file ODPS_CONFIG_FILE_PATH names      access_id= access_key= end_point= [tunnel_endpoint= project_name= sts_token=]
+                 the environment                           ALIBABA_CLOUD_ACCESS_KEY_ID and _SECRET (or ODPS_ACCESS_ID and ODPS_ACCESS_KEY), ODPS_ENDPOINT
+                 ~/.odpscmd/odps_config.ini                as the first
+    OSS          the environment                           OSS_ACCESS_KEY_ID and OSS_ACCESS_KEY_SECRET, or ALIBABA_CLOUD_...; OSS_ENDPOINT
+                 ~/.ossutilconfig                          accessKeyID= accessKeySecret= endpoint= [stsToken=]
+                 those of MaxCompute                       it is the same account
+
+A key comes with its secret, from one place; what else a place lacks, the next one that has it says.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from akrunner.errors import ConfigError
+
+CONFIG_VARIABLE = "ODPS_CONFIG_FILE_PATH"
+_LONGEST_FILE = 1 << 20
+#: of the environment: key, secret, token
+_Pair = Tuple[str, str, str]
+_ALIBABA: _Pair = ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN")
+_ODPS_PAIRS: Sequence[_Pair] = (
+    ("ODPS_STS_ACCESS_KEY_ID", "ODPS_STS_ACCESS_KEY_SECRET", "ODPS_STS_TOKEN"),
+    ("ODPS_ACCESS_ID", "ODPS_ACCESS_KEY", "ODPS_STS_TOKEN"),
+    _ALIBABA,
+)
+_OSS_PAIRS: Sequence[_Pair] = (("OSS_ACCESS_KEY_ID", "OSS_ACCESS_KEY_SECRET", "OSS_SESSION_TOKEN"), _ALIBABA)
+#: of files: names of one thing
+_NAMES = {
+    "access_id": "id",
+    "accesskeyid": "id",
+    "access_key": "secret",
+    "accesskeysecret": "secret",
+    "end_point": "endpoint",
+    "endpoint": "endpoint",
+    "tunnel_endpoint": "tunnel",
+    "project_name": "project",
+    "sts_token": "token",
+    "security_token": "token",
+    "ststoken": "token",
+}
+_OUT = "; AKRUNNER_TABLES=DIR takes the tables of this machine instead"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Of one service.
+
+    Attributes:
+        access_id, access_key; token: of a temporary key; "" for none.
+        endpoint: URL of the service; "" (OSS only): each URI's own host.
+        tunnel: MaxCompute's endpoint for rows; "": it says itself. project: the usual one; "".
+        found: in words: where the key was found.
+    """
+
+    access_id: str
+    access_key: str = field(repr=False)
+    endpoint: str
+    found: str
+    token: str = field(default="", repr=False)
+    tunnel: str = ""
+    project: str = ""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One place's: thing -> value; names: thing -> what it is called there."""
+
+    found: str
+    values: Mapping[str, str]
+    names: Mapping[str, str]
+
+
+def odps_credentials() -> Optional[Credentials]:
+    """Those for MaxCompute; None: there are none. Raises: ConfigError: something of them is missing; it says what."""
+    environ = os.environ
+    places: List[_Place] = []
+    named = environ.get(CONFIG_VARIABLE)
+    if named:
+        places.append(_of_file(os.path.expanduser(named), CONFIG_VARIABLE))
+    more = {"endpoint": "ODPS_ENDPOINT", "tunnel": "ODPS_TUNNEL_ENDPOINT", "project": "ODPS_PROJECT_NAME"}
+    places.append(_of_environment(_ODPS_PAIRS, more))
+    usual = os.path.join(os.path.expanduser("~"), ".odpscmd", "odps_config.ini")
+    if os.path.isfile(usual):
+        places.append(_of_file(usual, ""))
+    if not any(set(place.values) & {"id", "secret", "endpoint"} for place in places):
+        if named:
+            raise ConfigError(f"{CONFIG_VARIABLE}: {named} has no access_id=, access_key= and end_point={_OUT}")
+        return None
+    made = _joined("MaxCompute", places)
+    if not made.endpoint:
+        raise ConfigError(
+            f"credentials for MaxCompute are in {made.found}, and its endpoint is missing: set ODPS_ENDPOINT, or end_point= in a file "
+            f"{CONFIG_VARIABLE} names (such as http://service.cn-shanghai.maxcompute.aliyun.com/api){_OUT}"
+        )
+    return made
+
+
+def oss_credentials() -> Optional[Credentials]:
+    """Those for OSS; None: there are none. Raises: ConfigError: something of them is missing; it says what."""
+    places = [_of_environment(_OSS_PAIRS, {"endpoint": "OSS_ENDPOINT"})]
+    usual = os.path.join(os.path.expanduser("~"), ".ossutilconfig")
+    if os.path.isfile(usual):
+        places.append(_of_file(usual, ""))
+    if any(set(place.values) & {"id", "secret"} for place in places):
+        return _joined("OSS", places)
+    known = odps_credentials()
+    if known is None:
+        return None
+    endpoint = next((place.values["endpoint"] for place in places if "endpoint" in place.values), "")
+    return Credentials(known.access_id, known.access_key, endpoint, known.found, known.token)
+
+
+def _joined(service: str, places: Sequence[_Place]) -> Credentials:
+    """Raises: ConfigError: no place has a key with its secret."""
+    keys = next((place for place in places if set(place.values) & {"id", "secret"}), None)
+    if keys is None:
+        only = next(place for place in places if place.values)
+        raise ConfigError(
+            f"{', '.join(sorted(only.names[what] for what in only.values))} of {only.found} {'is' if len(only.values) == 1 else 'are'} set, and "
+            f"there is no access key for {service}: set ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET, or name a file in "
+            f"{CONFIG_VARIABLE}{_OUT}"
+        )
+    for what, other in (("id", "secret"), ("secret", "id")):
+        if what not in keys.values:
+            raise ConfigError(
+                f"credentials for {service} in {keys.found}: {keys.names[other]} is there, and {keys.names[what]} is missing{_OUT}"
+            )
+    rest: Dict[str, str] = {}
+    for place in reversed(places):
+        rest.update({what: place.values[what] for what in ("endpoint", "tunnel", "project") if what in place.values})
+    endpoint = rest.get("endpoint", "")
+    if endpoint and "://" not in endpoint:
+        endpoint = "https://" + endpoint
+    token = keys.values.get("token", "")
+    return Credentials(
+        keys.values["id"], keys.values["secret"], endpoint, keys.found, token, rest.get("tunnel", ""), rest.get("project", "")
+    )
+
+
+def _of_environment(pairs: Sequence[_Pair], more: Mapping[str, str]) -> _Place:
+    """What the environment says: of the first pair of which it has something."""
+    values: Dict[str, str] = {}
+    pair = next((pair for pair in pairs if os.environ.get(pair[0]) or os.environ.get(pair[1])), pairs[-1])
+    names = {**dict(zip(("id", "secret", "token"), pair)), **more}
+    for what, name in names.items():
+        if os.environ.get(name, "").strip():
+            values[what] = os.environ[name].strip()
+    if not {"id", "secret"} & set(values):
+        values.pop("token", None)
+    return _Place("the environment", values, names)
+
+
+def _of_file(path: str, parameter: str) -> _Place:
+    """What a file of lines `name = value` says. Raises: ConfigError: it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(_LONGEST_FILE)
+    except OSError as e:
+        raise ConfigError(f"{parameter + ': ' if parameter else ''}cannot read {path}: {e.strerror}{_OUT}") from None
+    values: Dict[str, str] = {}
+    names: Dict[str, str] = {"id": "access_id=", "secret": "access_key="}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        what = _NAMES.get(name.strip().lower().replace("-", "_"))
+        if equals and what and value.strip():
+            values[what], names[what] = value.strip(), name.strip() + "="
+    return _Place(path, values, names)

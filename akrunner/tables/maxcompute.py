@@ -1,0 +1,302 @@
+"""Tables in MaxCompute, by PyODPS: its REST service for what tables are, its tunnel for their rows, its SQL for everything else.
+
+Needs `akrunner[odps]`, which is imported when a store is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import re
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+
+import pyarrow as pa
+
+from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError
+from akrunner.foreign import ours
+from akrunner.schema import nearest
+from akrunner.tables import ddl, types
+from akrunner.tables.credentials import Credentials
+from akrunner.tables.maxcompute_output import MaxComputeOutput, commit
+from akrunner.tables.maxcompute_reading import THREADS, MaxComputeReading
+from akrunner.tables.names import Partition, TableName
+from akrunner.tables.store import TableInfo, TableOutput
+
+#: names of tables or partitions that an error shows
+_SHOWN = 20
+_MOST_NAMES = 1000
+#: rows a SELECT gives, as MaxCompute's client
+MOST_ROWS = 10_000
+#: a partition's value that the tunnel can be asked for
+_VALUE = re.compile(r"[^,='\"/]+\Z")
+
+
+class MaxComputeTables:
+    """See `store.TableStore`. Threads may share it. Attributes: place: its endpoint, and where the key was found."""
+
+    kind = "maxcompute"
+
+    def __init__(self, project: str, credentials: Credentials, threads: int = THREADS) -> None:
+        """Connect to nothing yet. Args: threads: that read one table at a time. Raises: ConfigError: PyODPS is not there."""
+        with ours(ConfigError, "tables in MaxCompute need PyODPS"):
+            # it writes Arrow with the help of pandas only
+            importlib.import_module("pandas")
+            odps = importlib.import_module("odps")
+            accounts, tunnel = importlib.import_module("odps.accounts"), importlib.import_module("odps.tunnel")
+            account: Any = credentials.access_id
+            key: Optional[str] = credentials.access_key
+            if credentials.token:
+                account, key = accounts.StsAccount(account, key, credentials.token, expired_hours=None), None
+            self._odps = odps.ODPS(
+                account,
+                key,
+                project=project,
+                endpoint=credentials.endpoint,
+                tunnel_endpoint=credentials.tunnel or None,
+                # or it asks for it at once
+                logview_host="http://logview.odps.aliyun.com",
+                overwrite_global=False,
+            )
+            self._tunnel = tunnel.TableTunnel(self._odps)
+        self.project, self._threads = project, threads
+        self.place = f"{credentials.endpoint} (key found in {credentials.found})"
+
+    # -- looking
+
+    def describe(self, name: TableName) -> TableInfo:
+        return self._info(name, SourceError)
+
+    def exists(self, name: TableName) -> bool:
+        with self._asking(SourceError, name):
+            if not self._odps.exist_table(name.table, project=name.project):
+                return False
+            return not name.partition or bool(self._fitting(name, self._info(name, SourceError)))
+
+    def count(self, name: TableName) -> int:
+        with self.reading(name) as reading:
+            return reading.rows
+
+    def reading(self, name: TableName) -> MaxComputeReading:
+        info = self._info(name, SourceError)
+        with self._asking(SourceError, name):
+            partitions: List[Partition] = self._fitting(name, info) if info.partitions else [()]
+            if name.partition and not partitions:
+                raise SourceError(f"source: {name} does not exist: {self._known_partitions(name, info)}")
+        return MaxComputeReading(self, name, info, partitions, self._threads)
+
+    def read(
+        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        reading = self.reading(name)
+        return _until_read(reading, reading.read(columns, start, rows))
+
+    def partitions(self, name: TableName) -> List[Partition]:
+        with self._asking(SourceError, name):
+            info = self._info(name, SourceError)
+            return self._fitting(name, info) if info.partitions else []
+
+    def tables(self, project: str) -> List[str]:
+        with ours(SourceError, f"source: cannot list the tables of {project}"):
+            return sorted(table.name.lower() for table in self._odps.list_tables(project=project))
+
+    def projects(self) -> List[str]:
+        with ours(SourceError, "source: cannot list the projects"):
+            return sorted(project.name.lower() for project in self._odps.list_projects())
+
+    @contextlib.contextmanager
+    def _asking(self, kind: Type[AkrunnerError], name: TableName) -> Iterator[None]:
+        what = "output: cannot write" if kind is SinkError else "source: cannot read"
+        with ours(kind, f"{what} {name} at {self.place}"):
+            yield
+
+    def _info(self, name: TableName, kind: Type[ConfigError]) -> TableInfo:
+        with self._asking(kind, name):
+            errors = importlib.import_module("odps.errors")
+            table = self._odps.get_table(name.table, project=name.project)
+            try:
+                table.reload()
+            except errors.NoSuchProject:
+                raise
+            except errors.NoSuchObject:
+                raise kind(self._no_table(name)) from None
+            schema = table.table_schema
+            lifecycle = table.lifecycle if isinstance(table.lifecycle, int) and table.lifecycle > 0 else None
+            return TableInfo(
+                pa.schema([_field(column) for column in schema.simple_columns]),
+                tuple(column.name.lower() for column in schema.partitions),
+                table.comment or "",
+                lifecycle,
+            )
+
+    def _no_table(self, name: TableName) -> str:
+        there = [table.name.lower() for table in itertools.islice(self._odps.list_tables(project=name.project), _MOST_NAMES)]
+        has = (
+            f"the project {name.project} has {', '.join(there[:_SHOWN])}"
+            if there
+            else f"the project {name.project} has no tables"
+        )
+        return (
+            f"there is no table {name.whole}: {has} at {self.place}{nearest(name.table, there)}; make it with "
+            f'`akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`'
+        )
+
+    def _check_keys(self, name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
+        for key, value in name.partition:
+            if key not in info.partitions:
+                by = f"partitioned by {', '.join(info.partitions)}" if info.partitions else "not partitioned"
+                raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}, not by {key}")
+            if not _VALUE.match(value):
+                raise kind(
+                    f"invalid odps table path {str(name)!r}: MaxCompute's tunnel takes no value of {key} with , = / or a quote in it"
+                )
+
+    def _fitting(self, name: TableName, info: TableInfo) -> List[Partition]:
+        """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
+        self._check_keys(name, info, SourceError)
+        table = self._odps.get_table(name.table, project=name.project)
+        given = dict(name.partition)
+        found = []
+        if set(given) == set(info.partitions):
+            # no need to list a thousand others
+            whole = tuple((key, given[key]) for key in info.partitions)
+            return [whole] if not whole or table.exist_partition(_spec(whole)) else []
+        for one in table.partitions:
+            values = {key.lower(): value for key, value in one.partition_spec.kv.items()}
+            if all(values.get(key) == value for key, value in given.items()):
+                found.append(tuple((key, str(values[key])) for key in info.partitions))
+        return sorted(found)
+
+    def _known_partitions(self, name: TableName, info: TableInfo) -> str:
+        every = self._fitting(name.whole, info)
+        shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-10:]]
+        return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
+
+    # -- for readings and outputs
+
+    def download(self, name: TableName, partition: Partition) -> Any:
+        return self._tunnel.create_download_session(self._at(name), partition_spec=_spec(partition) or None)
+
+    def upload(self, name: TableName, partition: Partition, overwrite: bool) -> Any:
+        return self._tunnel.create_upload_session(self._at(name), partition_spec=_spec(partition) or None, overwrite=overwrite)
+
+    def modified(self, name: TableName, partition: Partition) -> Any:
+        """When rows of it last changed, as the server has it."""
+        table = self._at(name)
+        if partition:
+            one = table.get_partition(_spec(partition))
+            one.reload()
+            return one.last_data_modified_time
+        table.reload()
+        return table.last_data_modified_time
+
+    def _at(self, name: TableName) -> Any:
+        return self._odps.get_table(name.table, project=name.project)
+
+    # -- writing
+
+    def output(self, name: TableName, overwrite: bool = True) -> MaxComputeOutput:
+        info = self._info(name, SinkError)
+        with self._asking(SinkError, name):
+            return MaxComputeOutput(self, name, info, self._whole_partition(name, info), overwrite)
+
+    def commit(self, outputs: Sequence[TableOutput]) -> None:
+        commit(outputs)
+
+    def _whole_partition(self, name: TableName, info: TableInfo) -> Partition:
+        """The partition a name holds. Raises: SinkError: it is not one, but several or none, or is not there."""
+        self._check_keys(name, info, SinkError)
+        given = dict(name.partition)
+        missing = [key for key in info.partitions if key not in given]
+        if missing:
+            example = "/".join(f"{key}={given.get(key, '...')}" for key in info.partitions)
+            raise SinkError(
+                f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
+            )
+        whole = tuple((key, given[key]) for key in info.partitions)
+        if whole and not self._at(name).exist_partition(_spec(whole)):
+            self.execute(f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({_sql_spec(whole)})")
+        return whole
+
+    def create(self, name: TableName, info: TableInfo, if_not_exists: bool = False) -> None:
+        ddl.check_info(info)
+        with self._asking(SinkError, name):
+            if self._odps.exist_table(name.table, project=name.project):
+                if if_not_exists:
+                    return
+                raise SinkError(
+                    f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop {name.sql}` removes it"
+                )
+            self.execute(ddl.create_sql(name.sql, info))
+
+    def drop(self, name: TableName, if_exists: bool = False) -> None:
+        self._there(name, if_exists)
+        self.execute(f"DROP TABLE {'IF EXISTS ' * if_exists}{name.sql}")
+
+    def rename(self, name: TableName, table: str) -> None:
+        to = TableName.parse(f"odps://{name.project}/tables/{table}")
+        self._there(name)
+        self.execute(f"ALTER TABLE {name.sql} RENAME TO {to.table}")
+
+    def add_partition(self, name: TableName, if_not_exists: bool = False) -> None:
+        info = self._info(name, SinkError)
+        self._check_keys(name, info, SinkError)
+        self.execute(f"ALTER TABLE {name.sql} ADD {'IF NOT EXISTS ' * if_not_exists}PARTITION ({_sql_spec(name.partition)})")
+
+    def drop_partition(self, name: TableName, if_exists: bool = False) -> None:
+        if not name.partition:
+            raise SinkError(f"drop partition: {name} names no partition")
+        info = self._info(name, SinkError)
+        found = self._fitting(name, info)
+        if not found and not if_exists:
+            raise SinkError(f"{name} does not exist: {self._known_partitions(name, info)}")
+        for one in found:
+            self.execute(f"ALTER TABLE {name.sql} DROP IF EXISTS PARTITION ({_sql_spec(one)})")
+
+    def _there(self, name: TableName, fine: bool = False) -> None:
+        """Raises: SinkError: there is no such table."""
+        with self._asking(SinkError, name):
+            if not fine and not self._odps.exist_table(name.table, project=name.project):
+                raise SinkError(self._no_table(name))
+
+    # -- SQL
+
+    def execute(self, text: str, settings: Optional[Mapping[str, str]] = None) -> Tuple[str, Optional[pa.Table]]:
+        """See `store.SqlStore`."""
+        hints = {"odps.sql.type.system.odps2": "true", **(settings or {})}
+        gives_rows = re.match(r"[\s(]*(select|with|values)\b", text, re.IGNORECASE) is not None
+        with ours(SinkError, f"MaxCompute cannot run {' '.join(text.split())[:80]!r}"):
+            instance = self._odps.execute_sql(text.strip().rstrip(";") + ";", project=self.project, hints=hints)
+            if not gives_rows:
+                told = "\n".join(str(one) for one in instance.get_task_results().values() if one).strip()
+                return told or f"done (instance {instance.id})", None
+            with instance.open_reader(tunnel=True, arrow=True) as reader:
+                rows = reader.read_all()
+        cut = rows.num_rows > MOST_ROWS
+        return f"the first {MOST_ROWS:,} rows; CREATE TABLE ... AS SELECT keeps all" * cut, rows.slice(0, MOST_ROWS)
+
+
+def _field(column: Any) -> pa.Field:
+    """A column as MaxCompute describes it. Raises: SchemaError: it is of no type that is known."""
+    made = types.field(column.name.lower(), str(column.type).lower(), column.comment or "")
+    return made if getattr(column, "nullable", True) is not False else made.with_nullable(False)
+
+
+def _spec(partition: Partition) -> str:
+    """A partition as PyODPS names it."""
+    return ",".join(f"{key}={value}" for key, value in partition)
+
+
+def _sql_spec(partition: Partition) -> str:
+    """A partition as SQL names it."""
+    return ", ".join(f"{key}='{_escaped(value)}'" for key, value in partition)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _until_read(reading: MaxComputeReading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a reading that nobody else holds."""
+    with reading:
+        yield from batches

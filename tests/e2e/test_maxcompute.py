@@ -1,0 +1,309 @@
+"""Tables in MaxCompute, by the real PyODPS and a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import threading
+from pathlib import Path
+from typing import Any, List
+
+import pyarrow as pa
+import pytest
+
+import akrunner
+from akrunner.tables import maxcompute_output, maxcompute_reading, types
+from akrunner.tables.chosen import store_for, told_of
+from akrunner.tables.names import TableName
+from akrunner.tables.store import TableInfo, TableStore
+from tests.servers.maxcompute import ACCESS_KEY, MaxCompute
+
+pytestmark = pytest.mark.slow
+
+ROWS = 50_000
+
+
+def name(text: str) -> TableName:
+    return TableName.parse(text, "p")
+
+
+def numbers(rows: int = ROWS, start: int = 0) -> pa.Table:
+    ids = pa.array(range(start, start + rows), pa.int64())
+    return pa.table({"id": ids, "x": ids.cast(pa.float64()), "s": [f"row {one}" for one in range(start, start + rows)]})
+
+
+def rows_of(store: TableStore, text: str, *args: Any) -> pa.Table:
+    batches = list(store.read(name(text), *args))
+    return pa.Table.from_batches(batches)
+
+
+@pytest.fixture
+def store(maxcompute: MaxCompute, monkeypatch: pytest.MonkeyPatch) -> TableStore:
+    """Ranges are short, so that there are many of them, and nobody waits long for another try."""
+    monkeypatch.setattr(maxcompute_reading, "_FIRST_RANGE", 5_000)
+    monkeypatch.setattr(maxcompute_reading, "_LONGEST_RANGE", 5_000)
+    monkeypatch.setattr(maxcompute_output, "_BLOCK_BYTES", 200_000)
+    return store_for("p")
+
+
+def test_it_is_taken_and_said(maxcompute: MaxCompute, store: TableStore, tmp_path: Path, monkeypatch: Any) -> None:
+    assert store.kind == "maxcompute"
+    assert told_of("p", store) == f"tables of project p: MaxCompute at {maxcompute.url} (key found in the environment)"
+    assert store_for("p", str(tmp_path)).kind == "local"
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path))
+    assert told_of("p", store_for("p")) == f"tables of project p: in {tmp_path}"
+
+
+def test_read(maxcompute: MaxCompute, store: TableStore) -> None:
+    whole = numbers()
+    maxcompute.put("t", whole)
+    assert store.count(name("t")) == ROWS
+    with store.reading(name("t")) as reading:
+        assert pa.Table.from_batches(reading.read()).equals(whole)
+        some = pa.Table.from_batches(reading.read(["S", "id"], 12_345, 20_000))
+        assert some.equals(whole.select(["s", "id"]).slice(12_345, 20_000).rename_columns(["s", "id"]))
+        assert list(reading.read(None, ROWS + 5)) == []
+    # several at a time, of one session
+    assert maxcompute.together > 1 and len(maxcompute.ranges) >= 10
+    assert sum("downloads" in path for _, path in maxcompute.requests) == 2
+    with pytest.raises(akrunner.SourceError, match=r"has no column 'ids' \(it has id, x, s\); did you mean"):
+        store.read(name("t"), ["ids"])
+
+
+def test_from_many_threads_at_once(maxcompute: MaxCompute, store: TableStore) -> None:
+    whole = numbers()
+    maxcompute.put("t", whole)
+    found: List[Any] = [None] * 6
+    with store.reading(name("t")) as reading:
+
+        def slice_of(number: int) -> None:
+            found[number] = pa.Table.from_batches(reading.read(["id"], number * 7_000, 7_000))["id"].to_pylist()
+
+        threads = [threading.Thread(target=slice_of, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [list(range(number * 7_000, number * 7_000 + 7_000)) for number in range(6)]
+    assert maxcompute.together <= maxcompute_reading.THREADS
+
+
+def test_one_that_is_left_in_the_middle(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers())
+    batches = store.read(name("t"), ["id"])
+    assert next(iter(batches)).num_rows
+    batches.close()
+    assert sum(count for _, count in maxcompute.ranges) < ROWS
+
+
+def test_partitions(maxcompute: MaxCompute, store: TableStore) -> None:
+    for day, start in (("20260102", 10), ("20260101", 0)):
+        maxcompute.put("t", numbers(10, start), ("dt", "h"), (day, "01"))
+    assert store.partitions(name("t")) == [(("dt", "20260101"), ("h", "01")), (("dt", "20260102"), ("h", "01"))]
+    assert rows_of(store, "t")["id"].to_pylist() == list(range(20))
+    read = rows_of(store, "t/dt=20260102", ["dt", "id"], 2, 3)
+    assert read.to_pydict() == {"dt": ["20260102"] * 3, "id": [12, 13, 14]}
+    assert rows_of(store, "t", ["h"]).num_rows == 20
+    assert store.exists(name("t/dt=20260101")) and not store.exists(name("t/dt=1/h=1")) and not store.exists(name("nix"))
+    with pytest.raises(akrunner.SourceError, match="t/dt=1/h=1 does not exist: the table has the partitions dt=20260101/h=01"):
+        store.reading(name("t/dt=1/h=1"))
+    with pytest.raises(akrunner.SourceError, match="is partitioned by dt, h, not by pt"):
+        store.reading(name("t/pt=1"))
+    with pytest.raises(akrunner.SinkError, match="name one partition of it"):
+        store.output(name("t/dt=20260101"))
+    with pytest.raises(akrunner.SourceError, match="there is no table .*/tt: the project p has t at .*did you mean"):
+        store.describe(name("tt"))
+
+
+VALUES = {
+    "a tinyint": [1, None],
+    "b int": [-5, 7],
+    "c float": [0.5, None],
+    "d boolean": [True, None],
+    "e binary": [b"\0x", b""],
+    "f date": [datetime.date(2026, 1, 2), None],
+    "g datetime": [datetime.datetime(2026, 1, 2, 3, 4, 5, 6000), None],
+    "h timestamp": [datetime.datetime(2026, 1, 2, 3, 4, 5, 6), None],
+    "i decimal(10,2)": [decimal.Decimal("1.50"), None],
+    "j array<string>": [["x", "y"], []],
+    "k map<string,bigint>": [[("x", 1)], None],
+    "l struct<a:bigint,b:string>": [{"a": 1, "b": "z"}, None],
+    "m varchar(10)": ["é", ""],
+    "n string": ["a\n\"b'", None],
+}
+
+
+def test_every_type_goes_there_and_back(maxcompute: MaxCompute, store: TableStore) -> None:
+    fields = [types.field(*one.split(" ")) for one in VALUES]
+    store.create(name("t"), TableInfo(pa.schema(fields), comment="it's all", lifecycle=7))
+    info = store.describe(name("t"))
+    assert [f"{field.name} {types.words_of(field)}" for field in info.columns] == list(VALUES)
+    assert (info.comment, info.lifecycle) == ("it's all", 7)
+    made = pa.table([pa.array(v, f.type) for v, f in zip(VALUES.values(), fields)], [f.name for f in fields])
+    output = store.output(name("t"))
+    output.part("worker:0").write(made.to_batches()[0])
+    store.commit([output])
+    assert rows_of(store, "t").to_pylist() == made.to_pylist()
+
+
+def write(store: TableStore, text: str, rows: pa.Table, overwrite: bool = True) -> None:
+    output = store.output(name(text), overwrite)
+    for number in range(2):
+        part = output.part(f"worker:{number}")
+        for batch in rows.slice(number * rows.num_rows // 2, rows.num_rows // 2).to_batches(1_000):
+            part.write(batch)
+    store.commit([output])
+
+
+def ids(maxcompute: MaxCompute, *where: Any) -> List[int]:
+    return sorted(maxcompute.rows(*where)["id"].to_pylist())
+
+
+def test_write(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers(3, 100_000))
+    write(store, "t", numbers(20_000), overwrite=False)
+    assert ids(maxcompute, "t") == [*range(20_000), 100_000, 100_001, 100_002]
+    write(store, "t", numbers(10))
+    assert ids(maxcompute, "t") == list(range(10))
+    # nobody sees anything before, or of one that is given up
+    output = store.output(name("t"))
+    part = output.part("worker:0")
+    part.write(numbers(20_000).to_batches()[0])
+    part.close()
+    assert part.blocks and ids(maxcompute, "t") == list(range(10))
+    output.abort()
+    assert ids(maxcompute, "t") == list(range(10))
+    # opened, and nothing written: it is empty
+    store.commit([store.output(name("t"), overwrite=False)])
+    assert ids(maxcompute, "t") == list(range(10))
+    store.commit([store.output(name("t"))])
+    assert ids(maxcompute, "t") == []
+
+
+def test_a_part_opened_again_and_a_job_that_starts_again(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers(0))
+    output = store.output(name("t"))
+    for rows in (30_000, 5):
+        part = output.part("worker:0")
+        for batch in numbers(rows).to_batches(3_000):
+            part.write(batch)
+    output.part("worker:1").write(numbers(2, 50).to_batches()[0])
+    store.commit([output])
+    assert ids(maxcompute, "t") == [0, 1, 2, 3, 4, 50, 51]
+    output = store.output(name("t"))
+    output.part("worker:0").write(numbers(30_000).to_batches()[0])
+    output.restart()
+    output.part("worker:0").write(numbers(3).to_batches()[0])
+    store.commit([output])
+    assert ids(maxcompute, "t") == [0, 1, 2]
+
+
+def test_columns_by_name_and_a_partition_that_is_not_there_yet(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers(1), ("pt",), ("old",))
+    write(store, "t/pt=new", pa.table({"S": ["a", "b"], "id": pa.array([1, 2], pa.int32())}))
+    assert maxcompute.rows("t", ("new",)).to_pydict() == {"id": [1, 2], "x": [None, None], "s": ["a", "b"]}
+    assert ids(maxcompute, "t", ("old",)) == [0]
+    output = store.output(name("t/pt=new"))
+    with pytest.raises(akrunner.DataError, match="has no column 'idd'"):
+        output.part("a").write(pa.record_batch({"idd": [1]}))
+    with pytest.raises(akrunner.DataError, match=r"column 'id' of .*/t is bigint, and string was written"):
+        output.part("a").write(pa.record_batch({"id": ["x"]}))
+
+
+def test_tables_come_and_go(maxcompute: MaxCompute, store: TableStore) -> None:
+    info = TableInfo(pa.schema([types.field("a", "bigint")]), ("pt",))
+    store.create(name("t"), info)
+    assert store.describe(name("t")) == info and store.tables("p") == ["t"] and store.projects() == ["p"]
+    store.create(name("t"), info, if_not_exists=True)
+    with pytest.raises(akrunner.SinkError, match="t exists; CREATE TABLE IF NOT EXISTS"):
+        store.create(name("t"), info)
+    store.add_partition(name("t/pt=it s"))
+    store.add_partition(name("t/pt=it s"), if_not_exists=True)
+    with pytest.raises(akrunner.SinkError, match="Partition already exists"):
+        store.add_partition(name("t/pt=it s"))
+    assert store.partitions(name("t")) == [(("pt", "it s"),)]
+    store.drop_partition(name("t/pt=it s"))
+    assert store.partitions(name("t")) == []
+    store.rename(name("t"), "u")
+    assert store.tables("p") == ["u"]
+    store.drop(name("u"))
+    store.drop(name("u"), if_exists=True)
+    with pytest.raises(akrunner.SinkError, match="there is no table .*/u"):
+        store.drop(name("u"))
+
+
+# -- what goes wrong
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"cut": 3}, {"short": 2}, {"expired": 1}, {"errors": (500, 5)}, {"errors": (503, 4)}, {"slow": 0.3}],
+    ids=str,
+)
+def test_a_read_goes_on(fault: Any, maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers())
+    with store.reading(name("t")) as reading:
+        for what, value in fault.items():
+            setattr(maxcompute.faults, what, value)
+        assert pa.Table.from_batches(reading.read()).equals(numbers())
+
+
+def test_a_table_that_changed_behind_an_expired_session(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers())
+    with store.reading(name("t")) as reading:
+        maxcompute.put("t", numbers(7))
+        maxcompute.faults.expired = 1
+        with pytest.raises(akrunner.SourceError, match=r"t was changed while it was read \(it had 50,000 rows, and has 7\)"):
+            list(reading.read())
+
+
+@pytest.mark.parametrize("fault", [{"errors": (500, 4)}, {"late": 1}], ids=str)
+def test_a_write_goes_on(fault: Any, maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers(3))
+    for what, value in fault.items():
+        setattr(maxcompute.faults, what, value)
+    write(store, "t", numbers(20_000))
+    assert ids(maxcompute, "t") == list(range(20_000))
+
+
+def test_a_write_that_cannot_be_leaves_the_table(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers(3))
+    maxcompute.put("u", numbers(3))
+    outputs = [store.output(name("t")), store.output(name("u"))]
+    for output in outputs:
+        output.part("worker:0").write(numbers(10).to_batches()[0])
+    maxcompute.forget_sessions()
+    with pytest.raises(akrunner.WriteError, match=r"tables/t|t: .*the upload session has expired .* nothing was written"):
+        store.commit(outputs)
+    maxcompute.faults.refuse = True
+    output = store.output(name("t"))
+    output.part("worker:0").write(numbers(10).to_batches()[0])
+    with pytest.raises(akrunner.WriteError, match=r"cannot send block 0 \(10 rows\): MaxCompute answered .*NO privilege"):
+        store.commit([output])
+    assert ids(maxcompute, "t") == ids(maxcompute, "u") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("ALIBABA_CLOUD_ACCESS_KEY_ID", "LTAInobody", "MaxCompute does not know the access key's id"),
+        ("ALIBABA_CLOUD_ACCESS_KEY_SECRET", "not-the-secret", "the secret does not fit the access key's id"),
+        ("ODPS_ENDPOINT", "http://127.0.0.1:1/api", "cannot connect"),
+    ],
+)
+def test_wrong_credentials(variable: str, value: str, words: str, maxcompute: MaxCompute, monkeypatch: Any) -> None:
+    maxcompute.put("t", numbers(1))
+    monkeypatch.setenv(variable, value)
+    store = store_for("p")
+    for does, kind in ((store.reading, akrunner.SourceError), (store.output, akrunner.SinkError)):
+        with pytest.raises(kind, match=rf"odps://p/tables/t at http.*: {words}") as raised:
+            does(name("odps://p/tables/t"))
+        assert ACCESS_KEY not in str(raised.value) and "not-the-secret" not in str(raised.value)
+    monkeypatch.delenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET")
+    with pytest.raises(akrunner.ConfigError, match="ALIBABA_CLOUD_ACCESS_KEY_SECRET is missing"):
+        store_for("p")
+
+
+def test_no_such_project(maxcompute: MaxCompute) -> None:
+    with pytest.raises(akrunner.SourceError, match="MaxCompute has no such project at this endpoint"):
+        store_for("q").describe(TableName.parse("q.t"))
