@@ -1,0 +1,144 @@
+"""A table as a job's input and output, and files into and out of tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, List
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from akrunner import codec
+from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
+from akrunner.schema import Schema
+from akrunner.spec import TaskSpec
+from akrunner.tables import files, statements
+from akrunner.tables.local import LocalTables
+from akrunner.tables.names import TableName
+from akrunner.tables.opening import check_reachable, open_source, sink_to
+
+Named = Callable[[str], TableName]
+CHIEF = TaskSpec("chief", 0)
+
+
+@pytest.fixture(autouse=True)
+def tables(store: LocalTables) -> None:
+    statements.run(
+        """create table t (id bigint, s string) partitioned by (p string);
+        insert into t partition (p) values (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y');
+        create table u (id bigint, s string, p string); insert into u values (4, 'd', 'z');
+        create table o (id int, v double, d decimal(5,2), z string) partitioned by (pt string)""",
+        lambda project: store,
+        "demo",
+    )
+
+
+def read(source: Any, **options: Any) -> List[Any]:
+    table = open_source(source, read_examples=codec.read_examples, **options)
+    found = pa.Table.from_batches(table.batches(), table.schema)
+    assert table.replayable and pa.Table.from_batches(table.batches(), table.schema) == found
+    return [found.column_names, *zip(*found.to_pydict().values())]
+
+
+def test_a_table_is_a_source() -> None:
+    t = "odps://demo/tables/t"
+    assert read(t) == [["id", "s", "p"], (1, "a", "x"), (2, "b", "x"), (3, "c", "y")]
+    assert read(f"{t}/p=x") == [["id", "s"], (1, "a"), (2, "b")]
+    assert read(f"{t}?start=1&end=3", select="s, id") == [["s", "id"], ("b", 2), ("c", 3)]
+    assert read(t, input_schema=Schema.parse("id int")) == [["id"], (1,), (2,), (3,)]
+    assert read([f"{t}/p=y", f"{t}/p=x?end=1"])[1:] == [(3, "c"), (1, "a")]
+    assert len(read([t, "odps://demo/tables/u"])) == 5
+
+
+@pytest.mark.parametrize(
+    "source, options, why",
+    [
+        ("odps://demo/tables/nope", {}, "there is no table odps://demo/tables/nope: the project demo has o, t, u"),
+        ("odps://demo/tables/t/p=q", {}, "the table has the partitions p=x, p=y"),
+        ("odps://demo/t", {}, "invalid odps table path"),
+        (["odps://demo/tables/t", "x.csv"], {}, "x.csv is a path, and others are tables"),
+        (["odps://demo/tables/t", "odps://demo/tables/o"], {}, "has other columns"),
+        ("odps://demo/tables/t", {"input_format": "csv"}, "input_format= is for files"),
+    ],
+)
+def test_what_is_no_source(source: Any, options: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        read(source, **options)
+
+
+def test_a_source_is_the_table_as_it_was(store: LocalTables, named: Named) -> None:
+    table = open_source("odps://demo/tables/t", read_examples=codec.read_examples)
+    store.drop(named("t"))
+    assert sum(batch.num_rows for batch in table.batches()) == 3
+
+
+def test_a_table_is_an_output(store: LocalTables, named: Named) -> None:
+    schema = pa.schema([("V", pa.float32()), ("id", pa.int64())])
+    for overwrite, count in ((False, 2), (False, 4), (True, 2)):
+        sink = sink_to("odps://demo/tables/o/pt=1", schema, codec.write_examples, None, overwrite)
+        sink.write(TaskSpec("worker", 0), pa.record_batch({"V": pa.array([2], pa.float32()), "id": [2]}))
+        sink.write(CHIEF, pa.record_batch({"V": pa.array([9], pa.float32()), "id": [9]}))
+        sink.restart()
+        sink.write(TaskSpec("worker", 0), pa.record_batch({"V": pa.array([2], pa.float32()), "id": [2]}))
+        sink.write(CHIEF, pa.record_batch({"V": pa.array([1], pa.float32()), "id": [1]}))
+        sink.commit()
+        assert store.count(named("o")) == count
+    assert read("odps://demo/tables/o", select="id, v, z, pt")[1:] == [(1, 1.0, None, "1"), (2, 2.0, None, "1")]
+    sink = sink_to("odps://demo/tables/o/pt=1", schema, codec.write_examples)
+    with pytest.raises(WriteError, match="row 0, column 'id' of .* is int, and a value does not fit"):
+        sink.write(CHIEF, pa.record_batch({"id": [2**40]}))
+    sink.abort()
+
+
+@pytest.mark.parametrize(
+    "path, schema, why",
+    [
+        ("odps://demo/tables/n/pt=1", {"id": pa.int64()}, r'CREATE TABLE demo.n \(id BIGINT\) PARTITIONED BY \(pt STRING\);"'),
+        ("odps://demo/tables/o/pt=1", {"x": pa.int64()}, "has no column 'x' \\(it has id, v, d, z\\)"),
+        ("odps://demo/tables/o/pt=1", {"id": pa.string()}, "'id' of .* is int, and the rows have string"),
+        ("odps://demo/tables/o/pt=1", {"pt": pa.string()}, "its value stands in the name"),
+        ("odps://demo/tables/o", {"id": pa.int64()}, "name one partition"),
+        ("odps://demo/tables/o/pt=1?end=3", {"id": pa.int64()}, "leave out"),
+        ("odps://demo/o", {"id": pa.int64()}, "invalid odps table path"),
+    ],
+)
+def test_what_is_no_output(path: str, schema: Any, why: str) -> None:
+    with pytest.raises(SinkError, match=why):
+        sink_to(path, pa.schema(schema), codec.write_examples)
+
+
+def test_a_detached_job_reaches_no_table_of_this_machine() -> None:
+    check_reachable(["s3://b/x", None])
+    with pytest.raises(ConfigError, match="a table of this machine"):
+        check_reachable([None, "odps://demo/tables/t"])
+
+
+def test_files_are_put_into_tables(store: LocalTables, named: Named, tmp_path: Path) -> None:
+    csv = tmp_path / "in.csv"
+    csv.write_text("id,v,Z,d\n1,1.5,007,1.25\n2,2,,3\n")
+    put = files.put(str(csv), named("o/pt=1"), store)
+    assert put == files.Put(2)
+    assert read("odps://demo/tables/o", select="CAST(d AS VARCHAR) d, z")[1:] == [("1.25", "007"), ("3.00", "")]
+    assert files.put(str(csv), named("o/pt=1"), store, overwrite=True, select="id").rows == 2 == store.count(named("o"))
+    made = files.put(str(csv), named("new/pt=1"), store)
+    assert "CREATE TABLE demo.new" in made.created and "PARTITIONED BY (pt STRING)" in made.created
+    assert store.count(named("new/pt=1")) == 2
+    for where, why in (("o", "name one partition"), ("t/p=x", "has no column 'v'.*--select")):
+        with pytest.raises(SinkError, match=why):
+            files.put(str(csv), named(where), store)
+    csv.write_text("id,v\n1,1.5\n3000000000,2\n")
+    with pytest.raises(DataError, match="row 1, column 'id' of .* is int, and a value does not fit"):
+        files.put(str(csv), named("o/pt=1"), store)
+    with pytest.raises(SourceError, match="nope"):
+        files.put(str(tmp_path / "nope.csv"), named("gone"), store)
+    assert store.count(named("o")) == 2 and not store.exists(named("gone"))
+
+
+def test_tables_are_written_to_files(store: LocalTables, named: Named, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    assert files.get(named("t?start=1"), str(out), store, columns=["P", "id"]) == 2
+    assert pq.read_table(out).to_pydict() == {"p": ["x", "y"], "id": [2, 3]}
+    with pytest.raises(SinkError, match="exists"):
+        files.get(named("t"), str(out), store)
+    assert files.get(named("t/p=y"), str(tmp_path / "out.csv"), store) == 1
