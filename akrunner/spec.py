@@ -231,6 +231,28 @@ class ScriptSpec:
 
 
 @dataclass(frozen=True)
+class TablesSpec:
+    """Tables the script asks for itself, by name.
+
+    Attributes:
+        inputs: those it may read, outputs: those it may write, each as the user spelt it, in that order.
+        store: what keeps them (`akrunner.tables.store.TableStore`).
+        project: of names without one.
+        overwrite: what is written replaces a table's rows; else it comes behind them.
+    """
+
+    inputs: Tuple[str, ...]
+    outputs: Tuple[str, ...]
+    store: Any = field(repr=False)
+    project: Optional[str] = None
+    overwrite: bool = True
+
+    def describe(self) -> Dict[str, Any]:
+        """What the worker is told."""
+        return {"inputs": list(self.inputs), "outputs": list(self.outputs)}
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """One run.
 
@@ -259,6 +281,7 @@ class JobSpec:
         model_dir: train: an existing directory of the host's that the chief's SavedModel is moved into, as `model`, and its
             latest checkpoint, if asked for, as `checkpoint`.
         save_latest_checkpoint: train: whether the script is given a `latest_ckpt_dir` and must fill it.
+        tables: that the script reads and writes itself, by name; None: none.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
     Raises: ConfigError: a value is out of its range; the message names the argument.
@@ -288,6 +311,7 @@ class JobSpec:
     model_dir: Optional[str] = None
     save_latest_checkpoint: bool = False
     flush_seconds: float = 0.02
+    tables: Optional[TablesSpec] = None
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
 
@@ -373,4 +397,5 @@ class JobSpec:
             "env": self.task_env,
             "overlay": self.overlay,
             "model": self.model,
+            "tables": self.tables.describe() if self.tables is not None else None,
         }

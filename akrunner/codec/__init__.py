@@ -1,7 +1,7 @@
 """L2: Arrow RecordBatch <-> `tf.train.Example` bytes and TFRecord framing; whole batches at a time, never a row."""
 
 from akrunner.codec.chunks import decode_frame, encode_frame
-from akrunner.codec.columns import decode_columns, encode_columns
+from akrunner.codec.columns import decode_columns, decode_some_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
 from akrunner.codec.tfrecord import read_examples, write_examples
@@ -12,6 +12,7 @@ __all__ = [
     "decode_columns",
     "decode_examples",
     "decode_frame",
+    "decode_some_columns",
     "encode_columns",
     "encode_examples",
     "encode_frame",

@@ -18,9 +18,10 @@ from akrunner.arrays import array_of, decoded, known_numbers_of, truths_of
 from akrunner.codec import times
 from akrunner.codec.binary import blobs_of, data_of, offsets_of
 from akrunner.codec.encode import list_layout
-from akrunner.errors import DataError
+from akrunner.errors import DataError, ProtocolError
 from akrunner.schema import BYTES, Field, Schema, is_text, replaced, to_floats
 from akrunner.wire import columns as layout
+from akrunner.wire.frames import WireError
 
 _Packed = Tuple[Dict[str, Any], List[Any]]
 
@@ -148,7 +149,25 @@ def decode_columns(
         schema: the output schema; payload: of one frame; first_row: number of its first row, for errors; rows: that it must have.
     Raises: WireError: it is not laid out as `akrunner.wire.columns` says; DataError: a column's values do not fit its type.
     """
-    rows, packed = layout.unpack(payload, schema.names, rows)
+    return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row)
+
+
+def decode_some_columns(schema: Schema, payload: "bytes | bytearray | memoryview", first_row: int, rows: int) -> pa.RecordBatch:
+    """As `decode_columns`, of some columns of a schema. Raises: ProtocolError, DataError."""
+    try:
+        unpacked = layout.unpack(payload, None, rows)
+        names = [header["name"] for header, _ in unpacked[1]]
+        unknown = [name for name in names if name not in schema.names]
+        if unknown or not names:
+            raise WireError(f"it has a column {unknown[0]!r}, which is not asked for" if unknown else "it has no columns")
+        fields = {field.name: field for field in schema}
+        return _arranged(Schema(tuple(fields[name] for name in names)), unpacked, first_row)
+    except WireError as e:
+        raise ProtocolError(f"a table rows frame: {e}") from None
+
+
+def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int) -> pa.RecordBatch:
+    rows, packed = unpacked
     arrays = {header["name"]: _Column(header, buffers, rows) for header, buffers in packed}
     columns = [arrays[field.name].as_type(field, first_row) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)

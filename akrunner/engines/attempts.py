@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Callable, List, Optional
@@ -18,6 +19,7 @@ from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSo
 from akrunner.engines.gang import Gang, GangFailed
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
+from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import AkrunnerError, ConfigError, JobError
 from akrunner.launch.guard import Guard
@@ -44,13 +46,16 @@ def run_attempts(
     warnings: List[str] = []
     restarts = port_restarts = 0
     work = WorkDir.of(job)
-    with Patience() as patience, Guard() as guard:
+    tables = JobTables(job.tables, job.chunk_rows, job.chunk_bytes) if job.tables is not None else None
+    closing = contextlib.closing(tables) if tables is not None else contextlib.nullcontext()
+    with Patience() as patience, Guard() as guard, closing:
         try:
             work.create(job)
             while True:
                 attempt = restarts + port_restarts
+                started = launcher(work, guard)
                 gang = Gang(
-                    job, source, sink, observer, cancel, launcher(work, guard), work, began, attempt, warnings, guard, patience
+                    job, source, sink, observer, cancel, started, work, began, attempt, warnings, guard, patience, tables
                 )
                 try:
                     outcome = gang.run()
@@ -67,6 +72,11 @@ def run_attempts(
                 work.restart(job, attempt)
                 if isinstance(sink, RestartSink):
                     sink.restart()
+                if tables is not None:
+                    tables.restart()
+            if tables is not None:
+                tables.commit()
+                outcome.stats.tables.update(tables.told())
         except GangFailed as e:
             raise e.error(work.close_failed(), warnings) from None
         except JobError as e:

@@ -140,6 +140,7 @@ class Stats:
         reports: everything the tasks reported: dicts with task, step, time_ns and the metrics.
         warnings: what did not fail the job but should be known.
         starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker was right for it.
+        tables: that the scripts asked for, by name -> {"rows_read": sent to all tasks together, "rows_written": of what was committed}.
     """
 
     seconds: float
@@ -162,6 +163,7 @@ class Stats:
     reports: List[Dict[str, Any]] = field(default_factory=list)
     warnings: List[str] = field(default_factory=list)
     starts: Dict[str, str] = field(default_factory=dict)
+    tables: Dict[str, Dict[str, int]] = field(default_factory=dict)
 
     @property
     def report_table(self) -> pa.Table:

@@ -24,6 +24,7 @@ from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSi
 from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
+from akrunner.engines.tables import Conversation, JobTables
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import (
@@ -42,7 +43,7 @@ from akrunner.launch.logs import LogPump
 from akrunner.launch.process import oom_kills, stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
 from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
-from akrunner.wire import STACKS_SIGNAL
+from akrunner.wire import STACKS_SIGNAL, frames
 
 _TICK = 0.1
 #: after the first failure, how long others may still report one that came before it
@@ -82,6 +83,7 @@ class Gang:
         warnings: List[str],
         guard: Guard,
         patience: Patience,
+        tables: Optional[JobTables] = None,
     ) -> None:
         self.job = job
         self.wait = job.supervision
@@ -98,6 +100,8 @@ class Gang:
         self.began = self.spawned = time.monotonic()
         self.events: "queue.Queue[Event]" = queue.Queue(EVENTS)
         self.sessions: Dict[TaskSpec, TaskSession] = {}
+        self.tables = tables
+        self.asked: Dict[TaskSpec, Conversation] = {}
         self.results: Dict[TaskSpec, report.TaskRecord] = {task: report.TaskRecord() for task in job.cluster.tasks}
         self.failures: Dict[TaskSpec, report.Failed] = {}
         self.fail_at: Optional[float] = None
@@ -168,8 +172,23 @@ class Gang:
             with self.starting(task):
                 process = self.launcher.start(task)
             log = LogPump(process.log_fd, self.work.log_path(task), self.echo(task))
-            self.sessions[task] = TaskSession(task, process, log, context, self.events)
+            self.sessions[task] = TaskSession(task, process, log, context, self.events, self.conversing(task))
         self.feeder.start()
+
+    def conversing(self, task: TaskSpec) -> Optional[Callable[[frames.FrameWriter], Conversation]]:
+        """What makes the one who answers what a task asks of tables; None: the job has none."""
+        tables = self.tables
+        if tables is None:
+            return None
+
+        def failing(kind: str, what: str) -> None:
+            self.sessions[task].post("table", {"type": kind, "what": what})
+
+        def made(writer: frames.FrameWriter) -> Conversation:
+            self.asked[task] = Conversation(tables, task, writer, failing)
+            return self.asked[task]
+
+        return made
 
     @contextlib.contextmanager
     def starting(self, task: TaskSpec) -> Iterator[None]:
@@ -304,7 +323,8 @@ class Gang:
             self.stall.moved(now)
             return
         soon = {"finished", "running"} == {self.results[task].state for task in self.job.cluster.awaited}
-        if not self.stall.stalled(self.events_taken, now, self.events.qsize, soon):
+        moved = self.events_taken + (self.tables.moved if self.tables is not None else 0)
+        if not self.stall.stalled(moved, now, self.events.qsize, soon):
             return
         vain = self.waits_in_vain() if soon else ""
         if not vain and self.stall.later():
@@ -401,6 +421,17 @@ class Gang:
             self.results[event.task].rows_out += event.data["rows"]
             self.results[event.task].bytes_out += event.data["bytes"]
 
+    def on_table(self, event: Event) -> None:
+        """What it wrote to a table cannot be kept, or rows were lost on their way."""
+        kind, what = event.data["type"], event.data["what"]
+        if kind == "WriteError":
+            raise WriteError(f"[{event.task.name}] {what}")
+        kinds = {"InputLostError": "lost", "DataError": "output", "ProtocolError": "broken", "WireError": "broken"}
+        if kind not in kinds:
+            raise JobError(f"the job could not go on: {what}; a fault in akrunner itself")
+        before = {"output": "wrote a ", "broken": "broke the protocol: "}.get(kinds[kind], "")
+        self.fail(event.task, report.Failed(kinds[kind], before + what, time.time_ns()))
+
     def fail_output(self, task: TaskSpec, why: str) -> None:
         self.fail(
             task, report.Failed("output", f"wrote a row that output_schema= (--output-schema) refuses: {why}", time.time_ns())
@@ -431,6 +462,10 @@ class Gang:
         elif event.task not in self.failures:
             if self.job.output_schema is not None and body["rows"] != result.rows_out:
                 what = f"wrote {body['rows']} rows, {result.rows_out} arrived"
+                self.fail(event.task, report.Failed("lost", what, time.time_ns()))
+            elif self.asked and self.asked[event.task].unfinished():
+                table = self.asked[event.task].unfinished()[0]
+                what = f"was done before the rows it wrote to table {table} had all arrived"
                 self.fail(event.task, report.Failed("lost", what, time.time_ns()))
             else:
                 result.state = "finished"
@@ -476,6 +511,8 @@ class Gang:
             if self.board is not None:
                 last_first.callback(self.board.close)
             last_first.callback(self.feeder.join)
+            for asked in self.asked.values():
+                last_first.callback(asked.join)
             last_first.callback(self.look_at_logs)
             for session in reversed(sessions):
                 last_first.callback(session.close)
@@ -483,6 +520,8 @@ class Gang:
             last_first.callback(self.end_processes, sessions)
             for session in sessions:
                 last_first.callback(session.deafen)
+            for asked in self.asked.values():
+                last_first.callback(asked.stop)
             last_first.callback(self.feeder.stop)
 
     def look_at_logs(self) -> None:

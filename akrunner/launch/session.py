@@ -12,13 +12,13 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Set
 
 from akrunner.errors import ProtocolError
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import TaskProcess
 from akrunner.spec import TaskSpec
-from akrunner.wire import PROTOCOL_VERSION, frames, messages
+from akrunner.wire import PROTOCOL_VERSION, frames, messages, tables
 
 #: frames waiting for the host, of all tasks together; past it the pipes fill and the scripts wait
 EVENTS = 64
@@ -29,7 +29,8 @@ class Event:
     """Something a task said, or that befell it.
 
     Attributes:
-        task: which; kind: opened, ready, entered, serving, output, passed, refused, report, closed, ended (its pipe), broken (not the protocol).
+        task: which; kind: opened, ready, entered, serving, output, passed, refused, report, closed, ended (its pipe), broken (not the protocol),
+            table (why the rows it wrote to a table, or was sent of one, cannot be right)
         data: the body of what it said.
         frame: of an output event.
         error: of a broken event.
@@ -40,6 +41,14 @@ class Event:
     data: Mapping[str, Any]
     frame: Optional[frames.Frame] = None
     error: Optional[BaseException] = None
+
+
+class Tables(Protocol):
+    """Who answers what a task asks of tables (`akrunner.engines.tables.Conversation`)."""
+
+    def take(self, frame: frames.Frame) -> None:
+        """One frame; never waits. Raises: WireError, ProtocolError: it makes no sense."""
+        ...
 
 
 _KINDS = {
@@ -70,7 +79,9 @@ class TaskSession:
         log: LogPump,
         context: Mapping[str, Any],
         events: "queue.Queue[Event]",
+        asked: "Optional[Callable[[frames.FrameWriter], Tables]]" = None,
     ) -> None:
+        """Args: asked: makes who answers what it asks of tables, None: it has none."""
         self.task = task
         self.process = process
         self.log = log
@@ -84,6 +95,7 @@ class TaskSession:
         self._deaf = threading.Event()
         self._greeted = threading.Event()
         self.writer = frames.FrameWriter(self.process.input_fd)
+        self.tables = asked(self.writer) if asked is not None else None
         self._said: Set[int] = set()
         self._reader = frames.FrameReader(self.process.output_fd, frames.FROM_WORKER, _most(context))
         self._thread = threading.Thread(target=self._read, name=f"akrunner-read-{task.key}", daemon=True)
@@ -141,7 +153,8 @@ class TaskSession:
         if not self._thread.is_alive():
             self._reader.close()
 
-    def _post(self, kind: str, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
+    def post(self, kind: str, data: Mapping[str, Any] = {}, frame: Optional[frames.Frame] = None) -> None:
+        """Put an event on the queue; waits for room in it."""
         self._put(Event(self.task, kind, data, frame))
 
     def _put(self, event: Event) -> None:
@@ -160,7 +173,7 @@ class TaskSession:
     def _read(self) -> None:
         try:
             self._attend()
-            self._post("ended")
+            self.post("ended")
         except BaseException as e:
             # the supervisor sees it, and what the task does then is of no interest any more
             self._failed = e
@@ -197,7 +210,19 @@ class TaskSession:
         except BrokenPipeError:
             pass  # it ended; the reader finds out how
 
+    def _take_asked(self, frame: frames.Frame) -> None:
+        """Of tables. A thread that the script has left behind may still ask when all else is said, and is not answered."""
+        if self.tables is None:
+            raise ProtocolError(f"it said {frames.NAMES[frame.kind]}, and the job has no tables")
+        if frames.OPENED not in self._said:
+            raise ProtocolError(f"it said {frames.NAMES[frame.kind]} before opened")
+        if frames.CLOSED not in self._said:
+            self.tables.take(frame)
+
     def _take(self, frame: frames.Frame) -> None:
+        if frame.kind in tables.QUESTIONS:
+            self._take_asked(frame)
+            return
         name, before = frames.NAMES[frame.kind], _AFTER.get(frame.kind)
         if before is not None and before not in self._said:
             raise ProtocolError(f"it said {name} before {frames.NAMES[before]}")
@@ -208,7 +233,7 @@ class TaskSession:
             raise ProtocolError(f"it said {name} after {'closed' if frames.CLOSED in self._said else name}")
         self._said.add(frame.kind)
         if frame.kind in (frames.EXAMPLES, frames.COLUMNS):
-            self._post("output", {}, frame)
+            self.post("output", {}, frame)
             return
         if frame.kind == frames.LEFT:
             # nobody waits for it: the job may be over by now
@@ -219,7 +244,7 @@ class TaskSession:
         body = messages.read(frame)
         if frame.kind == frames.CLOSED and body["ok"] and frames.ENTERED not in self._said:
             raise ProtocolError("it was done before it had entered main()")
-        self._post(_KINDS[frame.kind], body)
+        self.post(_KINDS[frame.kind], body)
 
 
 #: what is said but once, and what only after something else
@@ -246,6 +271,8 @@ def _most(context: Mapping[str, Any]) -> frames.Most:
     whole = bool(context["script"]["module"])
 
     def most(kind: int, count: int) -> int:
+        if kind == frames.TABLE_ROWS and count != 1:
+            return tables.MOST_BYTES + several
         rows = kind in (frames.EXAMPLES, frames.COLUMNS)
         return several if rows and count != 1 and not whole else frames.FROM_WORKER[kind]
 

@@ -6,6 +6,9 @@
     FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END); STOP
     FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED, LEFT
 
+    TABLE_OPENED, TABLE_ROWS..., TABLE_DONE (or TABLE_FAILED); WORK: answers to LOOK_TABLE, READ_TABLE, WRITE_TABLE, TAKE_WORK
+    (`tables`), each with the number of its request; from OPENED on, between any two of the others
+
 A stream's BARRIER among its ROWS comes back as ANSWERED, when whoever draws the rows asks for the first behind it.
 The worker half owns these shapes; the host imports them from here.
 """
@@ -13,7 +16,7 @@ The worker half owns these shapes; the host imports them from here.
 import signal
 
 #: of the frames and messages in this package, apart from the package's own version
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 #: the host sends it to a worker process to have every thread's stack printed to the log
 STACKS_SIGNAL = signal.SIGUSR2

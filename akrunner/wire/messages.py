@@ -56,6 +56,28 @@ def _truth(value: Any) -> bool:
     return value is True or value is False
 
 
+def _some(value: Any) -> bool:
+    return value is None or _count(value)
+
+
+def _positive(value: Any) -> bool:
+    return _count(value) and value > 0
+
+
+def _maybe_text(value: Any) -> bool:
+    return value is None or _text(value)
+
+
+#: a column of a table: its name, type as the store says it, type on the wire, whether it is one of a partition's, or may be null
+_COLUMN = {"name": _text, "type": _text, "dtype": _text, "partition": _truth, "nullable": _truth}
+
+
+def _table_columns(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and all(field in one and fits(one[field]) for field, fits in _COLUMN.items()) for one in value
+    )
+
+
 #: a failure record (`akrunner.wire.failure`)
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
 #: kind of frame -> {field: what it must be}
@@ -75,6 +97,22 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.ORDER: {"env": _environment, "cwd": _name, "bundle": _name},
     frames.WAITING: {"seconds": _number, "modules": _count},
     frames.ANSWER: {"why": _text, "stale": _truth},
+    frames.LOOK_TABLE: {"request": _count, "table": _text},
+    frames.READ_TABLE: {
+        "request": _count, "table": _text, "columns": _texts, "start": _count, "stop": _count, "credits": _positive,
+    },
+    frames.WRITE_TABLE: {"request": _count, "table": _text, "slice": _count},
+    frames.CLOSE_TABLE: {"request": _count, "rows": _count},
+    frames.TAKE_WORK: {
+        "request": _count, "queue": _text, "works": _texts, "epochs": _some, "shuffle": _truth, "seed": _step, "slices": _some,
+    },
+    frames.TABLE_OPENED: {
+        "request": _count, "columns": _table_columns, "start": _count, "rows": _count, "credits": _count,
+    },
+    frames.TABLE_DONE: {"request": _count, "rows": _count},
+    frames.TABLE_FAILED: {"request": _count, "type": _text, "message": _text},
+    frames.WORK: {"request": _count, "work": _maybe_text},
+    frames.TABLE_CREDIT: {"request": _count, "chunks": _positive},
 }  # fmt: skip
 
 

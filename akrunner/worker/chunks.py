@@ -203,6 +203,21 @@ def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
     return rows, columns
 
 
+def masked(payload, schema):
+    """A chunk's payload -> (rows, {column: (array, [rows] bool whether there is a value, or None: everywhere)}).
+
+    Args: schema: as of `unpack`, of columns that have one value a row.
+    Raises: WireError: the payload is not what the protocol says.
+    """
+    described = {column["name"]: column for column in schema}
+    rows, packed = layout.unpack(payload, described)
+    columns = {}
+    for header, buffers in packed:
+        valid = np.frombuffer(buffers[-1], np.uint8).astype(bool) if header.get("nulls") else None
+        columns[header["name"]] = (_values(header, buffers, described[header["name"]]), valid)
+    return rows, columns
+
+
 def _values(header, buffers, column):
     """Array or Ragged; under nulls anything."""
     name, shape = header["name"], column["shape"]

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages
+from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
 
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
@@ -54,6 +54,7 @@ class Link(object):
         context: what the host said this task is, once `handshake` returned.
         stopped: set when the host has said that the job needs this task no longer.
         on_stop: called then, by the thread that reads the pipe.
+        tables: `akrunner.worker.tables.broker.Broker` of a job that has tables: takes the frames that answer it, whenever they come.
     """
 
     def __init__(self, read_fd, write_fd):
@@ -66,6 +67,7 @@ class Link(object):
         self.context = {}
         self.stopped = threading.Event()
         self.on_stop = None
+        self.tables = None
         self._spooled = threading.Event()
         self._started = threading.Event()
         self._result = self._error = None
@@ -95,7 +97,7 @@ class Link(object):
         buffer = memoryview(bytearray(_BUFFER))
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as out:
             while True:
-                header = self._reader.read_header()
+                header = self._header()
                 if header is None:
                     host_is_gone()
                 kind, count, size = header
@@ -132,7 +134,7 @@ class Link(object):
             self._started.set()
             rows = 0
             while True:
-                frame = self._reader.read()
+                frame = self._frame()
                 if frame is not None and frame.kind == frames.STOP:
                     self._stop()
                     continue
@@ -195,7 +197,7 @@ class Link(object):
     def _wait_for_stop(self):
         """Returns when the pipe has ended."""
         while True:
-            frame = self._reader.read()
+            frame = self._frame()
             if frame is None:
                 return
             if frame.kind == frames.STOP:
@@ -206,8 +208,23 @@ class Link(object):
         if self.on_stop is not None:
             self.on_stop()
 
+    def _header(self):
+        """The header of the next frame that is no answer of a table's, None at the pipe's end."""
+        while True:
+            header = self._reader.read_header()
+            if header is None or header[0] not in tables.ANSWERS:
+                return header
+            if self.tables is None:
+                raise frames.WireError("a %s frame, and the job has no tables" % frames.NAMES[header[0]])
+            self.tables.take(self._reader, *header)
+
+    def _frame(self):
+        """As `_header`, with its payload."""
+        header = self._header()
+        return None if header is None else frames.Frame(header[0], header[1], self._reader.read_payload(header[2]))
+
     def _expect(self, kind):
-        frame = self._reader.read()
+        frame = self._frame()
         if frame is None:
             host_is_gone()
         if frame.kind != kind:

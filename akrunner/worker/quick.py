@@ -11,6 +11,19 @@ import sys
 _NAME = "tensorflow"
 
 
+#: called when TensorFlow has been imported
+_then = []
+
+
+def afterwards(call):
+    """Call it when TensorFlow has been imported: now, if it is already."""
+    if _NAME in sys.modules:
+        call()
+    else:
+        _then.append(call)
+        import_quickly()
+
+
 def import_quickly():
     """Have TensorFlow's import, whenever it comes, be so."""
     if _NAME not in sys.modules and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -61,3 +74,5 @@ class _Loader(object):
             if collects:
                 gc.enable()
         gc.freeze()
+        while _then:
+            _then.pop(0)()

@@ -39,6 +39,7 @@ class Task(object):
         self.phase = "while starting"
         self.writer = None
         self.stream = None
+        self.tables = None
         self.shares = []
         self.main_ns = 0
         self.main_began = None
@@ -91,7 +92,20 @@ class Task(object):
                 self.writer.close()
             except BaseException as e:
                 failed = e
+        failed = self.end_tables(failed)
         return self.closed(failed)
+
+    def end_tables(self, failed):
+        """What is wrong with the script, or with the rows of the tables it has left open. They are not sent if it has failed."""
+        if self.tables is None:
+            return failed
+        try:
+            if failed is None:
+                self.tables.finish()
+        except BaseException as e:
+            failed = e
+        self.tables.end()
+        return failed
 
     def closed(self, failed=None):
         """The body of the CLOSED frame."""
@@ -140,6 +154,8 @@ class Task(object):
             self.main_ns = time.monotonic_ns() - self.main_began
         try:
             self.writer.close()
+            if self.tables is not None:
+                self.tables.finish(wait=False)
         except OSError:
             pass
         closed = self.closed()
@@ -161,6 +177,11 @@ class Task(object):
     def execute(self):
         context, link = self.context, self.link
         enter(context, context["tf_config"])
+        if context["tables"] is not None:
+            # not before it is asked for: most jobs have none
+            from akrunner.worker.tables import install
+
+            self.tables = link.tables = install.enter(context, link.writer)
         link.writer.write_json(frames.OPENED, {})
         stream = None
         if context["mode"] == "stream":

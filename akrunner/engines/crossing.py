@@ -1,0 +1,84 @@
+"""Columns of a table on their way to a script that asks for them, and back: which type each has there.
+
+Numbers, booleans, strings and bytes cross as they are. What MaxCompute has beside them (datetime, decimal, array, map, ...) crosses as text,
+lists and structs as JSON, and comes back from text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import DataError
+from akrunner.schema import Field, Schema
+from akrunner.tables import types
+from akrunner.tables.store import TableInfo
+
+
+def described(info: TableInfo) -> List[Dict[str, Any]]:
+    """What a worker is told of a table's columns, those it is partitioned by last (`akrunner.wire.messages`)."""
+    told = [
+        {"name": one.name, "type": types.words_of(one), "dtype": _dtype(one), "partition": False, "nullable": one.nullable}
+        for one in info.columns
+    ]
+    parts = [
+        {"name": name, "type": "string", "dtype": "bytes", "partition": True, "nullable": False} for name in info.partitions
+    ]
+    return told + parts
+
+
+def _dtype(column: pa.Field) -> str:
+    return Field(column.name, column.type).dtype if _crosses(column.type) else "bytes"
+
+
+def _crosses(data_type: pa.DataType) -> bool:
+    """Whether a value is one a script can be given as it is."""
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_binary)
+    return any(test(data_type) for test in (*tests, pa.types.is_large_string, pa.types.is_large_binary))
+
+
+def crossed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A table's rows as a script gets them."""
+    columns = [column if _crosses(column.type) else _as_text(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
+        return crossed(pa.RecordBatch.from_arrays([column.dictionary_decode()], names=["_"])).column(0)
+    if pa.types.is_timestamp(data_type):
+        # datetime has milliseconds, and shows them where there are any, as MaxCompute does
+        text = column.cast(pa.string())
+        return pc.replace_substring_regex(text, pattern=r"\.0+$", replacement="")
+    if pa.types.is_nested(data_type):
+        return pa.array([None if one is None else json.dumps(one, default=str) for one in column.to_pylist()], pa.string())
+    return column.cast(pa.string())
+
+
+def written(info: TableInfo) -> Schema:
+    """The columns a script may write, of the types in which they come."""
+    return Schema(tuple(Field(one.name, one.type if _crosses(one.type) else pa.string()) for one in info.columns))
+
+
+def back(batch: pa.RecordBatch, info: TableInfo) -> pa.RecordBatch:
+    """What a script wrote, of the table's types. Raises: DataError: a text is no such value; null where the table has none."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns):
+        known = info.columns.field(name)
+        if column.type != known.type:
+            column = _from_text(column, known)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _from_text(column: pa.Array, known: pa.Field) -> pa.Array:
+    try:
+        if pa.types.is_nested(known.type):
+            return pa.array([None if one is None else json.loads(one) for one in column.to_pylist()], known.type)
+        return column.cast(known.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as e:
+        raise DataError(f"column {known.name!r}: text that is no {types.words_of(known)}: {e}", column=known.name) from None

@@ -1,0 +1,85 @@
+"""Works that the tasks of a job take from one another: what is behind a script's `WorkQueue`."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Tuple
+
+from akrunner.errors import ConfigError
+from akrunner.tables.names import is_table
+
+#: slices one queue may have
+_MOST_SLICES = 1 << 20
+
+#: the text of a table's name -> its first row, and that behind its last
+RowsOf = Callable[[str], Tuple[int, int]]
+
+
+@dataclass
+class _Queue:
+    """Attributes: asked: as its first taker described it; works: of one epoch; left: still to be taken; epoch: begun so far."""
+
+    asked: Mapping[str, Any]
+    works: List[str]
+    left: Deque[str] = field(default_factory=deque)
+    epoch: int = 0
+
+
+class WorkQueues:
+    """Every queue of a job, by its name; any thread."""
+
+    def __init__(self, rows_of: RowsOf) -> None:
+        self._rows_of = rows_of
+        self._queues: Dict[str, _Queue] = {}
+        self._lock = threading.Lock()
+
+    def take(self, asked: Mapping[str, Any]) -> Optional[str]:
+        """The next work of a queue, None when all are taken. Args: asked: the body of a TAKE_WORK message.
+
+        Raises: ConfigError: another task has described the queue otherwise, or one of its tables is not the job's.
+        """
+        told = {name: asked[name] for name in ("works", "epochs", "shuffle", "seed", "slices")}
+        with self._lock:
+            queue = self._queues.get(asked["queue"])
+            if queue is None:
+                queue = self._queues[asked["queue"]] = _Queue(told, self._sliced(asked["works"], asked["slices"]))
+            if queue.asked != told:
+                different = next(name for name in told if told[name] != queue.asked[name])
+                raise ConfigError(
+                    f"WorkQueue {asked['queue']!r} has other {different} in another task; give every task the same, or another name="
+                )
+            return self._next(queue)
+
+    def _next(self, queue: _Queue) -> Optional[str]:
+        if not queue.left:
+            epochs = queue.asked["epochs"]
+            if not queue.works or (epochs is not None and queue.epoch >= epochs):
+                return None
+            works = list(queue.works)
+            if queue.asked["shuffle"]:
+                seed = queue.asked["seed"]
+                random.Random(None if seed is None else seed + queue.epoch).shuffle(works)
+            queue.left.extend(works)
+            queue.epoch += 1
+        return queue.left.popleft()
+
+    def _sliced(self, works: List[str], slices: Optional[int]) -> List[str]:
+        """Works of about equal numbers of rows; files stay whole."""
+        if slices is None or not all(map(is_table, works)):
+            return list(works)
+        if not 1 <= slices <= _MOST_SLICES:
+            raise ConfigError(f"WorkQueue: num_slices={slices} must be from 1 to {_MOST_SLICES:,}")
+        ranges = [self._rows_of(work) for work in works]
+        total = sum(stop - start for start, stop in ranges)
+        size = max(1, -(-total // slices))
+        out = []
+        for work, (start, stop) in zip(works, ranges):
+            path = work.partition("?")[0]
+            # a table's slices are even, too
+            count = -(-(stop - start) // size)
+            cuts = [start + (stop - start) * i // count for i in range(count + 1)] if count else [start]
+            out += [f"{path}?start={first}&end={last}" for first, last in zip(cuts, cuts[1:])]
+        return out

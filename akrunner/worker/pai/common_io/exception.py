@@ -1,0 +1,5 @@
+"""What they raise."""
+
+from akrunner.worker.tables.errors import OutOfRangeException, TableError
+
+__all__ = ["OutOfRangeException", "TableError"]

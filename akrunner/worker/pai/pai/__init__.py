@@ -1,0 +1,5 @@
+"""PAI's `pai`."""
+
+from pai import data
+
+__all__ = ["data"]

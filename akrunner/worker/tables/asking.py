@@ -1,0 +1,35 @@
+"""Who is asked for tables: the task's broker, or from a process that the script has forked or started, the broker's socket."""
+
+import os
+
+from akrunner.worker.tables.errors import TableError
+
+#: path of the socket
+VARIABLE = "AKRUNNER_TABLES_SOCKET"
+
+_known = {}
+
+
+def serve(broker):
+    """From now on the broker is asked, in this process."""
+    _known.update(broker=broker, pid=os.getpid())
+
+
+def asker():
+    """Whoever answers here. Raises: TableError: the job has no tables, or this process is none of a job."""
+    if _known.get("pid") == os.getpid():
+        return _known["broker"]
+    path = os.environ.get(VARIABLE)
+    if not path:
+        raise TableError("there are no tables here: run the script by akrunner pai, or by akrunner.run(..., tables=[...])")
+    # not before it is asked for: most jobs have no such children
+    from akrunner.worker.tables import sharing
+
+    if _known.get("remote_pid") != os.getpid():
+        _known.update(remote=sharing.Remote(path), remote_pid=os.getpid())
+    return _known["remote"]
+
+
+def broker():
+    """The broker, if this process is the task's, else None."""
+    return _known["broker"] if _known.get("pid") == os.getpid() else None

@@ -1,0 +1,313 @@
+"""The task's end of what is asked of the host: requests out, answers in, rows into spool files.
+
+::
+
+    any thread     look, read, more, write, put, close, take_work   -> a frame, and waits for the answer
+    link's thread  take(frame)                                      <- never waits for a script, only for the disk
+
+Rows of one (table, columns, range) are asked for once, however many readers there are and however often they read. The host sends as many
+chunks ahead of the reader that is furthest as there are credits; what has come stays in the spool until the task ends.
+"""
+
+import os
+import struct
+import threading
+
+from akrunner.wire import frames, messages, tables
+from akrunner.worker.tables.errors import TableError, failed
+
+_BUFFER = 1 << 20
+#: in front of each chunk in a spool: its bytes, its rows
+CHUNK = struct.Struct("<QQ")
+_REQUEST = struct.Struct("<Q")
+
+
+class _Spool(object):
+    """Attributes: path; request; chunks, rows, size: so far; granted: chunks the host may send; whole: all are there; error: why not."""
+
+    def __init__(self, path, request):
+        self.path = path
+        self.request = request
+        self.chunks = self.rows = self.size = 0
+        self.granted = tables.CREDITS
+        self.whole = False
+        self.closed = False
+        self.error = None
+
+
+class _Writing(object):
+    """Attributes: table; columns: of it, None: not opened yet; credits; rows: sent; done; error: the host's."""
+
+    def __init__(self, table):
+        self.table = table
+        self.columns = None
+        self.credits = self.rows = 0
+        self.closing = self.done = False
+        self.error = None
+
+
+class Broker(object):
+    """Safe for several threads. Args: writer: frames to the host; folder: for spools, a directory of this task's alone, made when needed."""
+
+    def __init__(self, writer, folder):
+        self._writer = writer
+        self._folder = folder
+        self._changed = threading.Condition()
+        self._number = 0
+        self._answers = {}
+        self._looks = {}
+        self._spools = {}
+        self._reads = {}
+        self._writes = {}
+        self._over = False
+        self._buffer = memoryview(bytearray(_BUFFER))
+        # of this process's writers, which are closed when the script has ended; set by `install`
+        self.close_writers = lambda: None
+
+    # -- asked by scripts
+
+    def look(self, table):
+        """{"columns", "start", "rows"} of a table, or of the range its name says. Raises: TableError."""
+        with self._changed:
+            known = self._looks.get(table)
+        if known is None:
+            known = self._ask(frames.LOOK_TABLE, {"table": table})
+            with self._changed:
+                self._looks[table] = known
+        return known
+
+    def read(self, table, columns, start, stop):
+        """{"spool", "path"} of the rows of a range. Args: columns: their names, as a list."""
+        key = (table.partition("?")[0], tuple(columns), start, stop)
+        with self._changed:
+            self._check()
+            spool = self._spools.get(key)
+            if spool is None or spool.error is not None:
+                number = self._next()
+                if not os.path.isdir(self._folder):
+                    os.mkdir(self._folder, 0o700)
+                path = os.path.join(self._folder, "rows-%d" % number)
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                spool = self._spools[key] = self._reads[number] = _Spool(path, number)
+                body = {"request": number, "table": key[0], "columns": list(columns), "start": start, "stop": stop}
+                self._writer.write_json(frames.READ_TABLE, dict(body, credits=tables.CREDITS))
+        return {"spool": spool.request, "path": spool.path}
+
+    def more(self, spool, chunk):
+        """Wait until a chunk of a spool is there: {"chunks": so many are, "whole": no more come}. Raises: TableError, OSError."""
+        with self._changed:
+            of = self._reads[spool]
+            while True:
+                if of.error is not None:
+                    raise failed(*of.error)
+                self._grant(of, chunk)
+                if of.chunks > chunk or of.whole:
+                    return {"chunks": of.chunks, "whole": of.whole}
+                self._check()
+                self._changed.wait()
+
+    def _grant(self, spool, chunk):
+        """Let the host send what a reader of this chunk is going to want next."""
+        wanted = min(chunk + 1, spool.chunks) + tables.CREDITS - spool.granted
+        if (
+            not spool.whole
+            and not self._over
+            and wanted > 0
+            and (wanted >= tables.CREDITS // 2 or spool.chunks == spool.granted)
+        ):
+            spool.granted += wanted
+            self._writer.write_json(frames.TABLE_CREDIT, {"request": spool.request, "chunks": wanted})
+
+    def write(self, table, slice_id):
+        """{"writing", "columns"} of a table that is empty from now on. Raises: TableError: it may not be written."""
+        with self._changed:
+            self._check()
+            number = self._next()
+            writing = self._writes[number] = _Writing(table)
+            self._writer.write_json(frames.WRITE_TABLE, {"request": number, "table": table, "slice": slice_id})
+            while writing.columns is None:
+                self._raise(writing)
+                self._changed.wait()
+            return {"writing": number, "columns": writing.columns}
+
+    def put(self, writing, rows, payload):
+        """Send rows. Args: payload: buffers of columns. Raises: TableError: the table has refused some."""
+        of = self._writes[writing]
+        with self._changed:
+            while of.credits <= 0:
+                self._raise(of)
+                self._changed.wait()
+            self._raise(of)
+            if of.closing:
+                raise TableError("table %s: its writer is closed" % of.table)
+            of.credits -= 1
+            of.rows += rows
+            self._writer.write(frames.TABLE_ROWS, tables.with_request(writing, payload), rows)
+
+    def close(self, writing, wait=True):
+        """No more rows: whether the host has them all is known when it returns. Raises: TableError: some were refused."""
+        of = self._writes[writing]
+        with self._changed:
+            if not of.closing and of.error is None:
+                of.closing = True
+                self._writer.write_json(frames.CLOSE_TABLE, {"request": writing, "rows": of.rows})
+            while wait and not of.done:
+                self._raise(of)
+                self._changed.wait()
+
+    def take_work(self, queue, works, epochs, shuffle, seed, slices):
+        """The next work of a queue that all tasks share, None: there is no more. Raises: TableError."""
+        asked = {"queue": queue, "works": works, "epochs": epochs, "shuffle": shuffle, "seed": seed, "slices": slices}
+        return self._ask(frames.TAKE_WORK, asked)["work"]
+
+    def _ask(self, kind, body):
+        with self._changed:
+            self._check()
+            number = self._next()
+            self._answers[number] = None
+            self._writer.write_json(kind, dict(body, request=number))
+            while self._answers[number] is None:
+                self._check()
+                self._changed.wait()
+            answer = self._answers.pop(number)
+        if isinstance(answer, tuple):
+            raise failed(*answer)
+        return answer
+
+    def _next(self):
+        self._number += 1
+        return self._number
+
+    def _check(self):
+        if self._over:
+            raise TableError("the task is over: tables are read and written until the script ends")
+
+    def _raise(self, writing):
+        if writing.error is not None:
+            raise failed(*writing.error)
+        if not writing.closing:
+            self._check()
+
+    # -- what the host says
+
+    def take(self, reader, kind, count, size):
+        """One frame whose header was read. Raises: WireError: nobody has asked for it."""
+        if kind == frames.TABLE_ROWS:
+            self._spool(reader, count, size)
+            return
+        body = messages.read(frames.Frame(kind, count, reader.read_payload(size)))
+        number = body["request"]
+        with self._changed:
+            if number in self._answers:
+                self._answers[number] = (body["type"], body["message"]) if kind == frames.TABLE_FAILED else body
+            elif number in self._reads:
+                self._told_reading(self._reads[number], kind, body)
+            elif number in self._writes:
+                self._told_writing(self._writes[number], kind, body)
+            else:
+                raise frames.WireError("a %s frame answers the request %d, which is none" % (frames.NAMES[kind], number))
+            self._changed.notify_all()
+
+    def _told_reading(self, spool, kind, body):
+        if kind == frames.TABLE_FAILED:
+            spool.error = (body["type"], body["message"])
+            return
+        if kind != frames.TABLE_DONE:
+            raise frames.WireError("a %s frame is no answer to a reader" % frames.NAMES[kind])
+        if spool.error is None and body["rows"] != spool.rows:
+            spool.error = ("TableError", "%d rows of a table were sent, %d arrived" % (body["rows"], spool.rows))
+        spool.whole = True
+        self._close_reading(spool)
+
+    def _told_writing(self, writing, kind, body):
+        if kind == frames.TABLE_OPENED and writing.columns is None:
+            writing.columns, writing.credits = body["columns"], body["credits"]
+        elif kind == frames.TABLE_CREDIT:
+            writing.credits += body["chunks"]
+        elif kind == frames.TABLE_DONE and writing.closing:
+            writing.done = True
+        elif kind == frames.TABLE_FAILED:
+            writing.error = (body["type"], body["message"])
+        else:
+            raise frames.WireError("a %s frame is no answer to a writer" % frames.NAMES[kind])
+
+    def _spool(self, reader, rows, size):
+        """A chunk, from the pipe into its file."""
+        if size < _REQUEST.size:
+            raise frames.WireError("a table rows frame of %d bytes names no request" % size)
+        (number,) = _REQUEST.unpack(reader.read_payload(_REQUEST.size))
+        size -= _REQUEST.size
+        spool = self._reads.get(number)
+        if spool is None or spool.whole or spool.chunks >= spool.granted:
+            raise frames.WireError("rows of table request %d, which has not asked for them" % number)
+        error = self._append(spool, reader, rows, size)
+        with self._changed:
+            if error is not None and spool.error is None:
+                spool.error = ("OSError", "cannot spool a table's rows: %s: %r" % (error.strerror, spool.path))
+            spool.chunks += 1
+            spool.rows += rows
+            spool.size += CHUNK.size + size
+            self._changed.notify_all()
+
+    def _append(self, spool, reader, rows, size):
+        """Why the disk did not take it, None: it did. The pipe is read to the frame's end either way."""
+        out, error = -1, spool.error
+        if error is None:
+            try:
+                out = os.open(spool.path, os.O_WRONLY)
+                os.lseek(out, spool.size, os.SEEK_SET)
+                _write(out, CHUNK.pack(size, rows))
+            except OSError as e:
+                error = e
+        while size:
+            part = self._buffer[: min(size, _BUFFER)]
+            reader.read_into(part)
+            size -= len(part)
+            if error is None:
+                try:
+                    _write(out, part)
+                except OSError as e:
+                    error = e
+        if out >= 0:
+            if error is not None:
+                # what is there of it would be in the way of others on a full disk
+                os.ftruncate(out, 0)
+            os.close(out)
+        return error if isinstance(error, OSError) else None
+
+    # -- the end
+
+    def _close_reading(self, spool):
+        if not spool.closed:
+            spool.closed = True
+            self._writer.write_json(frames.CLOSE_TABLE, {"request": spool.request, "rows": spool.rows})
+
+    def finish(self, wait=True):
+        """The script has ended: writers it has left open are closed, and nobody asks any more.
+
+        Args: wait: for the host to have every row; not in the thread that hears what it says.
+        Raises: TableError: rows were refused.
+        """
+        if wait:
+            self.close_writers()
+        for number, writing in list(self._writes.items()):
+            if not writing.done and writing.error is None and writing.columns is not None:
+                self.close(number, wait)
+        with self._changed:
+            self._over = True
+            for spool in self._reads.values():
+                if spool.error is None:
+                    self._close_reading(spool)
+            self._changed.notify_all()
+
+    def end(self):
+        """The task has failed, or is over: whoever still waits is told."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+
+def _write(fd, data):
+    view = memoryview(data)
+    while len(view):
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,65 @@
+"""What readers and writers of tables raise."""
+
+import sys
+
+END = "End of table reached!"
+
+
+class OutOfRangeException(Exception):
+    """There are no more rows. Where TensorFlow is there, it is a `tf.errors.OutOfRangeError`, too."""
+
+
+class TableError(RuntimeError):
+    """A table cannot be read or written: the host's words."""
+
+
+class NoSuchTable(TableError, ValueError):
+    """It is not among the job's, or is used in a way it cannot be."""
+
+
+class TableWriteError(TableError, TypeError):
+    """A table refuses a value."""
+
+
+_KINDS = {
+    "NoSuchTable": NoSuchTable,
+    "TableWriteError": TableWriteError,
+    "ConfigError": NoSuchTable,
+    "SourceError": NoSuchTable,
+    "SinkError": NoSuchTable,
+    "SchemaError": NoSuchTable,
+    "DataError": TableWriteError,
+}
+_both = []
+
+
+def failed(kind, message):
+    """The exception for what the host, or this machine, said. Args: kind: the name of the exception's type there."""
+    if kind == "OSError":
+        return OSError(message)
+    return _KINDS.get(kind, TableError)(message)
+
+
+def out_of_range():
+    """The exception that says that there are no more rows, whatever name of it the script catches."""
+    tensorflow = sys.modules.get("tensorflow")
+    errors = getattr(tensorflow, "errors", None)
+    if errors is None or not hasattr(errors, "OutOfRangeError"):
+        return OutOfRangeException(END)
+    if not _both:
+
+        class OutOfRange(OutOfRangeException, errors.OutOfRangeError):
+            """No more rows."""
+
+            def __init__(self):
+                errors.OutOfRangeError.__init__(self, None, None, END)
+
+            def __str__(self):
+                return END
+
+            def __reduce__(self):
+                return out_of_range, ()
+
+        OutOfRange.__name__ = OutOfRange.__qualname__ = "OutOfRangeException"
+        _both.append(OutOfRange)
+    return _both[0]()

@@ -1,0 +1,33 @@
+"""What a task of a job with tables has before its script begins: who answers, and PAI's names."""
+
+import os
+import sys
+
+from akrunner.worker import quick
+from akrunner.worker.tables import asking, sharing, writer
+from akrunner.worker.tables.broker import Broker
+
+
+def enter(context, frames):
+    """The broker of this task; from now on readers and writers find it. Args: context: the task's; frames: to the host."""
+    folder = os.path.join(context["task_dir"], "tables")
+    os.mkdir(folder, 0o700)
+    broker = Broker(frames, folder)
+    broker.close_writers = writer.close_all
+    asking.serve(broker)
+    path = os.path.join(folder, "ask")
+    sharing.listen(broker, path)
+    os.environ[asking.VARIABLE] = path
+    # last, so that a script's own files of these names win
+    names = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pai")
+    if names not in sys.path:
+        sys.path.append(names)
+    quick.afterwards(_into_tensorflow)
+    return broker
+
+
+def _into_tensorflow():
+    # not before it is asked for: it needs TensorFlow
+    from akrunner.worker.tables import names
+
+    names.into_tensorflow()

@@ -1,0 +1,179 @@
+"""PAI's `TableReader`: rows of a table as tuples, in Python."""
+
+import numpy as np
+
+from akrunner.worker.tables import errors
+from akrunner.worker.tables.rows import Table
+
+#: numpy's type in Python
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float}
+
+
+class Records(list):
+    """Rows as tuples, in a list that has what PAI's record array has, too.
+
+    Attributes: names: of the columns; dtype, shape: as the record array's. `records["column"]` is an array of one column.
+    """
+
+    def __init__(self, rows, columns):
+        super(Records, self).__init__(rows)
+        self._columns = columns
+
+    @property
+    def names(self):
+        return tuple(column["name"] for column in self._columns)
+
+    @property
+    def dtype(self):
+        kinds = [object if column["dtype"] == "bytes" else column["dtype"] for column in self._columns]
+        return np.dtype([(name, kind) for name, kind in zip(_unique(self.names), kinds)])
+
+    @property
+    def shape(self):
+        return (len(self),)
+
+    @property
+    def size(self):
+        return len(self)
+
+    def tolist(self):
+        return list(self)
+
+    def __getitem__(self, at):
+        if isinstance(at, str):
+            where = self.names.index(at)
+            values = [row[where] for row in self]
+            kind = self.dtype[where] if None not in values else object
+            return np.array(values, kind)
+        got = super(Records, self).__getitem__(at)
+        return Records(got, self._columns) if isinstance(at, slice) else got
+
+
+def _unique(names):
+    return [name if names.index(name) == i else "%s_%d" % (name, i) for i, name in enumerate(names)]
+
+
+class TableReader(object):
+    """A table's rows, from Python: `tf.python_io.TableReader` of PAI.
+
+    Args:
+        table: its name, which may end in ?start=A&end=B.
+        selected_cols: columns to read, "a,b", in that order; excluded_cols: or those to leave out; neither: all but those the table is
+            partitioned by.
+        slice_id, slice_count: read one of so many slices of the rows.
+        num_threads, capacity: without meaning here.
+    Attributes: start_pos, end_pos: of the slice, rows of the table; offset_pos: the next row to be read.
+    Raises: TableError: the job has no such table, or the table no such column.
+    """
+
+    #: whether text is str, as common_io has it, or bytes, as TensorFlow has it
+    TEXT = False
+
+    def __init__(
+        self, table, selected_cols="", excluded_cols="", slice_id=0, slice_count=1, num_threads=0, capacity=0, **ignored
+    ):
+        self._table = Table(table, selected_cols, excluded_cols, slice_id, slice_count)
+        self._rows = self._table.rows()
+        self.start_pos, self.end_pos = self._table.start, self._table.stop
+        self._at = 0
+        self._chunk = None
+        self._closed = False
+
+    @property
+    def offset_pos(self):
+        return self.start_pos + self._at
+
+    def read(self, num_records=1, allow_smaller_final_batch=False):
+        """The next rows, a list of tuples: text is bytes (in common_io str), null is None.
+
+        Args: num_records: how many; fewer, if fewer are left. allow_smaller_final_batch: without meaning: they always come.
+        Raises: OutOfRangeException: none is left; of `common_io.exception`, `tf.errors` and `tf.python_io` alike.
+        """
+        self._check()
+        num_records = int(num_records)
+        if num_records < 1:
+            raise ValueError("TableReader.read: num_records=%d must be at least 1" % num_records)
+        out = []
+        while len(out) < num_records:
+            first, rows = self._tuples()
+            if rows is None:
+                break
+            at = self._at - first
+            some = rows[at : at + num_records - len(out)]
+            out += some
+            self._at += len(some)
+        if not out:
+            raise errors.out_of_range()
+        return Records(out, self._table.columns)
+
+    def _tuples(self):
+        """(first row, rows as tuples) of the chunk in which the next row lies; (0, None) at the end."""
+        if self._at >= self._rows.count:
+            return 0, None
+        if self._chunk is None or not self._chunk[0] <= self._at < self._chunk[0] + len(self._chunk[1]):
+            first, _, columns = self._rows.chunk(self._rows.find(self._at))
+            values = [self._listed(column, *columns[column["name"]]) for column in self._table.columns]
+            self._chunk = first, list(zip(*values))
+        return self._chunk
+
+    def _listed(self, column, values, valid):
+        """One column as a list of Python's values."""
+        out = values.tolist()
+        if self.TEXT and column["dtype"] == "bytes" and not column["type"].lower().startswith("binary"):
+            out = [value.decode("utf-8", "replace") for value in out]
+        if valid is not None:
+            out = [value if there else None for value, there in zip(out, valid.tolist())]
+        return out
+
+    def seek(self, offset=0):
+        """Read on from a row, counted from the slice's first. Raises: OutOfRangeException: it has none there."""
+        self._check()
+        offset = int(offset)
+        if offset < 0 or offset > self._rows.count:
+            raise errors.out_of_range()
+        self._at = offset
+
+    def get_row_count(self):
+        """Rows of the slice."""
+        return self._rows.count
+
+    def get_schema(self):
+        """A record array of the columns that are read: `colname`, `typestr` (MaxCompute's type), `pythontype`."""
+        rows = [(c["name"], c["type"], self._python_type(c)) for c in self._table.columns]
+        return np.array(rows, dtype=[("colname", "O"), ("typestr", "O"), ("pythontype", "O")]).view(np.recarray)
+
+    def _python_type(self, column):
+        if column["dtype"] == "bytes":
+            return str if self.TEXT else bytes
+        return _PYTHON[np.dtype(column["dtype"]).kind]
+
+    def close(self):
+        """Read no more; twice is fine. The rows that have come stay, for the next reader of the same."""
+        self._closed = True
+        self._chunk = None
+
+    def _check(self):
+        if self._closed:
+            raise ValueError("table %s: its reader is closed" % self._table.name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def __iter__(self):
+        """Row by row, for a loop."""
+        while True:
+            first, rows = self._tuples()
+            if rows is None:
+                return
+            for row in rows[self._at - first :]:
+                self._at += 1
+                yield row
+
+
+class TextTableReader(TableReader):
+    """As `TableReader`, of common_io: text is str."""
+
+    TEXT = True

@@ -1,0 +1,197 @@
+"""One range of one table's rows, as chunks from a spool; which columns and which rows a reader takes."""
+
+import bisect
+import collections
+import os
+import threading
+
+import numpy as np
+
+from akrunner.worker import chunks
+from akrunner.worker.tables import asking
+from akrunner.worker.tables.broker import CHUNK
+from akrunner.worker.tables.errors import NoSuchTable, TableError
+
+#: a chunk in a spool: where, how long, its first row, its rows
+_Place = collections.namedtuple("_Place", "at size first rows")
+
+
+class Table(object):
+    """Part of a table.
+
+    Attributes: name; columns: [{"name", "type", "dtype", ...}] in the order they are read; start, stop: absolute rows.
+    Raises: TableError: there is no such table, or column; ValueError: no such slice.
+    """
+
+    def __init__(self, name, selected="", excluded="", slice_id=0, slice_count=1):
+        self.name = text_of(name)
+        told = asking.asker().look(self.name)
+        self.columns = chosen(self.name, told["columns"], selected, excluded)
+        first, last = sliced(told["rows"], slice_id, slice_count)
+        self.start, self.stop = told["start"] + first, told["start"] + last
+
+    def rows(self):
+        """Its rows, to be read."""
+        return Rows(self.name, self.columns, self.start, self.stop)
+
+
+def text_of(name):
+    """A table's name, however it is given."""
+    if hasattr(name, "numpy"):
+        name = name.numpy()
+    if isinstance(name, np.ndarray) and name.shape == ():
+        name = name.item()
+    if isinstance(name, (list, tuple)) and len(name) == 1:
+        name = name[0]
+    if isinstance(name, bytes):
+        name = name.decode("utf-8")
+    if not isinstance(name, str):
+        raise TypeError("a table's name must be text, not %s" % type(name).__name__)
+    return name.strip()
+
+
+def sliced(rows, slice_id, slice_count):
+    """(first, behind the last) row of a slice: contiguous, and the first rows % slice_count of them have one row more."""
+    slice_id, slice_count = int(slice_id), int(slice_count)
+    if slice_count < 1 or not 0 <= slice_id < slice_count:
+        raise ValueError("slice_id=%d must be from 0 to slice_count - 1, and slice_count is %d" % (slice_id, slice_count))
+    size, more = divmod(rows, slice_count)
+    return slice_id * size + min(slice_id, more), (slice_id + 1) * size + min(slice_id + 1, more)
+
+
+def names_of(given):
+    """Names of columns from "a, b", or a list."""
+    if given is None:
+        return []
+    if isinstance(given, bytes):
+        given = given.decode("utf-8")
+    parts = given.split(",") if isinstance(given, str) else list(given)
+    return [part.strip().strip("`") for part in parts if part.strip()]
+
+
+def chosen(table, columns, selected, excluded):
+    """The columns to read: as selected, in that order; or the table's, without those excluded and those it is partitioned by."""
+    selected, excluded = names_of(selected), names_of(excluded)
+    if selected and excluded:
+        raise ValueError("table %s: give selected_cols or excluded_cols, not both" % table)
+    known = {column["name"].lower(): column for column in columns}
+    for name in selected + excluded:
+        if name.lower() not in known:
+            raise NoSuchTable("table %s has no column %r; it has %s" % (table, name, ", ".join(c["name"] for c in columns)))
+    if selected:
+        return [known[name.lower()] for name in selected]
+    left = {name.lower() for name in excluded}
+    out = [c for c in columns if not c["partition"] and c["name"].lower() not in left]
+    if not out:
+        raise NoSuchTable("table %s: excluded_cols leaves no column of %s" % (table, ", ".join(c["name"] for c in columns)))
+    return out
+
+
+class Rows(object):
+    """Chunks of a range, in order; any thread, and any process forked from this one.
+
+    Attributes: count: rows of the range.
+    """
+
+    def __init__(self, table, columns, start, stop):
+        # one column read twice is asked for once
+        names = list(collections.OrderedDict((column["name"], None) for column in columns))
+        self._schema = [{"name": column["name"], "dtype": column["dtype"], "shape": []} for column in columns]
+        self._asked = (table, names, start, stop)
+        self.count = stop - start
+        self._places = []
+        self._firsts = []
+        self._end = 0
+        self._known = 0
+        self._whole = False
+        self._spool = None
+        self._fd = -1
+        self._lock, self._pid = threading.Lock(), os.getpid()
+
+    def __del__(self):
+        fd, self._fd = getattr(self, "_fd", -1), -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __getstate__(self):
+        # for a process that is no fork of this one: it opens the spool for itself
+        state = dict(self.__dict__, _places=[], _firsts=[], _end=0, _known=0, _whole=False, _spool=None, _fd=-1)
+        del state["_lock"], state["_pid"]
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._lock, self._pid = threading.Lock(), os.getpid()
+
+    def _own(self):
+        if self._pid != os.getpid():
+            # whoever held it is not in this process
+            self._lock, self._pid = threading.Lock(), os.getpid()
+        return self._lock
+
+    def chunk(self, number):
+        """(first row, rows, {column: (values, valid)}) of a chunk, None behind the last one. Waits for it. Raises: TableError, OSError."""
+        place = self._place(number)
+        if place is None:
+            return None
+        payload = _exactly(self._fd, place.size, place.at)
+        rows, columns = chunks.masked(payload, {c["name"]: c for c in self._schema}.values())
+        if rows != place.rows:
+            raise TableError("a chunk of %d rows holds %d" % (place.rows, rows))
+        return place.first, rows, columns
+
+    def find(self, row):
+        """Number of the chunk that holds a row; one behind the last chunk if none does."""
+        while not self._places or row >= self._places[-1].first + self._places[-1].rows:
+            if self._place(len(self._places)) is None:
+                return len(self._places)
+        return bisect.bisect_right(self._firsts, row) - 1
+
+    def chunks(self, number=0):
+        """All chunks from one on."""
+        while True:
+            got = self.chunk(number)
+            if got is None:
+                return
+            yield got
+            number += 1
+
+    def _place(self, number):
+        with self._own():
+            while number >= len(self._places):
+                if self._whole and len(self._places) >= self._known:
+                    return None
+                if len(self._places) >= self._known:
+                    self._ask()
+                    continue
+                size, rows = CHUNK.unpack(_exactly(self._fd, CHUNK.size, self._end))
+                first = self._places[-1].first + self._places[-1].rows if self._places else 0
+                self._places.append(_Place(self._end + CHUNK.size, size, first, rows))
+                self._firsts.append(first)
+                self._end += CHUNK.size + size
+            return self._places[number]
+
+    def _ask(self):
+        asker = asking.asker()
+        if self.count <= 0:
+            self._whole = True
+            return
+        if self._spool is None:
+            table, names, start, stop = self._asked
+            told = asker.read(table, names, start, stop)
+            self._spool = told["spool"]
+            self._fd = os.open(told["path"], os.O_RDONLY | os.O_CLOEXEC)
+        told = asker.more(self._spool, len(self._places))
+        self._known, self._whole = told["chunks"], told["whole"]
+
+
+def _exactly(fd, size, at):
+    parts = []
+    while size:
+        part = os.pread(fd, size, at)
+        if not part:
+            raise TableError("a spool of a table's rows is cut short: is its disk full?")
+        parts.append(part)
+        at += len(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,159 @@
+"""Asking the task's broker from another process of the task's: a Unix socket in the task's directory.
+
+::
+
+    child                                    task's process
+    | json length | payload length | json | payload |   ->   a thread of each connection calls the broker
+                                          <-   the same: {"value": ...} or {"kind", "message"}
+
+Whoever may open the socket is the user's own: its directory is nobody else's. A connection is a thread's; it is opened when that first asks.
+"""
+
+import json
+import os
+import socket
+import struct
+import threading
+
+from akrunner.worker.tables.errors import TableError, failed
+
+_HEAD = struct.Struct("<IQ")
+_CALLS = ("look", "read", "more", "write", "put", "close", "take_work")
+#: a longer path than a socket's address has room for is reached by its directory's descriptor
+_LONGEST = 100
+#: what is asked without rows
+_MOST_JSON = 16 << 20
+_MOST_PAYLOAD = 1 << 31
+
+
+def listen(broker, path):
+    """Answer whoever connects, until this process ends."""
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    _at(path, server.bind)
+    server.listen(64)
+    threading.Thread(target=_accept, args=(server, broker), name="akrunner-tables", daemon=True).start()
+
+
+def _at(path, call):
+    """Call with the address of a socket's path."""
+    if len(os.fsencode(path)) <= _LONGEST:
+        return call(path)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        return call("/proc/self/fd/%d/%s" % (folder, os.path.basename(path)))
+    finally:
+        os.close(folder)
+
+
+def _accept(server, broker):
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        threading.Thread(target=_answer, args=(connection, broker), name="akrunner-tables-child", daemon=True).start()
+
+
+def _answer(connection, broker):
+    with connection:
+        while True:
+            try:
+                got = _receive(connection)
+                if got is None:
+                    return
+                asked, payload = got
+                _send(connection, _called(broker, asked, payload))
+            except (OSError, ValueError, KeyError, TypeError):
+                return
+
+
+def _called(broker, asked, payload):
+    if asked["call"] not in _CALLS:
+        return {"kind": "TableError", "message": "no such call"}
+    given = asked["given"]
+    if asked["call"] == "put":
+        given = dict(given, payload=[payload])
+    try:
+        return {"value": getattr(broker, asked["call"])(**given)}
+    except (TableError, OSError) as e:
+        kind = "OSError" if isinstance(e, OSError) else type(e).__name__
+        return {"kind": kind, "message": str(e)}
+
+
+def _send(connection, value, payload=()):
+    text = json.dumps(value).encode("utf-8")
+    size = sum(memoryview(part).nbytes for part in payload)
+    connection.sendall(_HEAD.pack(len(text), size) + text)
+    for part in payload:
+        if memoryview(part).nbytes:
+            connection.sendall(memoryview(part).cast("B"))
+
+
+def _receive(connection):
+    head = _exactly(connection, _HEAD.size, True)
+    if head is None:
+        return None
+    text, size = _HEAD.unpack(head)
+    if text > _MOST_JSON or size > _MOST_PAYLOAD:
+        raise ValueError("a message of %d and %d bytes" % (text, size))
+    return json.loads(bytes(_exactly(connection, text)).decode("utf-8")), _exactly(connection, size)
+
+
+def _exactly(connection, size, may_end=False):
+    data = bytearray(size)
+    view = memoryview(data)
+    while len(view):
+        got = connection.recv_into(view)
+        if not got:
+            if may_end and len(view) == size:
+                return None
+            raise OSError("the task's process does not answer")
+        view = view[got:]
+    return data
+
+
+class Remote(object):
+    """The broker, as a process forked from the task's, or started by it, asks it. Raises: what the broker does."""
+
+    def __init__(self, path):
+        self._path = path
+        self._local = threading.local()
+
+    def _ask(self, call, payload=(), **given):
+        connection = getattr(self._local, "connection", None)
+        try:
+            if connection is None:
+                connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                _at(self._path, connection.connect)
+                self._local.connection = connection
+            _send(connection, {"call": call, "given": given}, payload)
+            got = _receive(connection)
+        except OSError as e:
+            raise TableError("the task's process does not answer: %s" % e)
+        if got is None:
+            raise TableError("the task is over: tables are read and written until the script ends")
+        if "value" not in got[0]:
+            raise failed(got[0]["kind"], got[0]["message"])
+        return got[0]["value"]
+
+    def look(self, table):
+        return self._ask("look", table=table)
+
+    def read(self, table, columns, start, stop):
+        return self._ask("read", table=table, columns=list(columns), start=start, stop=stop)
+
+    def more(self, spool, chunk):
+        return self._ask("more", spool=spool, chunk=chunk)
+
+    def write(self, table, slice_id):
+        return self._ask("write", table=table, slice_id=slice_id)
+
+    def put(self, writing, rows, payload):
+        return self._ask("put", payload, writing=writing, rows=rows)
+
+    def close(self, writing):
+        return self._ask("close", writing=writing)
+
+    def take_work(self, queue, works, epochs, shuffle, seed, slices):
+        given = {"queue": queue, "works": works, "epochs": epochs, "shuffle": shuffle, "seed": seed, "slices": slices}
+        return self._ask("take_work", **given)

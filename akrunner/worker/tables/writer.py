@@ -1,0 +1,321 @@
+"""PAI's `TableWriter`: rows of an output table, from Python.
+
+::
+
+    write(values, indices)   one row or many, in any shape -> columns -> a TABLE_ROWS frame when enough have come together
+    close()                  what is left, and the host's word that it has all
+"""
+
+import threading
+import weakref
+
+import numpy as np
+
+from akrunner.worker import columns as packing
+from akrunner.worker.tables import asking
+from akrunner.worker.tables.errors import TableWriteError
+from akrunner.worker.tables.rows import text_of
+
+_FLUSH_ROWS = 4096
+_FRAME_ROWS = 1 << 16
+_FRAME_BYTES = 8 << 20
+#: the largest whole number of which a double holds every smaller one
+_EXACT = 1 << 53
+
+#: those of this process that may have rows nobody has sent
+_OPEN = weakref.WeakSet()
+
+
+def close_all():
+    """Close those the script has left open. Raises: TableError: their rows are refused."""
+    for writer in list(_OPEN):
+        writer.close()
+
+
+class TableWriter(object):
+    """Writes rows of an output table: `tf.python_io.TableWriter` of PAI. What is written is there when the job has succeeded.
+
+    Args: table: one of the job's outputs; slice_id: every task that writes this table needs one of its own.
+    Opening the table empties it; opening it again drops what this task has written with this slice_id before.
+    Raises: TableError: "table xxx not predefined"; another task writes this slice.
+    """
+
+    def __init__(self, table, slice_id=0, **ignored):
+        self._name = text_of(table)
+        told = asking.asker().write(self._name, int(slice_id))
+        self._writing = told["writing"]
+        self._columns = [column for column in told["columns"] if not column["partition"]]
+        self._held, self._held_rows, self._names = [], 0, None
+        self._rows = 0
+        self._closed = False
+        self._lock = threading.RLock()
+        _OPEN.add(self)
+
+    def write(self, values, indices=None, allow_type_cast=False):
+        """Add a row, or rows.
+
+        Args:
+            values: one row: a tuple, a list or a 1-D array of single values. Many: a list, tuple or structured array of rows, a 2-D array,
+                an iterator (`zip`, a generator).
+            indices: numbers, from 0, of the columns that the values are of; None: of all. What is left out is null, and so is None.
+            allow_type_cast: make of each value what its column holds, if it can be.
+        Raises: ValueError: a row has other than so many values; TableWriteError: a value its column cannot hold.
+        """
+        with self._lock:
+            if self._closed:
+                raise ValueError("table %s: its writer is closed" % self._name)
+            chosen = self._chosen(indices)
+            given = columns_of(values, len(chosen), self._name)
+            if given is None:
+                return
+            batch = {}
+            for column, one in zip(chosen, given):
+                batch[column["name"]] = as_column(self._name, column, one, self._rows, allow_type_cast)
+            self._hold([column["name"] for column in chosen], batch)
+
+    def _chosen(self, indices):
+        if indices is None:
+            return self._columns
+        if isinstance(indices, (int, np.integer, str)):
+            indices = [indices]
+        out = []
+        for index in indices:
+            named = [column for column in self._columns if column["name"] == index] if isinstance(index, str) else []
+            if not named and (isinstance(index, str) or not -1 < int(index) < len(self._columns)):
+                raise ValueError(
+                    "table %s has %d columns (%s); there is none %r in indices"
+                    % (self._name, len(self._columns), ", ".join(column["name"] for column in self._columns), index)
+                )
+            out.append(named[0] if named else self._columns[int(index)])
+        if len({column["name"] for column in out}) < len(out):
+            raise ValueError("table %s: indices=%r names a column twice" % (self._name, list(indices)))
+        return out
+
+    def _hold(self, names, batch):
+        if self._held and names != self._names:
+            self._flush()
+        self._names = names
+        self._held.append(batch)
+        rows = len(batch[names[0]])
+        self._held_rows += rows
+        self._rows += rows
+        if self._held_rows >= _FLUSH_ROWS:
+            self._flush()
+
+    def _flush(self):
+        if not self._held:
+            return
+        held, self._held, self._held_rows = self._held, [], 0
+        whole = held[0]
+        if len(held) > 1:
+            whole = {name: np.ma.concatenate([one[name] for one in held]) for name in self._names}
+        rows, packed = packing.packed(whole, self._names)
+        asker = asking.asker()
+        for count, payload in packing.pieces(rows, packed, _FRAME_ROWS, _FRAME_BYTES):
+            asker.put(self._writing, count, payload)
+
+    def close(self):
+        """Send what is left; the host has every row when this returns. Twice is fine. Raises: TableError: it refuses some."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            _OPEN.discard(self)
+            self._flush()
+            asking.asker().close(self._writing)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        self.close()
+
+
+def _is_row(value):
+    """Whether a value is a row, and not a value of one."""
+    if isinstance(value, (list, tuple, np.void)):
+        return True
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def columns_of(values, width, table=""):
+    """The values of each column, as lists or arrays; None: there are no rows. Args: values: as of `TableWriter.write`; width: columns."""
+    if hasattr(values, "to_records"):
+        values = values.to_records(index=False)
+    if hasattr(values, "numpy"):
+        values = values.numpy()
+    if isinstance(values, np.void):
+        values = values.item()
+    if isinstance(values, np.ndarray):
+        return _of_array(values, width, table)
+    if values is None or isinstance(values, (str, bytes, int, float, np.generic)):
+        values = (values,)
+    rows = values if isinstance(values, (list, tuple)) else list(values)
+    if not len(rows):
+        return None
+    rows = [row.numpy() if hasattr(row, "numpy") else row for row in rows] if any(hasattr(r, "numpy") for r in rows) else rows
+    if not _is_row(rows[0]):
+        # its values may be arrays without a dimension
+        rows = [tuple(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value for value in rows)]
+    for row in rows:
+        if not _is_row(row) or len(row) != width:
+            raise _odd(row, width, table)
+    return list(zip(*rows))
+
+
+def _of_array(values, width, table):
+    if values.dtype.names:
+        values = values.reshape(-1)
+        if len(values.dtype.names) != width:
+            raise _odd(values[:1].tolist()[0], width, table) if len(values) else _odd((), width, table)
+        return [values[name] for name in values.dtype.names] if len(values) else None
+    if values.ndim == 0:
+        return columns_of((values.item(),), width, table)
+    if values.ndim == 1:
+        # an object array may hold rows
+        return columns_of(list(values) if values.dtype.kind == "O" else tuple(values), width, table) if len(values) else None
+    if values.ndim > 2 or values.shape[1] != width:
+        raise _odd(values[0] if len(values) else values, width, table)
+    return [values[:, i] for i in range(width)] if len(values) else None
+
+
+def _odd(row, width, table):
+    shown = (
+        "%d values (%.60r)" % (len(row), row)
+        if hasattr(row, "__len__") and not isinstance(row, (str, bytes))
+        else "%.60r" % (row,)
+    )
+    return ValueError("table %s: a row of %d columns was expected (indices), and %s came" % (table, width, shown))
+
+
+def as_column(table, column, values, first_row=0, cast=False):
+    """A masked array, or array, of what a column holds. Raises: TableWriteError: a value is of another type."""
+    valid = None
+    if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
+        values = values.tolist()
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        if None in values if _plain(values) else any(value is None for value in values):
+            valid = np.fromiter((value is not None for value in values), bool, len(values))
+    if column["dtype"] == "bytes":
+        out = _texts(table, column, values, first_row, cast)
+    else:
+        out = _numbers(table, column, values, valid, first_row, cast)
+    return out if valid is None else np.ma.masked_array(out, ~valid)
+
+
+def _plain(values):
+    """Whether values can be compared with None without asking them."""
+    return type(values[0]) in (int, float, str, bytes, bool) if values else True
+
+
+def _texts(table, column, values, first_row, cast):
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    out = np.empty(len(values), dtype=object)
+    kinds = set(map(type, values))
+    if kinds <= {bytes}:
+        out[:] = values
+        return out
+    if kinds <= {str}:
+        out[:] = [value.encode("utf-8") for value in values]
+        return out
+    for i, value in enumerate(values):
+        if isinstance(value, str):
+            value = value.encode("utf-8")
+        elif value is not None and not isinstance(value, bytes):
+            if not cast and _crosses(column):
+                raise _wrong(table, column, first_row + i, value)
+            value = _text(value).encode("utf-8")
+        out[i] = b"" if value is None else bytes(value)
+    return out
+
+
+def _crosses(column):
+    """Whether a column of text holds text, and not what only crosses as text."""
+    return column["type"].lower().partition("(")[0] in ("string", "binary", "varchar", "char", "json")
+
+
+def _text(value):
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _numbers(table, column, values, valid, first_row, cast):
+    target = np.dtype(column["dtype"])
+    if not isinstance(values, np.ndarray):
+        if valid is not None:
+            values = [0 if value is None else value for value in values]
+        if any(isinstance(value, (str, bytes)) for value in values):
+            values = _parsed(table, column, values, first_row, cast)
+        try:
+            made = np.array(values)
+        except (ValueError, OverflowError):
+            made = np.array(values, dtype=object)
+        if made.ndim != 1 or made.dtype.kind not in "biuf":
+            raise _first_wrong(table, column, values, first_row)
+        values = made
+    return _cast(table, column, values, target, first_row, cast)
+
+
+def _cast(table, column, values, target, first_row, cast):
+    kind, want = values.dtype.kind, target.kind
+    if kind == want and values.dtype == target:
+        return values
+    if want == "f":
+        if kind == "b" and not cast:
+            raise _wrong(table, column, first_row, values[0])
+        if kind in "iu" and len(values) and (values.max() > _EXACT or values.min() < -_EXACT):
+            at = int(np.argmax((values > _EXACT) | (values < -_EXACT)))
+            raise _wrong(table, column, first_row + at, values[at], ", which a double cannot hold exactly")
+        return values.astype(target)
+    if kind == "f":
+        whole = np.isfinite(values) & (values == np.trunc(np.where(np.isfinite(values), values, 0)))
+        if not cast or not whole.all():
+            at = 0 if not cast else int(np.argmin(whole))
+            raise _wrong(table, column, first_row + at, values[at])
+    if want == "b":
+        if kind != "b" and not (cast and np.isin(values, (0, 1)).all()):
+            raise _wrong(table, column, first_row, values[0])
+        return values.astype(bool)
+    if kind == "b" and not cast:
+        raise _wrong(table, column, first_row, values[0])
+    if kind != "b" and len(values):
+        limits = np.iinfo(target)
+        beyond = (values < limits.min) | (values > limits.max) if kind != "f" else np.abs(values) >= 2.0**63
+        if beyond.any():
+            raise _wrong(table, column, first_row + int(np.argmax(beyond)), values[np.argmax(beyond)], ", which it cannot hold")
+    return values.astype(target)
+
+
+def _parsed(table, column, values, first_row, cast):
+    """Numbers from text."""
+    make = float if np.dtype(column["dtype"]).kind == "f" else int
+    out = []
+    for i, value in enumerate(values):
+        if isinstance(value, (str, bytes)):
+            try:
+                if not cast:
+                    raise ValueError
+                value = make(value)
+            except ValueError:
+                raise _wrong(table, column, first_row + i, value)
+        out.append(value)
+    return out
+
+
+def _first_wrong(table, column, values, first_row):
+    for i, value in enumerate(values):
+        if np.ndim(value) or np.array(value).dtype.kind not in "biuf":
+            return _wrong(table, column, first_row + i, value)
+    return _wrong(table, column, first_row, values[0])
+
+
+def _wrong(table, column, row, value, why=""):
+    if isinstance(value, np.generic):
+        value = value.item()
+    return TableWriteError(
+        "table %s: column %r is %s, and row %d has %.60r (%s) for it%s"
+        % (table, column["name"], column["type"], row, value, type(value).__name__, why)
+    )
