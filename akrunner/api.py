@@ -63,8 +63,11 @@ class Result:
 
 def run(
     script: PathLike,
-    source: Any,
+    source: Any = None,
     *,
+    tables: Sequence[str] = (),
+    output_tables: Sequence[str] = (),
+    project: Optional[str] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
@@ -111,7 +114,10 @@ def run(
             `akrunner.worker.current()`; may also lie in one of `user_files`.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a
             pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an
-            iterable of rows.
+            iterable of rows. None: there is none, where `tables=` or `output_tables=` names what the script asks for.
+        tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
+            `TableReader`, ... (see the docs of PAI); output_tables: those it may write, by `TableWriter`: what it writes replaces what
+            was there when the job has succeeded. project: of names without one.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.

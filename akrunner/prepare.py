@@ -15,10 +15,11 @@ from akrunner.checks import check_flag, check_path, check_paths, check_text, hol
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
 from akrunner.io.paths import check_apart, check_format, local_path
-from akrunner.io.table import TableSource
+from akrunner.io.table import TableSource, no_rows
 from akrunner.launch import capacity, environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
+from akrunner.tables.asked import tables_spec
 from akrunner.tables.opening import open_source, sink_to
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -78,6 +79,9 @@ class Arguments:
     save_latest_checkpoint: bool = False
     flush_seconds: Optional[float] = None
     engine: Any = "local"
+    tables: Sequence[str] = ()
+    output_tables: Sequence[str] = ()
+    project: Optional[str] = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], **replaced: Any) -> "Arguments":
@@ -114,7 +118,11 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     _check_sink(given, job.output_schema)
     _check_directories(job)
 
+    asked = tables_spec(given.tables, given.output_tables, given.project) if given.tables or given.output_tables else None
+
     def opened() -> TableSource:
+        if given.source is None and asked is not None:
+            return no_rows()
         with ours(SourceError, "source: it cannot be read"):
             return open_source(
                 given.source,
@@ -146,7 +154,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
         )
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
-    job = dataclasses.replace(job, script=script, schema=schema, python=python)
+    job = dataclasses.replace(job, script=script, schema=schema, python=python, tables=asked)
     overlay = environments.overlay(python, requirements) if requirements is not None else ""
     return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(job.checkpoint_dir)), table)
 

@@ -163,7 +163,7 @@ def decode_some_columns(schema: Schema, payload: "bytes | bytearray | memoryview
         fields = {field.name: field for field in schema}
         return _arranged(Schema(tuple(fields[name] for name in names)), unpacked, first_row)
     except WireError as e:
-        raise ProtocolError(f"a table rows frame: {e}") from None
+        raise ProtocolError(f"an add rows frame: {e}") from None
 
 
 def _arranged(schema: Schema, unpacked: layout.Unpacked, first_row: int) -> pa.RecordBatch:

@@ -5,7 +5,7 @@
     reader thread of a task   asks -> Conversation.take            never waits: it only hands on
     thread "look"             LOOK_TABLE, TAKE_WORK -> answers
     thread of each reader     store -> chunks -> TABLE_ROWS, as many as there are credits -> TABLE_DONE
-    thread of each writer     TABLE_ROWS -> part of the output -> credit ... TABLE_DONE
+    thread of each writer     ADD_ROWS -> part of the output -> credit ... TABLE_DONE
     JobTables                 what the tasks share: readings, outputs, who writes which slice, queues of works, counts
 
 Outputs are committed when the job has succeeded (`JobTables.commit`), and none of them otherwise.
@@ -219,7 +219,7 @@ class Conversation:
 
     def take(self, frame: frames.Frame) -> None:
         """One frame of the task's. Raises: WireError, ProtocolError: it makes no sense."""
-        if frame.kind == frames.TABLE_ROWS:
+        if frame.kind == frames.ADD_ROWS:
             number, payload = wire.request_of(frame.payload)
             request = self._request(number, frame.kind, writes=True)
             with self._changed:
@@ -230,7 +230,7 @@ class Conversation:
             return
         body = messages.read(frame)
         number = body["request"]
-        if frame.kind == frames.TABLE_CREDIT:
+        if frame.kind == frames.READ_MORE:
             request = self._request(number, frame.kind, writes=False)
             with self._changed:
                 request.credits = min(request.credits + body["chunks"], wire.CREDITS)
@@ -396,7 +396,7 @@ class Conversation:
                 self._tables.has_written(name, body["slice"], count)
                 with self._changed:
                     request.credits += 1
-                self._say(frames.TABLE_CREDIT, request=number, chunks=1)
+                self._say(frames.WRITE_MORE, request=number, chunks=1)
         except (DataError, WriteError, ProtocolError, frames.WireError) as e:
             told = f"row of table {body['table']} that it refuses: {e}" if isinstance(e, DataError) else str(e)
             self._failing(type(e).__name__, told)

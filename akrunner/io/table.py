@@ -46,6 +46,11 @@ class TableSource:
             yield from map(shown_nulls, self.open())
 
 
+def no_rows() -> TableSource:
+    """The input of a job that has none: its script asks for what it reads."""
+    return TableSource(pa.schema([]), lambda: iter(()), "no table", replayable=True)
+
+
 def opened_once(
     first: Iterator[pa.RecordBatch], again: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Callable[[], Iterator[pa.RecordBatch]]:

@@ -271,7 +271,7 @@ def _most(context: Mapping[str, Any]) -> frames.Most:
     whole = bool(context["script"]["module"])
 
     def most(kind: int, count: int) -> int:
-        if kind == frames.TABLE_ROWS and count != 1:
+        if kind == frames.ADD_ROWS and count != 1:
             return tables.MOST_BYTES + several
         rows = kind in (frames.EXAMPLES, frames.COLUMNS)
         return several if rows and count != 1 and not whole else frames.FROM_WORKER[kind]

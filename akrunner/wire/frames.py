@@ -54,14 +54,15 @@ READ_TABLE = 41
 WRITE_TABLE = 42
 CLOSE_TABLE = 43
 TAKE_WORK = 44
+READ_MORE = 45
+ADD_ROWS = 46
 # host -> worker: the answers
 TABLE_OPENED = 48
 TABLE_DONE = 49
 TABLE_FAILED = 50
 WORK = 51
-# both ways: rows of a table, and how many more frames of them may come
-TABLE_ROWS = 56
-TABLE_CREDIT = 57
+TABLE_ROWS = 52
+WRITE_MORE = 53
 
 NAMES = {
     CONTEXT: "context", DATA: "data", END: "end", START: "start", ROWS: "rows", STOP: "stop", HELLO: "hello", OPENED: "opened",
@@ -70,7 +71,7 @@ NAMES = {
     SPARE: "spare", OFFER: "offer", ORDER: "order", WAITING: "waiting", ANSWER: "answer", LOOK_TABLE: "look table",
     READ_TABLE: "read table", WRITE_TABLE: "write table", CLOSE_TABLE: "close table", TAKE_WORK: "take work",
     TABLE_OPENED: "table opened", TABLE_DONE: "table done", TABLE_FAILED: "table failed", WORK: "work", TABLE_ROWS: "table rows",
-    TABLE_CREDIT: "table credit",
+    WRITE_MORE: "write more", READ_MORE: "read more", ADD_ROWS: "add rows",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -88,13 +89,13 @@ _TABLE_ROWS = 1 << 31
 #: most bytes a host's frames have, by kind
 TO_WORKER = {
     CONTEXT: _CONTEXT, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: 0,
-    TABLE_OPENED: _STORY, TABLE_DONE: _WORD, TABLE_FAILED: _STORY, WORK: _STORY, TABLE_ROWS: _TABLE_ROWS, TABLE_CREDIT: _WORD,
+    TABLE_OPENED: _STORY, TABLE_DONE: _WORD, TABLE_FAILED: _STORY, WORK: _STORY, TABLE_ROWS: _TABLE_ROWS, WRITE_MORE: _WORD,
 }  # fmt: skip
 #: and a worker process's
 FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
     REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY, LEFT: _STORY, LOOK_TABLE: _STORY, READ_TABLE: _STORY, WRITE_TABLE: _STORY,
-    CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, TABLE_ROWS: _TABLE_ROWS, TABLE_CREDIT: _WORD,
+    CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
 }  # fmt: skip
 #: and before either, while the process waits for its job
 TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY}

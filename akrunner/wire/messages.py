@@ -112,7 +112,8 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.TABLE_DONE: {"request": _count, "rows": _count},
     frames.TABLE_FAILED: {"request": _count, "type": _text, "message": _text},
     frames.WORK: {"request": _count, "work": _maybe_text},
-    frames.TABLE_CREDIT: {"request": _count, "chunks": _positive},
+    frames.READ_MORE: {"request": _count, "chunks": _positive},
+    frames.WRITE_MORE: {"request": _count, "chunks": _positive},
 }  # fmt: skip
 
 

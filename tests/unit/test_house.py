@@ -47,6 +47,7 @@ MAY: Dict[str, Set[str]] = {
         "cluster",
         "codec",
         "io",
+        "tables",
         "model",
         "urls",
     },
@@ -139,7 +140,9 @@ ONLY_IN = {
     "tensorflow": {"worker"},
     "pyarrow": set(MAY) - {"wire", "worker", "errors", "foreign", "leftovers", "spec", "", "__main__"},
 }
-#: packages of the bundle that have Alink's names (`worker/akdl`, `worker/flink_ml`)
+#: packages of the bundle that have PAI's names (`worker/pai`)
+PAIS = {"common_io", "paiio", "pai"}
+#: and those with Alink's (`worker/akdl`, `worker/flink_ml`)
 ALINKS = {"akdl", "flink_ml_framework", "flink_ml_tensorflow", "flink_ml_tensorflow2", "dl_on_flink_framework"}
 STDLIB = set(sys.stdlib_module_names)
 
@@ -180,7 +183,7 @@ def test_imports_point_down(path: Path) -> None:
         if own == "wire":
             assert package in STDLIB | {"akrunner"}, f"{path} imports {name}"
         if own == "worker":
-            assert package in STDLIB | {"akrunner", "numpy", "tensorflow", *ALINKS}, f"{path} imports {name}"
+            assert package in STDLIB | {"akrunner", "numpy", "tensorflow", *ALINKS, *PAIS}, f"{path} imports {name}"
 
 
 def test_every_room_is_in_the_plan() -> None:

@@ -116,7 +116,7 @@ class Broker(object):
             and (wanted >= tables.CREDITS // 2 or spool.chunks == spool.granted)
         ):
             spool.granted += wanted
-            self._writer.write_json(frames.TABLE_CREDIT, {"request": spool.request, "chunks": wanted})
+            self._writer.write_json(frames.READ_MORE, {"request": spool.request, "chunks": wanted})
 
     def write(self, table, slice_id):
         """{"writing", "columns"} of a table that is empty from now on. Raises: TableError: it may not be written."""
@@ -142,7 +142,7 @@ class Broker(object):
                 raise TableError("table %s: its writer is closed" % of.table)
             of.credits -= 1
             of.rows += rows
-            self._writer.write(frames.TABLE_ROWS, tables.with_request(writing, payload), rows)
+            self._writer.write(frames.ADD_ROWS, tables.with_request(writing, payload), rows)
 
     def close(self, writing, wait=True):
         """No more rows: whether the host has them all is known when it returns. Raises: TableError: some were refused."""
@@ -222,7 +222,7 @@ class Broker(object):
     def _told_writing(self, writing, kind, body):
         if kind == frames.TABLE_OPENED and writing.columns is None:
             writing.columns, writing.credits = body["columns"], body["credits"]
-        elif kind == frames.TABLE_CREDIT:
+        elif kind == frames.WRITE_MORE:
             writing.credits += body["chunks"]
         elif kind == frames.TABLE_DONE and writing.closing:
             writing.done = True

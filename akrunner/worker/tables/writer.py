@@ -2,7 +2,7 @@
 
 ::
 
-    write(values, indices)   one row or many, in any shape -> columns -> a TABLE_ROWS frame when enough have come together
+    write(values, indices)   one row or many, in any shape -> columns -> an ADD_ROWS frame when enough have come together
     close()                  what is left, and the host's word that it has all
 """
 

@@ -1,0 +1,49 @@
+"""Tables a job's script asks for itself: names, as a person gives them -> a checked `TablesSpec`."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+from akrunner.checks import shown
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.foreign import ours
+from akrunner.spec import TablesSpec
+from akrunner.tables.chosen import store_for
+from akrunner.tables.names import TableName, project_of
+from akrunner.tables.store import TableStore
+
+
+def tables_spec(
+    tables: Sequence[str],
+    outputs: Sequence[str],
+    project: Optional[str] = None,
+    *,
+    store: Optional[TableStore] = None,
+    parameters: Tuple[str, str] = ("tables", "output_tables"),
+) -> TablesSpec:
+    """What a script may read and write, all of which is there.
+
+    Args: project: of names without one; store: None: where the project's tables are; parameters: what the two are called in errors.
+    Raises: ConfigError: a name is none; SourceError, SinkError: there is no such table.
+    """
+    inputs, outs = _names(parameters[0], tables), _names(parameters[1], outputs)
+    project = project_of(project)
+    named = [TableName.parse(one, project) for one in (*inputs, *outs)]
+    kept = store or store_for(named[0].project if named else project or "")
+    for at, (text, name) in enumerate(zip((*inputs, *outs), named)):
+        reads = at < len(inputs)
+        kind = SourceError if reads else SinkError
+        with ours(kind, f"{parameters[0 if reads else 1]}: {text}"):
+            if reads:
+                kept.count(name)
+            else:
+                kept.output(name).abort()
+    return TablesSpec(tuple(inputs), tuple(outs), kept, project)
+
+
+def _names(parameter: str, given: Any) -> Sequence[str]:
+    if isinstance(given, str):
+        given = given.split(",")
+    if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
+        raise ConfigError(f"{parameter} must be names of tables, not {shown(given)}")
+    return [one.strip() for one in given if one.strip()]
