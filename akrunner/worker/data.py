@@ -231,18 +231,25 @@ def buffer_rows(shuffle, batch_size):
     return 10 * batch_size if shuffle is True else int(shuffle)
 
 
-def from_generator(source, specs):
-    """`tf.data.Dataset.from_generator` as this TensorFlow wants it called. Args: specs: {name: (dtype, shape)}, or one such."""
+def from_generator(source, specs, args=()):
+    """`tf.data.Dataset.from_generator` as this TensorFlow wants it called.
+
+    Args: specs: {name: (dtype, shape)}, or one such, or a list of them; args: tensors that the source is called with.
+    """
     import tensorflow as tf
 
-    one = isinstance(specs, tuple)
-    named = {"": specs} if one else specs
+    def shaped(make):
+        if isinstance(specs, dict):
+            return {name: make(*spec) for name, spec in specs.items()}
+        return make(*specs) if not isinstance(specs[0], (tuple, list)) else tuple(make(*spec) for spec in specs)
+
+    args = tuple(args) or None
     if hasattr(tf, "TensorSpec") and tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 4):
-        signature = {name: tf.TensorSpec(shape, dtype) for name, (dtype, shape) in named.items()}
-        return tf.data.Dataset.from_generator(source, output_signature=signature[""] if one else signature)
-    types = {name: dtype for name, (dtype, _) in named.items()}
-    shapes = {name: tf.TensorShape(shape) for name, (_, shape) in named.items()}
-    return tf.data.Dataset.from_generator(source, types[""] if one else types, shapes[""] if one else shapes)
+        return tf.data.Dataset.from_generator(
+            source, output_signature=shaped(lambda dtype, shape: tf.TensorSpec(shape, dtype)), args=args
+        )
+    types, shapes = shaped(lambda dtype, shape: dtype), shaped(lambda dtype, shape: tf.TensorShape(shape))
+    return tf.data.Dataset.from_generator(source, types, shapes, args)
 
 
 def not_ahead(dataset):

@@ -1,0 +1,380 @@
+"""PAI's `TableRecordDataset`: a `tf.data.Dataset` of a table's rows.
+
+::
+
+    chunks of columns -> a generator of whole stretches of rows -> unbatch, in TensorFlow: no call of Python for a row
+
+Where `shuffle`, `repeat` and `batch` come first, in any order that is not odd, they are done with whole columns in Python, before TensorFlow
+sees a row; whatever comes then is TensorFlow's own.
+"""
+
+import itertools
+
+import numpy as np
+
+from akrunner.worker import chunks, data
+from akrunner.worker.tables.errors import NoSuchTable, TableError
+from akrunner.worker.tables.rows import Table, names_of, text_of
+
+_ROWS_AT_ONCE = 8192
+
+
+def _tensorflow():
+    import tensorflow
+
+    return tensorflow
+
+
+class _Default(object):
+    """What one of `record_defaults` says. Attributes: dtype: TensorFlow's name of the type; value: for a null, as numpy's or bytes."""
+
+    def __init__(self, tf, given):
+        given = getattr(given, "numpy", lambda: given)()
+        if tf.is_tensor(given):
+            # in a graph, a constant
+            given = tf.get_static_value(given) if hasattr(tf, "get_static_value") else tf.contrib.util.constant_value(given)
+        if isinstance(given, tf.DType):
+            given = np.zeros((), given.as_numpy_dtype) if given != tf.string else b""
+        while isinstance(given, (list, tuple)) and len(given):
+            given = given[0]
+        values = np.asarray(given)
+        if values.size < 1:
+            raise ValueError("record_defaults: %r has no value" % (given,))
+        value = values.reshape(-1)[0]
+        if values.dtype.kind in "SUO":
+            self.dtype = "string"
+            self.value = value.encode("utf-8") if isinstance(value, str) else bytes(value)
+            return
+        if not isinstance(given, (np.ndarray, np.generic)):
+            # as TensorFlow takes a number of Python's
+            value = np.asarray(value, {"i": np.int32, "f": np.float32}.get(values.dtype.kind, values.dtype))[()]
+        self.dtype, self.value = value.dtype.name, value
+        if self.dtype not in ("float32", "float64", "int32", "int64", "bool"):
+            raise ValueError(
+                "record_defaults: %r is %s; FLOAT32, FLOAT64, INT32, INT64, BOOL and STRING can be read" % (given, self.dtype)
+            )
+
+
+def _of_column(column):
+    """The default of a column of which none was said: of its own type."""
+    return np.dtype(column["dtype"]).type(0) if column["dtype"] != "bytes" else b""
+
+
+def fitting(table, column, values, valid, default):
+    """A column as an array of the type of its default, which stands for its nulls. Raises: TableError: it is of another type."""
+    if column["dtype"] == "bytes" or default.dtype == "string":
+        if column["dtype"] != "bytes" or default.dtype != "string":
+            raise _unfit(table, column, default)
+        if valid is not None and not valid.all():
+            values = values.copy()
+            values[~valid] = default.value
+        return values
+    target = np.dtype(default.dtype)
+    if values.dtype != target:
+        if (values.dtype.kind == "f" and target.kind != "f") or (values.dtype.kind == "b") != (target.kind == "b"):
+            raise _unfit(table, column, default)
+        there = values if valid is None else values[valid]
+        if target.kind == "i" and len(there) and values.dtype.kind in "iu":
+            limits = np.iinfo(target)
+            if there.max() > limits.max or there.min() < limits.min:
+                beyond = there[(there > limits.max) | (there < limits.min)][0]
+                raise TableError(
+                    "table %s: column %r has the value %d, which %s of its record_defaults cannot hold; give np.int64(0)"
+                    % (table, column["name"], beyond, default.dtype)
+                )
+        values = values.astype(target)
+    if valid is not None and not valid.all():
+        values = np.where(valid, values, default.value).astype(target)
+    return values
+
+
+def _unfit(table, column, default):
+    return TableError(
+        "table %s: column %r is %s, and its record_defaults are %s; give a default of its type"
+        % (table, column["name"], column["type"], default.dtype)
+    )
+
+
+class _Source(object):
+    """What is read: `chunks(name)` gives stretches of rows of one table. Attributes: defaults: one a column, None: the table's own types."""
+
+    def __init__(self, tf, record_defaults, selected, excluded, slice_id, slice_count):
+        self.selected, self.excluded = names_of(selected), names_of(excluded)
+        self.slice = slice_id, slice_count
+        given = record_defaults
+        if given is not None and not isinstance(given, (list, tuple)):
+            given = list(given) if hasattr(given, "__iter__") and not isinstance(given, (str, bytes)) else [given]
+        self.defaults = [_Default(tf, one) for one in given] if given else None
+        if self.defaults and self.selected and len(self.defaults) != len(self.selected):
+            raise ValueError(
+                "TableRecordDataset: %d record_defaults for %d selected_cols (%s)"
+                % (len(self.defaults), len(self.selected), ", ".join(self.selected))
+            )
+        if self.selected and self.excluded:
+            raise ValueError("TableRecordDataset: give selected_cols or excluded_cols, not both")
+
+    def look(self, tf, names):
+        """At the first table, if its name is known now: what is wrong is raised where the dataset is made. Without defaults, they are its own."""
+        if isinstance(names, list) and names:
+            columns = self.table(names[0]).columns
+            self.defaults = self.defaults or [_Default(tf, _of_column(column)) for column in columns]
+            for column, default in zip(columns, self.defaults):
+                nothing = np.array([], object if column["dtype"] == "bytes" else column["dtype"])
+                fitting(names[0], column, nothing, None, default)
+        if self.defaults is None:
+            raise ValueError("TableRecordDataset needs record_defaults: names of tables that are not known yet say no types")
+
+    def table(self, name):
+        table = Table(name, self.selected, self.excluded, *self.slice)
+        if self.defaults is not None and len(table.columns) != len(self.defaults):
+            raise NoSuchTable(
+                "table %s: %d record_defaults for %d columns (%s); name those that are read by selected_cols"
+                % (table.name, len(self.defaults), len(table.columns), ", ".join(column["name"] for column in table.columns))
+            )
+        return table
+
+    def chunks(self, name):
+        """(rows, {number of the column: array}), in order."""
+        table = self.table(name)
+        for _, rows, columns in table.rows().chunks():
+            yield (
+                rows,
+                {
+                    at: fitting(table.name, column, *columns[column["name"]], default=default)
+                    for at, (column, default) in enumerate(zip(table.columns, self.defaults))
+                },
+            )
+
+    def types(self, tf):
+        return tuple(tf.as_dtype(default.dtype) for default in self.defaults)
+
+
+class _Plan(object):
+    """What is done with the rows before TensorFlow sees them: passes over named tables, shuffled, in batches.
+
+    Attributes: steps: ("shuffle", rows, seed, anew: numbers of the passes, None: all alike) and ("repeat", count), in their order; batch: (rows, whether only full ones), or None.
+    """
+
+    def __init__(self, source, names, steps=(), batch=None):
+        self.source = source
+        self.names = names
+        self.steps = steps
+        self.batch = batch
+
+    def then(self, step):
+        return _Plan(self.source, self.names, self.steps + (step,), self.batch)
+
+    def batched(self, rows, full):
+        return _Plan(self.source, self.names, self.steps, (rows, full))
+
+    def rows(self):
+        """(rows, columns) of all passes."""
+        # the functions hold their own step, so that each pass begins anew
+        make = self._once
+        for step in self.steps:
+            make = _repeated(make, step[1]) if step[0] == "repeat" else _shuffled(make, *step[1:])
+        return make()
+
+    def _once(self):
+        return itertools.chain.from_iterable(self.source.chunks(name) for name in self.names)
+
+    def stretches(self):
+        """What the generator gives: a tuple of arrays, [rows], or [batches, rows of a batch]."""
+        width = range(len(self.source.defaults))
+        if self.batch is None:
+            for rows, columns in self.rows():
+                if rows:
+                    yield tuple(columns[at] for at in width)
+            return
+        size, full = self.batch
+        for columns in _stacks(self.rows(), size, full):
+            yield tuple(columns[at] for at in width)
+
+
+def _repeated(make, count):
+    def run():
+        for _ in itertools.count() if count is None or count < 0 else range(count):
+            some = False
+            for chunk in make():
+                some = some or chunk[0] > 0
+                yield chunk
+            if not some:
+                return  # a table without rows has no end to come to
+
+    return run
+
+
+def _shuffled(make, rows, seed, anew):
+    def run():
+        number = next(anew) if anew is not None else 0
+        return chunks.shuffled(make(), max(1, rows), None if seed is None else (seed + number) % (1 << 32))
+
+    return run
+
+
+def _stacks(rows, size, full):
+    """Whole batches, many at a time, [batches, size]; at the end what is left, one short batch."""
+    held, count = [], 0
+    for more, columns in itertools.chain(rows, [(0, None)]):
+        if columns is not None:
+            held.append(columns)
+            count += more
+        last = columns is None
+        if not count or (count < max(_ROWS_AT_ONCE, size) and not last):
+            continue
+        some = chunks.joined(held)
+        rest = count % size
+        whole = count - rest
+        if whole:
+            yield {at: v.reshape((-1, size)) for at, v in chunks.cut(some, 0, whole).items()}
+        held, count = ([chunks.cut(some, whole, count)], rest) if rest else ([], 0)
+        if last and rest and not full:
+            yield {at: v.reshape((1, rest)) for at, v in held[0].items()}
+
+
+def _generated(tf, make, source, batch, *args):
+    """The rows, or batches, a generator gives in stretches."""
+    shape = [None] if batch is None else [None, batch[0] if batch[1] else None]
+    dataset = data.from_generator(make, tuple((dtype, shape) for dtype in source.types(tf)), args)
+    return dataset
+
+
+def _unbatched(tf, dataset):
+    """Row by row, or batch by batch, in TensorFlow. By `apply`: in TensorFlow 1 what comes has that one's methods, too."""
+    if hasattr(dataset, "unbatch"):
+        return dataset.apply(lambda stretches: stretches.unbatch())
+    return dataset.apply(tf.data.experimental.unbatch())
+
+
+def _planned(plan):
+    """The dataset of a plan."""
+    tf = _tensorflow()
+    dataset = data.unsharded(_unbatched(tf, _generated(tf, plan.stretches, plan.source, plan.batch)))
+    return _with_plan(dataset, plan)
+
+
+_classes = {}
+
+
+def _with_plan(dataset, plan):
+    """The dataset, which goes by its plan as long as it can: of a class that is its own but for what is done with whole columns."""
+    base = type(dataset)
+    if base not in _classes:
+        _classes[base] = type("TableRecordDataset", (_Table, base), {"__doc__": TableRecordDataset.__doc__})
+    made = object.__new__(_classes[base])
+    vars(made).update(vars(dataset))
+    made._plan = plan
+    # what it is made of goes when it goes
+    made._made_of = dataset
+    return made
+
+
+class _Table(object):
+    """What a dataset of a table does with whole columns; each as `tf.data.Dataset` has it."""
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None, *args, **kwargs):
+        size, number = _number(buffer_size), _number(seed)
+        known = (seed is None or number is not None) and not args and not kwargs
+        if not known or size is None or self._plan is None or self._plan.batch is not None or size < 1:
+            return super(_Table, self).shuffle(buffer_size, seed, reshuffle_each_iteration, *args, **kwargs)
+        if number is None:
+            number = _graph_seed(_tensorflow())
+        return _planned(
+            self._plan.then(("shuffle", size, number, None if reshuffle_each_iteration is False else itertools.count()))
+        )
+
+    def repeat(self, count=None, *args, **kwargs):
+        number = -1 if count is None else _number(count)
+        if number is None or self._plan is None or self._plan.batch is not None or args or kwargs:
+            return super(_Table, self).repeat(count, *args, **kwargs)
+        return _planned(self._plan.then(("repeat", number)))
+
+    def batch(self, batch_size, drop_remainder=False, *args, **kwargs):
+        size = _number(batch_size)
+        known = drop_remainder in (True, False) and size is not None and size > 0
+        if not known or self._plan is None or self._plan.batch is not None:
+            return super(_Table, self).batch(batch_size, drop_remainder, *args, **kwargs)
+        return _planned(self._plan.batched(size, bool(drop_remainder)))
+
+
+def _number(value):
+    """A whole number of Python's, None if it is none yet (a tensor in a graph)."""
+    try:
+        return int(value) if isinstance(value, (int, np.integer)) else int(value.numpy())
+    except (AttributeError, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _graph_seed(tf):
+    """What `tf.set_random_seed` said, None: nothing."""
+    seed = tf.compat.v1.get_seed(None)[0]
+    return None if seed is None else int(seed)
+
+
+class _Instances(type):
+    """What is built is a dataset of TensorFlow's own class, made to be one of these."""
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, _Table) or type.__instancecheck__(cls, instance)
+
+
+class TableRecordDataset(metaclass=_Instances):
+    """Rows of tables, as tuples of scalars in the order of the columns.
+
+    Args:
+        filenames: name of a table, or names, a tensor, or a dataset of them; of one schema.
+        record_defaults: one a column: gives the type (0: int32, np.int64(0): int64, 0.0: float32, np.float64(0), "": string, False) and what
+            stands for a null.
+        selected_cols: columns to read, "a,b", in that order; excluded_cols: or those to leave out.
+        slice_id, slice_count: read one of so many slices of each table.
+        num_threads, capacity: without meaning here.
+    """
+
+    def __new__(
+        cls,
+        filenames,
+        record_defaults=None,
+        selected_cols=None,
+        excluded_cols=None,
+        slice_id=0,
+        slice_count=1,
+        num_threads=0,
+        capacity=0,
+        **ignored
+    ):  # fmt: skip
+        tf = _tensorflow()
+        # of a WorkQueue: the works are taken in Python, one when the one before is read
+        names = getattr(filenames, "works_taken", None) or _static_names(tf, filenames)
+        source = _Source(tf, record_defaults, selected_cols, excluded_cols, slice_id, slice_count)
+        source.look(tf, names)
+        if names is not None:
+            return _planned(_Plan(source, names))
+        if not isinstance(filenames, _dataset_types(tf)):
+            filenames = tf.data.Dataset.from_tensor_slices(tf.reshape(tf.convert_to_tensor(filenames), [-1]))
+
+        def read(name):
+            return _generated(tf, lambda text: _Plan(source, [text_of(text)]).stretches(), source, None, name)
+
+        # its source is in a zip, where AutoGraph does not look
+        read = tf.autograph.experimental.do_not_convert(read)
+        return _with_plan(data.unsharded(_unbatched(tf, filenames.flat_map(read))), None)
+
+
+def _dataset_types(tf):
+    return tuple({tf.data.Dataset, tf.compat.v1.data.Dataset, getattr(tf.compat, "v2", tf).data.Dataset})
+
+
+def _static_names(tf, filenames):
+    """Names of tables that are known now, else None."""
+    if isinstance(filenames, _dataset_types(tf)):
+        return None
+    if tf.is_tensor(filenames) or (isinstance(filenames, (list, tuple)) and any(map(tf.is_tensor, filenames))):
+        if not hasattr(filenames, "numpy"):
+            return None
+        try:
+            filenames = filenames.numpy()
+        except (AttributeError, NotImplementedError):
+            return None
+    if isinstance(filenames, (str, bytes)):
+        filenames = [filenames]
+    return [text_of(name) for name in np.asarray(filenames, dtype=object).reshape(-1).tolist()]

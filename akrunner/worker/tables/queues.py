@@ -1,0 +1,176 @@
+"""PAI's `TableRecordReader`: lines of a table in a graph, from a queue of names of tables.
+
+A reader of TensorFlow's is an operation of C++. This one takes a name from the queue, in the graph, when the table before it is at its end,
+and gives the lines from Python, many at a time.
+"""
+
+import collections
+import threading
+
+import numpy as np
+
+from akrunner.worker.tables.rows import Table, text_of
+
+
+class TableRecordReader(object):
+    """Rows as lines of text.
+
+    Args:
+        csv_delimiter: between the columns; a null is an empty cell.
+        selected_cols, excluded_cols, slice_id, slice_count: as of `TableRecordDataset`.
+        num_threads, capacity, name: without meaning here.
+    """
+
+    def __init__(
+        self,
+        csv_delimiter=",",
+        selected_cols="",
+        excluded_cols="",
+        slice_count=1,
+        slice_id=0,
+        num_threads=0,
+        capacity=0,
+        name=None,
+        **ignored
+    ):  # fmt: skip
+        self._delimiter = csv_delimiter.encode("utf-8") if isinstance(csv_delimiter, str) else csv_delimiter
+        self._columns = selected_cols, excluded_cols
+        self._slice = slice_id, slice_count
+        self._lock = threading.Lock()
+        self._reset()
+
+    def _reset(self):
+        self._names = collections.deque()
+        self._current = None
+        self._lines, self._keys, self._at = [], [], 0
+        self._produced = self._finished = 0
+        return np.int64(0)
+
+    def read(self, queue, name=None):
+        """(key, line): one row. Raises, when it is run: tf.errors.OutOfRangeError: the queue is closed and has no more tables."""
+        keys, lines = self.read_up_to(queue, 1)
+        return _scalar(keys[0]), _scalar(lines[0])
+
+    def read_up_to(self, queue, num_records, name=None):
+        """(keys, lines): up to so many rows of one table. Raises: as `read`."""
+        import tensorflow as tf
+
+        v1 = tf.compat.v1
+        queue = getattr(queue, "queue", queue)
+
+        def fetched(name):
+            return tf.numpy_function(self._read, [name, tf.cast(num_records, tf.int64)], (tf.string, tf.string))
+
+        def more(keys, lines):
+            # with some left nothing is taken from the queue
+            with tf.control_dependencies([keys]):
+                wanted = tf.numpy_function(self._is_at_end, [], tf.bool)
+                wanted.set_shape([])
+                name = tf.cond(wanted, lambda: tf.reshape(queue.dequeue(), []), lambda: tf.constant(""))
+            got = fetched(name)
+            for one in got:
+                one.set_shape([None])
+            return tuple(got)
+
+        none = tf.constant([], tf.string)
+        shapes = (tf.TensorShape([None]), tf.TensorShape([None]))
+        keys, lines = v1.while_loop(
+            lambda keys, lines: tf.equal(tf.size(lines), 0), more, (none, none), shape_invariants=shapes, parallel_iterations=1
+        )
+        return keys, lines
+
+    def num_records_produced(self, name=None):
+        """Rows so far, a tensor."""
+        return self._told(lambda: np.int64(self._produced))
+
+    def num_work_units_completed(self, name=None):
+        """Tables read to their end, a tensor."""
+        return self._told(lambda: np.int64(self._finished))
+
+    def reset(self, name=None):
+        """An operation: begin anew with the next table."""
+        return self._told(self._reset_now).op
+
+    def _reset_now(self):
+        with self._lock:
+            return self._reset()
+
+    @property
+    def supports_serialize(self):
+        return False
+
+    @property
+    def reader_ref(self):
+        return None
+
+    def _told(self, call):
+        import tensorflow as tf
+
+        told = tf.numpy_function(call, [], tf.int64)
+        told.set_shape([])
+        return told
+
+    # -- called by the graph
+
+    def _is_at_end(self):
+        with self._lock:
+            return np.bool_(not self._more())
+
+    def _more(self):
+        """Whether there are rows of the tables whose names have come."""
+        while self._at >= len(self._lines):
+            if self._current is None:
+                if not self._names:
+                    return False
+                name = self._names.popleft()
+                self._current = name, Table(name, *(self._columns + self._slice))
+                self._chunks = self._current[1].rows().chunks()
+            got = next(self._chunks, None)
+            if got is None:
+                self._current = None
+                self._finished += 1
+                continue
+            first, rows, columns = got
+            name, table = self._current
+            self._lines, self._at = self._text(table, rows, columns), 0
+            prefix = ("%s:" % name).encode("utf-8")
+            self._keys = [prefix + b"%d" % (table.start + first + i) for i in range(rows)]
+        return True
+
+    def _read(self, name, count):
+        with self._lock:
+            if len(name):
+                self._names.append(text_of(name))
+            if not self._more():
+                return np.array([], object), np.array([], object)
+            some = slice(self._at, self._at + int(count))
+            keys, lines = self._keys[some], self._lines[some]
+            self._at += len(lines)
+            self._produced += len(lines)
+            return np.array(keys, object), np.array(lines, object)
+
+    def _text(self, table, rows, columns):
+        cells = [_cells(*columns[column["name"]]) for column in table.columns]
+        return list(map(self._delimiter.join, zip(*cells)))
+
+
+def _cells(values, valid):
+    """A column as text, as `tf.decode_csv` reads it."""
+    if values.dtype.kind == "O":
+        out = values.tolist()
+    elif values.dtype.kind == "b":
+        out = [b"true" if value else b"false" for value in values.tolist()]
+    else:
+        out = list(map(_ascii, map(repr, values.tolist())))
+    if valid is not None:
+        out = [value if there else b"" for value, there in zip(out, valid.tolist())]
+    return out
+
+
+def _ascii(text):
+    return text.encode("ascii")
+
+
+def _scalar(tensor):
+    tensor.set_shape([])
+    return tensor

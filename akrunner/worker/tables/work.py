@@ -1,0 +1,122 @@
+"""PAI's `WorkQueue`: works, such as slices of tables, that all tasks take from one queue; who is quicker does more."""
+
+from akrunner.worker.data import from_generator
+from akrunner.worker.tables import asking, errors
+from akrunner.worker.tables.rows import text_of
+
+
+class WorkQueue(object):
+    """Works that the host deals, to whichever task asks.
+
+    Args:
+        works: names of tables, or files; the same in every task.
+        num_epochs: how often each is dealt; None: for ever.
+        shuffle, seed: deal them in a random order, another in each epoch.
+        prefix: put before each that is taken.
+        num_slices: cut tables into so many slices, "...?start=0&end=100"; files stay whole.
+        name: of the queue; tasks that give the same share it.
+        num_clients: without meaning here.
+    """
+
+    def __init__(
+        self,
+        works,
+        num_epochs=1,
+        shuffle=True,
+        seed=None,
+        prefix=None,
+        num_slices=None,
+        name="work_queue",
+        num_clients=1,
+        **ignored
+    ):  # fmt: skip
+        works = [works] if isinstance(works, (str, bytes)) else list(works)
+        self._works = [text_of(work) for work in works]
+        if not self._works:
+            raise ValueError("WorkQueue: works is empty")
+        self._epochs = None if num_epochs is None else int(num_epochs)
+        self._shuffle, self._seed = bool(shuffle), None if seed is None else int(seed)
+        self._prefix = prefix or ""
+        self._slices = None if num_slices is None else int(num_slices)
+        self._name = name
+        self._taken = 0
+
+    @property
+    def works(self):
+        """As they were given."""
+        return list(self._works)
+
+    def next(self):
+        """The next work, as text. Raises: OutOfRangeException: there is none left."""
+        work = self._next()
+        if work is None:
+            raise errors.out_of_range()
+        return work
+
+    def _next(self):
+        work = asking.asker().take_work(self._name, self._works, self._epochs, self._shuffle, self._seed, self._slices)
+        if work is None:
+            return None
+        self._taken += 1
+        return self._prefix + work
+
+    def __iter__(self):
+        return iter(self._next, None)
+
+    def take(self):
+        """The next work, a string tensor: in a graph each run takes one. Raises: tf.errors.OutOfRangeError: there is none left."""
+        import tensorflow as tf
+
+        if tf.executing_eagerly():
+            return tf.constant(self.next())
+        return self._in_graph(tf)
+
+    def _in_graph(self, tf):
+        """A string tensor; what Python says by StopIteration TensorFlow calls OutOfRangeError."""
+
+        def taken():
+            work = self._next()
+            if work is None:
+                raise StopIteration(errors.END)
+            return work.encode("utf-8")
+
+        work = tf.numpy_function(taken, [], tf.string)
+        work.set_shape([])
+        return work
+
+    def input_dataset(self):
+        """The works that this task takes, a `tf.data.Dataset` of strings."""
+        import tensorflow as tf
+
+        def works():
+            for work in self:
+                yield work.encode("utf-8")
+
+        # one at a time: what is taken ahead of time another task cannot have
+        dataset = from_generator(works, (tf.string, []))
+        dataset.works_taken = self
+        return dataset
+
+    def input_producer(self):
+        """The works that this task takes, as a queue for readers (`tf.train.string_input_producer`)."""
+        import tensorflow as tf
+
+        v1 = tf.compat.v1
+        queue = v1.FIFOQueue(1, [tf.string], shapes=[[]], name=self._name.replace("/", "_"))
+        fill = queue.enqueue([self._in_graph(tf)])
+        runner = v1.train.QueueRunner(
+            queue,
+            [fill],
+            cancel_op=queue.close(cancel_pending_enqueues=True),
+            queue_closed_exception_types=(tf.errors.OutOfRangeError,),
+        )
+        v1.train.add_queue_runner(runner)
+        return queue
+
+    def add_summary(self):
+        """A scalar summary of how many works this task has taken."""
+        import tensorflow as tf
+
+        taken = tf.numpy_function(lambda: float(self._taken), [], tf.float64)
+        taken.set_shape([])
+        tf.compat.v1.summary.scalar("%s/taken" % self._name, tf.cast(taken, tf.float32))
