@@ -278,8 +278,12 @@ def _maxcompute(error: BaseException) -> str:
 
 
 def _oss(error: BaseException) -> str:
-    if type(error).__module__ != "oss2.exceptions" or not getattr(error, "code", ""):
+    if type(error).__module__ != "oss2.exceptions":
         return ""
+    if not getattr(error, "code", ""):
+        # of the library itself, which shows a dict
+        body = getattr(error, "body", "")
+        return body.partition("ClientError: ")[2] if isinstance(body, str) else ""
     code = str(getattr(error, "code", ""))
     return _OSS.get(code) or f"OSS answered {code}: {getattr(error, 'message', '')}".rstrip(": ")[:_LONGEST]
 

@@ -28,7 +28,7 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
     # as nohup has them
     signal.signal(_ignored, signal.SIG_DFL)
 
-pytest_plugins = ["tests.parts", "tests.servers.maxcompute", "tests.servers.s3"]
+pytest_plugins = ["tests.parts", "tests.servers.maxcompute", "tests.servers.oss", "tests.servers.s3"]
 
 Script = Callable[..., str]
 #: what scripts/flink and scripts/matrix prepare; another directory, where nothing is to be found

@@ -15,10 +15,37 @@ With credentials for OSS (`credentials.oss_credentials`) the bucket is the one o
 
 from __future__ import annotations
 
+import os
+import socket
+import urllib.parse
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Callable, Mapping, Optional, Type
+from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple, Type
 
-from akrunner.tables.oss import local_path
+from akrunner import leftovers
+from akrunner.errors import ConfigError, SourceError, WriteError
+from akrunner.foreign import ours
+from akrunner.tables.chosen import ROOT_VARIABLE
+from akrunner.tables.credentials import Credentials, oss_credentials
+from akrunner.tables.mirror import THREADS, Mirror
+from akrunner.tables.objects import Bucket
+from akrunner.tables.oss import local_path, parts_of
+from akrunner.tables.upload import Upload
+
+#: seconds between looks at a directory that is kept
+EVERY = 20.0
+_INTERNAL = "-internal.aliyuncs.com"
+_REACHED_IN = 2.0
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a URI of OSS names. Attributes: whole: it ends with `/`, or names the bucket."""
+
+    bucket: str
+    key: str
+    endpoint: str
+    whole: bool
 
 
 class Buckets:
@@ -30,6 +57,7 @@ class Buckets:
         host: Optional[str] = None,
         root: Optional[str] = None,
         say: Callable[[str], None] = lambda text: None,
+        every: float = EVERY,
     ) -> None:
         """Open nothing yet.
 
@@ -38,31 +66,136 @@ class Buckets:
             host: of URIs that name none (`-DossHost`).
             root: of the local tables; given, or in AKRUNNER_TABLES, it wins over credentials, too.
             say: is told, in sentences, which buckets are taken from where, how far a copy is, and what goes wrong and is tried again.
+            every: seconds after which what is new in a kept directory is uploaded.
         Raises: ConfigError: credentials are there, but something of them is missing; it says what.
         """
-        self._roots, self._host, self._root, self._say = roots, host, root, say
+        self._roots, self._host, self._root, self._say, self._every = dict(roots or {}), host, root, say, every
+        local = root or os.environ.get(ROOT_VARIABLE)
+        self._credentials: Optional[Credentials] = None if local else oss_credentials()
+        self._temp: Optional[str] = None
+        self._buckets: Dict[Tuple[str, str], Bucket] = {}
+        self._hosts: Dict[str, str] = {}
+        self._said: Set[str] = set()
+        self._uploads: List[Upload] = []
+
+    def remote(self, uri: str) -> bool:
+        """Whether it is in the cloud. Raises: ConfigError: it is no such URI."""
+        return self._credentials is not None and parts_of(uri)[0] not in self._roots
 
     def planned(self, uri: str) -> str:
         """Half a sentence for a dry run: where a URI leads; nothing is opened. Raises: ConfigError: it is no such URI."""
-        return local_path(uri, self._roots, self._root)
+        if not self.remote(uri):
+            return local_path(uri, self._roots, self._root)
+        assert self._credentials is not None
+        return f"OSS at {self._endpoint(uri)} (key found in {self._credentials.found})"
 
     def file(self, uri: str) -> str:
         """The path of one file, which is read before the job starts. Raises: ConfigError: there is none, or it cannot be read."""
-        return local_path(uri, self._roots, self._root)
+        if not self.remote(uri):
+            return local_path(uri, self._roots, self._root)
+        place, mirror = self._mirror(uri)
+        found = mirror.fetch(place.key, whole=False)
+        if not found:
+            raise SourceError(f"{uri}: there is no such object at {place.endpoint}")
+        return os.path.join(mirror.root, place.key)
 
     def folder(self, uri: str) -> str:
-        """The path of a directory (or of a file) the script reads; ends with `/` if the URI does.
+        """The path of a directory (or of a file) the script reads; ends with `/` if the URI does. What it writes there is uploaded at the end.
 
         Raises: ConfigError: it cannot be read, or is larger than the disk.
         """
-        return local_path(uri, self._roots, self._root)
+        if not self.remote(uri):
+            return local_path(uri, self._roots, self._root)
+        return self._followed(uri, False)
 
     def kept(self, uri: str) -> str:
         """The path of a directory the script writes, and reads if it holds something; ends with `/` if the URI does.
 
         Raises: ConfigError: it cannot be read, or not be written.
         """
-        return local_path(uri, self._roots, self._root)
+        if not self.remote(uri):
+            path = local_path(uri, self._roots, self._root)
+            with ours(ConfigError, f"{uri}: cannot make its directory", path):
+                os.makedirs(path, exist_ok=True)
+            return path
+        return self._followed(uri, True)
+
+    def _followed(self, uri: str, kept: bool) -> str:
+        place, mirror = self._mirror(uri)
+        if kept:
+            with ours(ConfigError, f"{uri}: cannot be written at {place.endpoint}"):
+                mirror.bucket.check_writable(_below(place.key, ".akrunner"))
+        found = mirror.fetch(place.key, whole=True)
+        path = os.path.join(mirror.root, place.key.rstrip("/"))
+        if os.path.isfile(path):
+            return path
+        os.makedirs(path, exist_ok=True)
+        if not found and not kept:
+            self._say(f"{uri} is empty")
+        known = {os.path.relpath(mirror.path(one), path) for one in found}
+        upload = Upload(mirror.bucket, _below(place.key, ""), path, uri, known, kept, self._say)
+        self._uploads.append(upload)
+        if kept:
+            upload.start(self._every)
+        return path + "/" * place.whole
+
+    # -- where
+
+    def _mirror(self, uri: str) -> Tuple[_Place, Mirror]:
+        """Its place, and the copies of its bucket. Raises: ConfigError."""
+        bucket, key = parts_of(uri)
+        place = _Place(bucket, key, self._reached(self._endpoint(uri)), not key or key.endswith("/"))
+        assert self._credentials is not None
+        if place.endpoint not in self._said:
+            self._said.add(place.endpoint)
+            self._say(f"buckets: OSS at {place.endpoint} (key found in {self._credentials.found})")
+        opened = self._buckets.get((bucket, place.endpoint))
+        if opened is None:
+            opened = self._buckets[bucket, place.endpoint] = Bucket(bucket, place.endpoint, self._credentials, THREADS)
+        if self._temp is None:
+            with ours(ConfigError, "cannot make a directory for buckets of OSS (TMPDIR)"):
+                self._temp = leftovers.temp_folder("akrunner-oss-")
+        return place, Mirror(opened, os.path.join(self._temp, bucket), uri, self._say)
+
+    def _endpoint(self, uri: str) -> str:
+        """Where a URI's bucket is. Raises: ConfigError: nobody says, or it is none of Alibaba's."""
+        assert self._credentials is not None
+        everywhere = os.environ.get("OSS_ENDPOINT")
+        if everywhere:
+            return self._credentials.endpoint or everywhere
+        authority, _, query = uri.partition("://")[2].partition("?")
+        named = authority.partition("/")[0].partition(".")[2]
+        asked = urllib.parse.parse_qs(query).get("host", [""])[0]
+        host = (named or asked or self._host or "").strip().rstrip("/").rpartition("://")[2]
+        if not host:
+            if self._credentials.endpoint:
+                return self._credentials.endpoint
+            raise ConfigError(
+                f"{uri} names no host: write oss://bucket.oss-cn-shanghai.aliyuncs.com/..., or set OSS_ENDPOINT (-DossHost)"
+            )
+        if "." not in host:
+            host += ".aliyuncs.com"
+        if not host.lower().endswith(".aliyuncs.com"):
+            raise ConfigError(
+                f"{uri}: {host} is no host of Alibaba's, and is shown no key; if it is right, set OSS_ENDPOINT=https://{host}"
+            )
+        return f"https://{host}"
+
+    def _reached(self, endpoint: str) -> str:
+        """An address inside of Alibaba's cloud is changed for the public one where it is not reached."""
+        host = endpoint.rpartition("://")[2]
+        if not host.endswith(_INTERNAL) or os.environ.get("OSS_ENDPOINT"):
+            return endpoint
+        if host not in self._hosts:
+            self._hosts[host] = host
+            try:
+                socket.create_connection((host, 443), _REACHED_IN).close()
+            except OSError:
+                self._hosts[host] = host.replace(_INTERNAL, ".aliyuncs.com")
+                self._say(f"{host} is reached only inside of Alibaba's cloud; {self._hosts[host]} is taken")
+        return f"https://{self._hosts[host]}"
+
+    # -- the end
 
     def __enter__(self) -> "Buckets":
         return self
@@ -72,3 +205,25 @@ class Buckets:
     ) -> None:
         """Write back what is new. Raises: WriteError: it could not be; the message names the directory that has it. (If the job
         failed, it is said, and the job's own exception goes on.)"""
+        failed: List[str] = []
+        for upload in self._uploads:
+            try:
+                upload.finish()
+            except WriteError as e:
+                failed.append(str(e))
+        temp, self._temp = self._temp, None
+        if temp is None:
+            return
+        if not failed:
+            leftovers.drop(temp)
+            return
+        leftovers.forget(temp)
+        words = f"{'; '.join(failed)}. The files are kept in {temp}"
+        if error is None:
+            raise WriteError(words)
+        self._say(words)
+
+
+def _below(key: str, name: str) -> str:
+    """The key of something in what a key names."""
+    return f"{key.rstrip('/')}/{name}" if key else name

@@ -27,14 +27,14 @@ def local_path(uri: str, roots: Optional[Mapping[str, str]] = None, root: Option
     """
     if not is_oss(uri):
         raise ConfigError(f"invalid oss uri {uri!r}: it must begin with {SCHEME}")
-    bucket, path = _parts(uri)
+    bucket, path = parts_of(uri)
     given = (roots or {}).get(bucket)
     base = os.path.abspath(os.path.expanduser(given)) if given else os.path.join(tables_root(root), BUCKETS, bucket)
     found = os.path.normpath(os.path.join(base, path)) if path else base
     return found + "/" if path.endswith("/") or (not path and uri.partition("?")[0].endswith("/")) else found
 
 
-def _parts(uri: str) -> "tuple[str, str]":
+def parts_of(uri: str) -> "tuple[str, str]":
     """(bucket, path in it). Raises: ConfigError."""
     place = uri[len(SCHEME) :].partition("?")[0]
     authority, _, path = place.partition("/")

@@ -28,7 +28,7 @@ MAY: Dict[str, Set[str]] = {
     "spec": {"wire", "errors", "checks", "schema"},
     "codec": {"arrays", "wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "io": {"arrays", "checks", "wire", "errors", "foreign", "leftovers", "schema", "spec"},
-    "tables": {"arrays", "checks", "codec", "errors", "foreign", "leftovers", "schema", "spec", "io"},
+    "tables": {"arrays", "checks", "codec", "errors", "foreign", "launch", "leftovers", "schema", "spec", "io"},
     "cluster": {"wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "model": {"checks", "wire", "errors", "foreign", "leftovers", "schema", "spec", "launch", "io"},
     "signature": {"errors", "foreign"},
