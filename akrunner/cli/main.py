@@ -252,6 +252,8 @@ def run(
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, flink_files_here),
             )
             source = input if len(input) > 1 else input[0]
+            if not quiet:
+                tables_commands.say_stores([*input, output])
             if output_live and mode != "stream":
                 raise akrunner.ConfigError("--output-live is for --mode stream")
             if detach:

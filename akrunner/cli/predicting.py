@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import typer
 
 import akrunner
-from akrunner.cli import engines, lines, show, streaming, values
+from akrunner.cli import engines, lines, show, streaming, tables, values
 from akrunner.cli.guarded import EPILOG
 
 HELP = """
@@ -30,7 +30,7 @@ takes and gives is checked first; a table that does not fit is refused with the 
 def predict(
     model: str = typer.Argument(..., help="SavedModel: its directory, or a zip of it."),
     input: List[str] = typer.Option(
-        ..., "--input", "-i", help="Table to read: file, glob, directory, URL; - for lines of stdin."
+        ..., "--input", "-i", help="Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin."
     ),
     follow: bool = typer.Option(False, "--follow", help="Wait for more at the file's end; results go out as they come."),
     output: Optional[str] = typer.Option(None, "--output", "-o", help="File to write: .parquet .csv .jsonl .arrow .tfrecord."),
@@ -107,6 +107,8 @@ def predict(
                 engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
             )
             source = input if len(input) > 1 else input[0]
+            if not quiet:
+                tables.say_stores([*input, output])
             if output_live and not streams:
                 raise akrunner.ConfigError("--output-live is for a stream: --input - or --follow")
             if detach:

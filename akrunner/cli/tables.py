@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 import pyarrow as pa
 import typer
@@ -16,8 +17,8 @@ from akrunner.cli import lines
 from akrunner.cli.guarded import emit, telling
 from akrunner.prepare import schema_of
 from akrunner.tables import ddl, files, statements
-from akrunner.tables.chosen import store_for, tables_root
-from akrunner.tables.names import PROJECT_VARIABLE, TableName
+from akrunner.tables.chosen import store_for, told_of
+from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table
 from akrunner.tables.store import TableStore
 from akrunner.tables.tunnel import rows_of
 
@@ -51,6 +52,26 @@ _WIDE = 200
 _CELL = 60
 
 
+def _store_of(project: str) -> TableStore:
+    """Whose tables are where is said once, on stderr, if they are not on this machine."""
+    store = store_for(project)
+    if store.kind != "local" and project:
+        _say_once(told_of(project, store))
+    return store
+
+
+@functools.cache
+def _say_once(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+
+
+def say_stores(names: Iterable[Optional[str]]) -> None:
+    """The same of a job's inputs and outputs, as far as they are tables."""
+    for name in names:
+        if name is not None and is_table(name):
+            _store_of(TableName.parse(name).project)
+
+
 @app.command("ls", help="The tables there are, their rows and partitions.")
 def ls(
     project: Optional[str] = typer.Argument(None, help="Of this project. Default: of all, or of --project."),
@@ -58,19 +79,19 @@ def ls(
     as_json: bool = JSON,
 ) -> None:
     one = project or of
-    names = [one] if one else store_for("").projects()
+    store = _store_of(one or "")
+    if one is None and store.kind != "local":
+        raise akrunner.ConfigError(f"tables ls: of which project of {store.place}? give one (--project, {PROJECT_VARIABLE})")
+    names = [one] if one else store.projects()
     found: List[Dict[str, Any]] = []
     for owner in names:
-        store = store_for(owner)
         found.extend(_row(store, TableName.parse(f"odps://{owner}/tables/{table}")) for table in store.tables(owner))
     if as_json:
-        emit({"ok": True, "exit_code": 0, "root": tables_root(), "tables": found})
+        emit({"ok": True, "exit_code": 0, "place": store.place, "tables": found})
         return
     if not found:
         where = f"the project {one} has no tables" if one else "there are no tables"
-        typer.echo(
-            f"{where} in {tables_root()} (AKRUNNER_TABLES); `akrunner tables put FILE odps://PROJECT/tables/T` makes one"
-        )
+        typer.echo(f"{where} in {store.place} (AKRUNNER_TABLES); `akrunner tables put FILE odps://PROJECT/tables/T` makes one")
         return
     _print(
         ["table", "rows", "columns", "partitions"],
@@ -106,7 +127,7 @@ def show(
     as_json: bool = JSON,
 ) -> None:
     name = TableName.parse(table, project)
-    store = store_for(name.project)
+    store = _store_of(name.project)
     info = store.describe(name)
     partitions = ["/".join(f"{key}={value}" for key, value in one) for one in store.partitions(name)]
     with store.reading(name) as reading:
@@ -148,7 +169,7 @@ def put(
     done = files.put(
         source,
         name,
-        store_for(name.project),
+        _store_of(name.project),
         overwrite=overwrite,
         input_schema=schema_of(input_schema, "input_schema"),
         input_format=input_format,
@@ -177,7 +198,7 @@ def get(
     as_json: bool = JSON,
 ) -> None:
     name = TableName.parse(table, project)
-    store = store_for(name.project)
+    store = _store_of(name.project)
     wanted = [one.strip() for one in columns.split(",")] if columns is not None else None
     if file == lines.STDOUT:
         form = lines.form_of(file, output_format, as_json, None, needed=False)
@@ -212,7 +233,7 @@ def sql(
     if (text is None) == (file is None):
         raise akrunner.ConfigError("tables sql: give statements, or --file with a file of them")
     given = text if text is not None else _text_of(file or "")
-    done = statements.run(given, store_for, project, said=None if as_json else _say)
+    done = statements.run(given, _store_of, project, said=None if as_json else _say)
     if as_json:
         results = [
             {
@@ -249,7 +270,7 @@ def drop(
     as_json: bool = JSON,
 ) -> None:
     name = TableName.parse(table, project)
-    store = store_for(name.project)
+    store = _store_of(name.project)
     there = store.exists(name)
     (store.drop_partition if name.partition else store.drop)(name, if_exists)
     said = f"dropped {name}" if there else f"{name} is not there"

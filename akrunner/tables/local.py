@@ -11,7 +11,6 @@ from typing import Any, Iterator, List, Optional, Sequence, cast
 
 import pyarrow as pa
 
-
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.schema import nearest

@@ -75,7 +75,7 @@ def tokens(text: str, at: int = 0, command: bool = False) -> Iterator[Token]:
         if kind == "open":
             what = "comment" if match[0] == "/*" else f"quote ({match[0]})"
             raise ConfigError(f"line {line_of(text, at)}: a {what} is opened here and never closed")
-        begins = kind == "mark" and (match[0][0] == "#" or match[0].strip("-") == "" and len(match[0]) > 1)
+        begins = kind == "mark" and (match[0][0] == "#" or (match[0].strip("-") == "" and len(match[0]) > 1))
         if begins and (begun is None or not text[text.rfind("\n", 0, at) + 1 : at].strip()):
             end = text.find("\n", at)
             at = len(text) if end < 0 else end
