@@ -67,6 +67,11 @@ class Credentials:
     tunnel: str = ""
     project: str = ""
 
+    @property
+    def place(self) -> str:
+        """The service, and where its key was found: for what is said about it."""
+        return f"{self.endpoint} (key found in {self.found})"
+
 
 @dataclass(frozen=True)
 class _Place:

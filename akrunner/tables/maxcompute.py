@@ -51,7 +51,7 @@ class MaxComputeTables:
             self._odps = odps.ODPS(
                 account,
                 key,
-                project=project,
+                project=project or credentials.project or None,
                 endpoint=credentials.endpoint,
                 tunnel_endpoint=credentials.tunnel or None,
                 # or it asks for it at once
@@ -59,8 +59,8 @@ class MaxComputeTables:
                 overwrite_global=False,
             )
             self._tunnel = tunnel.TableTunnel(self._odps)
-        self.project, self._threads = project, threads
-        self.place = f"{credentials.endpoint} (key found in {credentials.found})"
+        self.project, self._threads = project or credentials.project, threads
+        self.place = credentials.place
 
     # -- looking
 
@@ -101,6 +101,9 @@ class MaxComputeTables:
             return sorted(table.name.lower() for table in self._odps.list_tables(project=project))
 
     def projects(self) -> List[str]:
+        """The store's own; without one, all that the key may see."""
+        if self.project:
+            return [self.project]
         with ours(SourceError, "source: cannot list the projects"):
             return sorted(project.name.lower() for project in self._odps.list_projects())
 

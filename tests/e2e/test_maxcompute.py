@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any, List
@@ -307,3 +309,72 @@ def test_wrong_credentials(variable: str, value: str, words: str, maxcompute: Ma
 def test_no_such_project(maxcompute: MaxCompute) -> None:
     with pytest.raises(akrunner.SourceError, match="MaxCompute has no such project at this endpoint"):
         store_for("q").describe(TableName.parse("q.t"))
+
+
+# -- as users do
+
+
+def command(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "akrunner", *args], capture_output=True, text=True, timeout=300)
+
+
+COPY = """
+def main(task_config):
+    for columns in task_config.batches(1000):
+        task_config.output_writer.write_batch({"id": columns["id"], "s": columns["s"]})
+"""
+
+
+def test_a_job_from_table_to_table(maxcompute: MaxCompute, tmp_path: Path) -> None:
+    maxcompute.put("t", numbers(5_000))
+    maxcompute.put("out", numbers(3), ("pt",), ("old",))
+    (tmp_path / "copy.py").write_text(COPY)
+    job = [
+        "run",
+        str(tmp_path / "copy.py"),
+        "--num-workers",
+        "2",
+        "--data-format",
+        "columns",
+        "--output-schema",
+        "id bigint, s string",
+    ]
+    ends = ["--input", "odps://p/tables/t?start=1000&end=4000", "--output", "odps://p/tables/out/pt=new"]
+    done = command(*job, *ends)
+    assert done.returncode == 0, done.stderr
+    assert f"tables of project p: MaxCompute at {maxcompute.url} (key found in the environment)" in done.stderr
+    assert done.stderr.count("MaxCompute at") == 1 and ACCESS_KEY not in done.stderr + done.stdout
+    assert ids(maxcompute, "out", ("new",)) == list(range(1000, 4000)) and ids(maxcompute, "out", ("old",)) == [0, 1, 2]
+    (tmp_path / "copy.py").write_text(COPY + "    raise RuntimeError('after all rows')\n")
+    done = command(*job, *ends)
+    assert done.returncode == 1 and "after all rows" in done.stderr
+    assert ids(maxcompute, "out", ("new",)) == list(range(1000, 4000))
+
+
+def test_the_tables_command(maxcompute: MaxCompute, tmp_path: Path) -> None:
+    statements = """
+    set odps.sql.allow.fullscan=true;
+    create table if not exists iris (f1 double, name string comment 'it''s; a name') partitioned by (pt string) lifecycle 3;
+    alter table iris add if not exists partition (pt='a');
+    insert overwrite table iris partition (pt='a') select cast(1.5 as double), 'x';
+    select f1, name, pt from iris;
+    """
+    (tmp_path / "job.sql").write_text(statements)
+    done = command("tables", "sql", "--project", "p", "-f", str(tmp_path / "job.sql"))
+    assert done.returncode == 0, done.stderr
+    assert "1.5" in done.stdout and "MaxCompute at" in done.stderr
+    assert any("create table if not exists iris" in one for one in maxcompute.statements)
+    assert maxcompute.rows("iris", ("a",)).to_pydict() == {"f1": [1.5], "name": ["x"]}
+    (tmp_path / "more.csv").write_text("f1,name\n2.5,y\n")
+    for args, words in (
+        (("put", str(tmp_path / "more.csv"), "odps://p/tables/iris/pt=b"), "added 1 rows to odps://p/tables/iris/pt=b"),
+        (("ls", "-p", "p"), "odps://p/tables/iris"),
+        (("show", "odps://p/tables/iris"), "partitions: pt=a, pt=b"),
+        (("get", "odps://p/tables/iris/pt=b", "-"), '"y"'),
+        (("drop", "p.iris"), "dropped p.iris"),
+    ):
+        done = command("tables", *args)
+        assert done.returncode == 0 and words in done.stdout, (args, done.stdout, done.stderr)
+    assert maxcompute.tables["p"] == {}
+    done = command("tables", "sql", "-p", "p", "select * from nix")
+    assert done.returncode == 2 and "MaxCompute cannot run 'select * from nix': MaxCompute answered" in done.stderr
