@@ -16,6 +16,7 @@ from akrunner.io.table import TableSource
 from akrunner.schema import Field, Schema, nearest
 from akrunner.tables import ddl, types
 from akrunner.tables.local_output import fits
+from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo, TableStore
 from akrunner.tables.tunnel import as_file, rows_of
@@ -55,23 +56,16 @@ def put(
             table = open_source(file, input_schema=wanted, **given)
     info = known or TableInfo(types.as_columns(table.schema), tuple(key for key, _ in name.partition))
     check_columns(name, info, table.schema)
-    if known is None:
-        store.create(name.whole, info)
+    output = store.output(name, overwrite) if known is not None else new_table(store, name, info)
+    rows = 0
     try:
-        output = store.output(name, overwrite)
-        rows = 0
-        try:
-            part = output.part("0")
-            for batch in _read(table, info):
-                part.write(batch)
-                rows += batch.num_rows
-            output.commit()
-        finally:
-            output.abort()
-    except BaseException:
-        if known is None:
-            store.drop(name.whole, if_exists=True)
-        raise
+        part = output.part("0")
+        for batch in _read(table, info):
+            part.write(batch)
+            rows += batch.num_rows
+        output.commit()
+    finally:
+        output.abort()
     return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from akrunner.errors import ConfigError
 from akrunner.tables import types
 from akrunner.tables.ddl import Create
+from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName, check_value
 from akrunner.tables.sql import Queries, duckdb_type, quoted
 from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
@@ -24,15 +25,8 @@ def create_as(made: Create, name: TableName, store: Callable[[str], TableStore],
         reader = queries.rows(made.select or "")
         named = [field.with_name(column_name(field.name, number).lower()) for number, field in enumerate(reader.schema)]
         info = TableInfo(types.as_columns(pa.schema(named)), (), made.comment, made.lifecycle)
-        keeper = store(name.project)
-        keeper.create(name, info)
-        try:
-            output = keeper.output(name)
-            rows = _written(output, (batch.rename_columns(info.columns.names) for batch in queries.draw(reader)))
-        except BaseException:
-            keeper.drop(name, if_exists=True)
-            raise
-    return rows
+        output = new_table(store(name.project), name, info)
+        return _written(output, (batch.rename_columns(info.columns.names) for batch in queries.draw(reader)))
 
 
 def column_name(name: str, number: int) -> str:

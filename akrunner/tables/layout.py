@@ -60,12 +60,13 @@ def partition_dir(name: str, value: str) -> str:
 def place(root: str, name: TableName, partition: Partition) -> str:
     """The directory of a table, or of a partition of it, whether or not it is there. Raises: OSError."""
     folder = table_dir(root, name)
-    if partition and os.path.isdir(folder):
+    spelled = os.path.join(folder, *(partition_dir(key, value) for key, value in partition))
+    if partition and os.path.isdir(folder) and not os.path.isdir(spelled):
         names = tuple(key for key, _ in partition)
         there = [path for found, path in partitions_below(folder, names) if found == partition]
         if there:
             return there[0]
-    return os.path.join(folder, *(partition_dir(key, value) for key, value in partition))
+    return spelled
 
 
 def natural(text: str) -> Tuple[Tuple[int, int, str], ...]:
@@ -135,7 +136,7 @@ def locked(root: str, exclusive: bool) -> Iterator[None]:
     path = os.path.join(root, ".lock")
     fd: Optional[int] = None
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666) if exclusive else _open_shared(path)
+        fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666) if exclusive else _open_shared(path)
         if fd is not None:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
@@ -152,7 +153,8 @@ def locked(root: str, exclusive: bool) -> Iterator[None]:
 def _open_shared(path: str) -> Optional[int]:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
+        # nobody has written yet; or another user's, who keeps it to themselves
         return None
 
 
@@ -186,6 +188,15 @@ def removed(path: str) -> None:
     else:
         shutil.rmtree(path, ignore_errors=True)
     leftovers.forget(path)
+
+
+def put_new(staged: str, target: str) -> None:
+    """Put a new table's directory in place; what is in it, where somebody made a directory of that name and no table. Raises: OSError."""
+    if not os.path.isdir(target):
+        put(staged, target)
+        return
+    for name in sorted(os.listdir(staged), key=lambda one: one == TABLE_SQL):
+        os.rename(os.path.join(staged, name), os.path.join(target, name))
 
 
 def put(staged: str, target: str) -> bool:

@@ -173,6 +173,19 @@ class LocalTables:
                 raise SinkError(self._no_table(name))
             return LocalOutput(self, name, info, self._whole_partition(name, info), overwrite)
 
+    def creating(self, name: TableName, info: TableInfo) -> LocalOutput:
+        """An output that makes its table: both are there from `commit` on, or neither is. Raises: SinkError: the table is there."""
+        ddl.check_info(info)
+        with self._writing(name):
+            self._check_new(name)
+            return LocalOutput(self, name, info, self._whole_partition(name, info), True, creates=True)
+
+    def _check_new(self, name: TableName) -> None:
+        if self.info_at(layout.table_dir(self.place, name)) is not None:
+            raise SinkError(
+                f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop {name.sql}` removes it"
+            )
+
     def commit(self, outputs: Sequence[TableOutput]) -> None:
         commit(self, cast("Sequence[LocalOutput]", outputs))
 
@@ -184,15 +197,10 @@ class LocalTables:
                 self.write_sql(staged, name, info)
                 with layout.locked(self.place, exclusive=True):
                     target = layout.table_dir(self.place, name)
-                    if self.info_at(target) is None and os.path.isdir(target):
-                        # somebody made a directory, and put no table in it
-                        os.replace(os.path.join(staged, layout.TABLE_SQL), os.path.join(target, layout.TABLE_SQL))
-                    elif self.info_at(target) is None:
-                        layout.put(staged, target)
-                    elif not if_not_exists:
-                        raise SinkError(
-                            f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop {name.sql}` removes it"
-                        )
+                    if not if_not_exists:
+                        self._check_new(name)
+                    if self.info_at(target) is None:
+                        layout.put_new(staged, target)
             finally:
                 layout.removed(staged)
 

@@ -88,10 +88,20 @@ class LocalPart:
 class LocalOutput:
     """See `store.TableOutput`. Attributes: schema: of the files."""
 
-    def __init__(self, store: "LocalTables", name: TableName, info: TableInfo, partition: Partition, overwrite: bool) -> None:
+    def __init__(
+        self,
+        store: "LocalTables",
+        name: TableName,
+        info: TableInfo,
+        partition: Partition,
+        overwrite: bool,
+        creates: bool = False,
+    ) -> None:
+        """Args: creates: the table, too."""
         self.name, self.info = name, info
         self.schema = pa.schema([field.remove_metadata() for field in info.columns])
         self._store, self._partition, self._overwrite = store, partition, overwrite
+        self._creates = creates
         self._lock = threading.Lock()
         self._parts: Dict[str, LocalPart] = {}
         self._made = 0
@@ -146,20 +156,17 @@ class LocalOutput:
         anything was). Raises: WriteError; OSError."""
         folder = layout.table_dir(self._store.place, self.name)
         found = self._store.info_at(folder)
+        if found is None and self._creates:
+            return self._put_new(folder)
         if found is None or found != self.info:
             changed = "was dropped" if found is None else "was made anew with other columns"
             raise WriteError(f"output: {self.name.whole} {changed} while rows were written; they are given up")
         target = layout.place(self._store.place, self.name, self._partition)
         staged = self.staged()
         kept = [] if self._overwrite or not os.path.isdir(target) else layout.data_files(target)
-        number = 0
-        for number, old in enumerate(kept, 1):
-            _link(os.path.join(target, old), os.path.join(staged, _file_name(number - 1)))
-        for key in sorted(self._parts, key=layout.natural):
-            part = self._parts[key]
-            if part.path:
-                os.rename(part.path, os.path.join(staged, _file_name(number)))
-                number += 1
+        for number, old in enumerate(kept):
+            _link(os.path.join(target, old), os.path.join(staged, _file_name(number)))
+        self._name_parts(staged, len(kept))
         sql = os.path.join(folder, layout.TABLE_SQL)
         if not self._partition and os.path.exists(sql):
             shutil.copy2(sql, os.path.join(staged, layout.TABLE_SQL))
@@ -168,6 +175,30 @@ class LocalOutput:
         shown = os.stat(target if os.path.isdir(target) else folder).st_mode & 0o777
         os.chmod(staged, shown)
         return staged, target, layout.put(staged, target)
+
+    def _name_parts(self, staged: str, number: int) -> None:
+        """The parts' files get their names, in the order of their keys. Args: number: of the first."""
+        for key in sorted(self._parts, key=layout.natural):
+            part = self._parts[key]
+            if part.path:
+                os.rename(part.path, os.path.join(staged, _file_name(number)))
+                number += 1
+
+    def _put_new(self, folder: str) -> Tuple[str, str, bool]:
+        """As `put`, of a table that is not there."""
+        staged = self.staged()
+        self._name_parts(staged, 0)
+        if self._partition:
+            # the partition's directory goes into the table's
+            outer = layout.stage(self._store.place, self.name)
+            inner = os.path.join(outer, *(layout.partition_dir(key, value) for key, value in self._partition))
+            os.makedirs(os.path.dirname(inner), exist_ok=True)
+            os.rename(staged, inner)
+            layout.removed(staged)
+            self._stage = staged = outer
+        self._store.write_sql(staged, self.name, self.info)
+        layout.put_new(staged, folder)
+        return staged, folder, False
 
     def done(self) -> None:
         """It is committed: what was there goes."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -213,12 +214,11 @@ def test_what_is_read_is_one_state_of_the_table(
     assert sum(batch.num_rows for batch in late) == 1
     with pytest.raises(SourceError, match="is closed"):
         next(reading.read())
-    before = len(os.listdir("/proc/self/fd"))
     made(store, named, "create table t (id bigint)")
     put(store, name, a={"id": [1, 2]}, b={"id": [3]})
     unread = store.read(name)
     del unread
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not [file.path for file in psutil.Process().open_files() if file.path.startswith(store.place)]
 
 
 def test_threads_write_parts_and_read_ranges_at_the_same_time(store: LocalTables, named: Named) -> None:
@@ -287,6 +287,38 @@ def test_outputs_of_a_job_are_there_together_or_not_at_all(store: LocalTables, n
     assert rows(store, one) == [(2,)] and rows(store, two) == []
     with pytest.raises(WriteError, match="given up"):
         outputs[0].part("0")
+
+
+def test_rows_that_are_added_at_the_same_time_are_all_there(store: LocalTables, named: Named) -> None:
+    name = made(store, named, "create table t (id bigint)")
+    outputs = [store.output(name, overwrite=False) for _ in range(3)]
+    for number, output in enumerate(outputs):
+        output.part("0").write(pa.record_batch({"id": [number]}))
+    for output in outputs:
+        output.commit()
+    assert rows(store, name) == [(0,), (1,), (2,)]
+
+
+def test_a_table_is_made_with_its_rows_or_not_at_all(store: LocalTables, named: Named, root: Path) -> None:
+    info = parse_create("create table t (id bigint) partitioned by (p string)").info
+    assert info is not None
+    for name in (named("t/p=a/b"), named("t/p=c")):
+        output = store.creating(name, info)
+        output.part("0").write(pa.record_batch({"id": [1]}))
+        assert not store.exists(named("t"))
+        output.abort()
+        output = store.creating(name, info)
+        output.part("0").write(pa.record_batch({"id": [1]}))
+        output.commit()
+        assert rows(store, named("t"), ["id", "p"]) == [(1, name.partition[0][1])] and store.describe(name).partitions == ("p",)
+        with pytest.raises(SinkError, match="exists"):
+            store.creating(name, info)
+        store.drop(named("t"))
+    (root / "demo" / "t").mkdir()
+    (root / "demo" / "t" / "notes.txt").touch()
+    output = store.creating(named("t/p=1"), info)
+    output.commit()
+    assert store.count(named("t")) == 0 and (root / "demo" / "t" / "notes.txt").exists()
 
 
 def test_a_full_disk_leaves_the_table_as_it_was(store: LocalTables, named: Named) -> None:
