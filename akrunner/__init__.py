@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from akrunner.model import Model
+    from akrunner.pai_mode.job import pai
     from akrunner.schema import Schema
     from akrunner.serving.job import predict, predict_stream
     from akrunner.serving.local import LocalPredictor
@@ -62,6 +63,7 @@ _HOMES = {
     "Schema": "akrunner.schema",
     "StreamJob": "akrunner.stream_job",
     "Warm": "akrunner.warming",
+    "pai": "akrunner.pai_mode.job",
     "warm": "akrunner.warming",
 }
 _ERRORS = (
@@ -105,6 +107,7 @@ __all__ = [
     "UserFilesError",
     "Warm",
     "WriteError",
+    "pai",
     "predict",
     "predict_stream",
     "run",

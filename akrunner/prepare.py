@@ -36,9 +36,12 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Arguments:
-    """What `akrunner.run`, `train` and `stream` take in common, by the names they take it, and what each adds."""
+    """What `akrunner.run`, `train` and `stream` take in common, by the names they take it, and what each adds.
 
-    script: PathLike
+    Attributes: script: a path, or a script that was looked at already (`files.collect_program`).
+    """
+
+    script: Union[PathLike, ScriptSpec]
     source: Any
     user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     user_files: Sequence[PathLike] = ()
@@ -110,7 +113,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
     """
     job = _settings(mode, given)
-    script_path = check_path("script", given.script, ScriptError)
+    script_path = check_path("script", given.script, ScriptError) if not isinstance(given.script, ScriptSpec) else ""
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
@@ -137,7 +140,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     # nothing is downloaded for a table that is not there
     table = opened() if named_files(given.source) else None
     with ours(UserFilesError, "user_files: they cannot be read"):
-        script = files.collect(script_path, user_files)
+        script = given.script if isinstance(given.script, ScriptSpec) else files.collect(script_path, user_files)
     _check_output(script, job.output_schema, given.output)
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(python_env, given.engine, given.keras)

@@ -68,6 +68,8 @@ class ClusterSpec:
             and comes on top of `num_workers`; workers and parameter servers serve it until it is done.
         chief: whether there is one; without it all are workers, and worker 0 is the first. None: as True, but a worker alone is told of
             no cluster.
+        flags: the tasks are told of each other by flags as well, as PAI tells them: `--job_name`, `--task_index`, `--ps_hosts`, `--worker_hosts`.
+        evaluator_told: every task is told of the evaluator, as PAI tells them; else only the evaluator is.
     Raises: ConfigError: a count is not a whole number, or there is no worker.
     """
 
@@ -76,6 +78,8 @@ class ClusterSpec:
     evaluator: bool = False
     coordinator: bool = False
     chief: Optional[bool] = None
+    flags: bool = False
+    evaluator_told: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("num_workers", 1), ("num_ps", 0)):
@@ -219,6 +223,7 @@ class ScriptSpec:
         module: a module of the bundle to run in place of a script, "" for a script.
         program: the script is run as `__main__`, as a shell does; else its `main(task_config)` is called, or
         context_entry: the function that takes the context of Deep Learning on Flink, "" where there is none.
+        pai: a program as PAI-TensorFlow runs it: flags it does not define do no harm, and its directory is on the module path.
     """
 
     real: str
@@ -228,6 +233,7 @@ class ScriptSpec:
     module: str = ""
     program: bool = False
     context_entry: str = ""
+    pai: bool = False
 
 
 @dataclass(frozen=True)
@@ -282,6 +288,7 @@ class JobSpec:
             latest checkpoint, if asked for, as `checkpoint`.
         save_latest_checkpoint: train: whether the script is given a `latest_ckpt_dir` and must fill it.
         tables: that the script reads and writes itself, by name; None: none.
+        notes: what is to be told of the job from its start, as a warning.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
     Raises: ConfigError: a value is out of its range; the message names the argument.
@@ -312,6 +319,7 @@ class JobSpec:
     save_latest_checkpoint: bool = False
     flush_seconds: float = 0.02
     tables: Optional[TablesSpec] = None
+    notes: Tuple[str, ...] = ()
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
 
@@ -366,6 +374,7 @@ class JobSpec:
             "alone": self.cluster.alone,
             # what this one exports is the model
             "first": self.cluster.tasks[0].name,
+            "cluster_flags": self.cluster.flags,
             "num_workers": self.cluster.num_workers,
             "attempt": attempt,
             "cpus": list(cpus),
@@ -381,6 +390,7 @@ class JobSpec:
                 "module": self.script.module,
                 "program": self.script.program,
                 "context_entry": self.script.context_entry,
+                "pai": self.script.pai,
                 "args": list(self.script_args),
             },
             # rows of the result may also be left in a file

@@ -14,6 +14,7 @@ import akrunner
 from akrunner.cli import detached, engines, lines, predicting, show, streaming, values
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
+from akrunner.cli import pai as pai_command
 from akrunner.cli import tables as tables_commands
 from akrunner.cli import warm as warm_commands
 from akrunner.cli.guarded import EPILOG, asks_for_json, emit, ended
@@ -300,6 +301,7 @@ app.add_typer(tables_commands.app, name="tables")
 app.add_typer(warm_commands.app, name="warm")
 for command in (detached.status, detached.logs, detached.cancel):
     app.command(command.__name__, epilog=detached.EPILOG)(command)
+app.command("pai", help=pai_command.HELP, epilog=EPILOG)(pai_command.pai)
 app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)
 
 
@@ -366,6 +368,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if ours[:1] == ["--json"]:
         # every command has the option itself
         ours = [*ours[1:], "--json"]
+    if ours[:1] == ["pai"]:
+        ours, script_args = pai_command.divided(ours[1:])
+        ours = ["pai", *ours]
 
     def run() -> Any:
         # as Typer does it, but for what it makes of exceptions

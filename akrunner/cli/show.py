@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, Type
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Type
 
 import pyarrow as pa
 from rich.console import Console
@@ -100,23 +100,14 @@ class Screen:
             }
             emit(body)
             return
-        for warning in result.stats.warnings[self._warned :]:
-            self._err.print(Text(f"warning: {warning}", style="yellow"))
-        # each worker prints the same help
-        for said in dict.fromkeys(task.log_tail for task in result.tasks if task.only_printed and not self._log):
-            self._err.print(Text(said))
+        self._tell_warnings(result)
         if not self._quiet:
             self._err.print(Text(closing_line(result.stats)))
-            for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
-                self._err.print(Text(f"no warm worker was taken: {why[len('cold: ') :]}"))
-            if result.output is not None:
-                self._err.print(Text(f"output: {result.output}"))
-            if result.work_dir is not None:
-                self._err.print(Text(f"work dir: {result.work_dir}   (akrunner replay {result.work_dir})"))
+            self._tell_places(result)
         if rows_to is not None and result.table is not None:
             lines.write(result.table.to_batches(), rows_to, result.table.schema)
         elif result.table is not None and result.table.num_rows:
-            self._preview(result)
+            self.preview(result.table, "--output FILE keeps them all")
 
     def streamed(self, stats: "Optional[Stats]", output: Optional[str]) -> None:
         """The closing line of a stream; rows have gone out before."""
@@ -145,9 +136,8 @@ class Screen:
     def note(self, text: str) -> None:
         self._err.print(Text(f"akrunner: {text}"))
 
-    def _preview(self, result: "Result") -> None:
-        table = result.table
-        assert table is not None
+    def preview(self, table: pa.Table, how: str) -> None:
+        """The first rows, on stdout. Args: how: the others are had, in words."""
         head = table.slice(0, _PREVIEW)
         shown = Table(box=None, pad_edge=False)
         for name in head.column_names:
@@ -156,7 +146,41 @@ class Screen:
             shown.add_row(*(Text(_cell(value)) for value in row))
         Console(file=sys.stdout, highlight=False).print(shown)
         if table.num_rows > _PREVIEW and not self._quiet:
-            self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; --output FILE keeps them all"))
+            self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
+
+    def asked(self, result: "Result") -> None:
+        """The closing lines of a job whose scripts ask for their tables."""
+        with telling(kept_at(result.output)):
+            self._tell_warnings(result)
+            if not self._quiet:
+                self._err.print(
+                    Text(f"done in {result.stats.seconds:.1f} s" + "".join(map(_of_table, result.stats.tables.items())))
+                )
+                self._tell_places(result)
+
+    def _tell_warnings(self, result: "Result") -> None:
+        for warning in result.stats.warnings[self._warned :]:
+            self._err.print(Text(f"warning: {warning}", style="yellow"))
+        self._warned = 0
+        # each worker prints the same help
+        for said in dict.fromkeys(task.log_tail for task in result.tasks if task.only_printed and not self._log):
+            self._err.print(Text(said))
+
+    def _tell_places(self, result: "Result") -> None:
+        for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
+            self._err.print(Text(f"no warm worker was taken: {why[len('cold: ') :]}"))
+        if result.output is not None:
+            self._err.print(Text(f"output: {result.output}"))
+        if result.work_dir is not None:
+            self._err.print(Text(f"work dir: {result.work_dir}   (akrunner replay {result.work_dir})"))
+
+
+def _of_table(counted: "tuple[str, Mapping[str, int]]") -> str:
+    name, rows = counted
+    parts = [
+        f"{rows[key]:,} rows {word}" for key, word in (("rows_read", "read"), ("rows_written", "written")) if rows.get(key)
+    ]
+    return f"; {name}: {', '.join(parts)}" if parts else ""
 
 
 def _cell(value: Any) -> str:

@@ -13,11 +13,12 @@ def tf_config(cluster: ClusterSpec, addresses: Mapping[TaskSpec, str], task: Tas
     Args:
         cluster: the roles; addresses: "host:port" of every task; task: whose it is.
     Returns: `{"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": ..., "index": ...}}`; roles nobody
-        has are left out. With one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in its own only: TensorFlow 2 would wait for it.
+        has are left out. With one worker: `{"chief": [address]}`, or `{"worker": [address]}` without a chief. The evaluator is in its own only,
+        unless all are to be told of it: TensorFlow 2 would wait for it.
     """
     members: Dict[str, List[str]] = {}
     for member in cluster.tasks:
-        if member.role == EVALUATOR and member != task:
+        if member.role == EVALUATOR and member != task and not cluster.evaluator_told:
             continue
         members.setdefault(member.role, []).append(addresses[member])
     return {"cluster": members, "task": {"type": task.role, "index": task.index}}

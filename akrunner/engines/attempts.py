@@ -43,7 +43,7 @@ def run_attempts(
         )
     policy = FailurePolicy(job.supervision.max_restarts, can_replay)
     began = time.monotonic()
-    warnings: List[str] = []
+    warnings: List[str] = list(job.notes)
     restarts = port_restarts = 0
     work = WorkDir.of(job)
     tables = JobTables(job.tables, job.chunk_rows, job.chunk_bytes) if job.tables is not None else None

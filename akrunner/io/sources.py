@@ -50,7 +50,7 @@ def open_source(
     """
     with ours(SourceError, "source: cannot read it as a table"):
         table = _open(source, read_examples, input_schema, input_format, flush_seconds)
-    if not table.schema.names:
+    if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
     if table.elsewhere and (input_schema is not None or select is not None):
         raise SourceError(

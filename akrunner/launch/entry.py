@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Union
 
@@ -52,6 +53,11 @@ _COMMANDS = {"command", "group", "option", "argument", "pass_context"}
 _FLINKS = ("dl_on_flink_", "flink_ml_")
 #: what its documentation calls a script's function
 _MAP_FUNCTIONS = ("map_func", "map_fun")
+#: statements and literals that Python 3 has no longer
+_PYTHON_2 = re.compile(
+    r"^\s*print\s+[^=(\s]|^\s*print\s*>>|^\s*except\s+[\w.()]+(\s*,\s*[\w.]+)+\s*:|^\s*raise\s+[\w.]+\s*,|^\s*exec\s+[^=(\s]|<>|`|"
+    r"\b0[0-7]+\b|\b\d+[lL]\b|\bur['\"]"
+)
 _HOW = (
     'def main(task_config):, or end the script with `if __name__ == "__main__":` and have the rows by '
     "`from akrunner.worker import current; task_config = current()`"
@@ -86,6 +92,11 @@ def check_script(source: bytes, name: str) -> bool:
     if does:
         return True
     raise ScriptError(f"{name} defines no main(task_config){nearest('main', script.names)}; write {_HOW}")
+
+
+def check_program(source: bytes, name: str) -> None:
+    """Raises: ScriptError: it does not parse."""
+    _parsed(source, name)
 
 
 def context_entry(source: bytes, name: str) -> str:
@@ -141,9 +152,19 @@ def _parsed(source: bytes, name: str) -> ast.Module:
         text = (getattr(e, "text", None) or "").rstrip()
         where = f'File "{name}", line {line}' if line else name
         shown = f"\n    {text.strip()}" if text else ""
+        if line and python2(text, str(getattr(e, "msg", ""))):
+            raise ScriptError(
+                "the script is Python 2, and akrunner's oldest environment is TensorFlow 1.15 on Python 3.7 (PAI ran TensorFlow 1.12 and older on "
+                f"Python 2.7): `python3.7 -m lib2to3 -w FILE` rewrites it; print(x) works in both\n  {where}{shown}"
+            ) from None
         raise ScriptError(
             f"the script does not parse: {getattr(e, 'msg', e) or 'it is nested too deep'}\n  {where}{shown}"
         ) from None
+
+
+def python2(line: str, why: str) -> bool:
+    """Whether a line that does not parse is one of Python 2. Args: why: what the parser says."""
+    return why.startswith(("Missing parentheses in call to", "inconsistent use of tabs")) or _PYTHON_2.search(line) is not None
 
 
 def _read(tree: ast.Module) -> _Script:

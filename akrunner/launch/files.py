@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from akrunner import leftovers
 from akrunner.errors import JobError, ScriptError, UserFilesError
 from akrunner.launch import archives
-from akrunner.launch.entry import check_script, context_entry
+from akrunner.launch.entry import check_program, check_script, context_entry
 from akrunner.launch.fetch import fetch, is_url
 from akrunner.launch.limits import shown
 from akrunner.launch.trees import Blame, Tree, opened, pieces_of, walk
@@ -57,6 +57,40 @@ def collect(script: "str | os.PathLike[str]", user_files: Sequence["str | os.Pat
     beside = [os.path.basename(real)] if os.path.isfile(real) and real not in files.values() else []
     members = _laid_on_trial(packed, [*files, *beside]) if user_files else {}
     return _with_script(os.fspath(script), real, files, packed, members)
+
+
+def collect_program(path: str, entry: str = "") -> ScriptSpec:
+    """A program, whatever its `main` takes, and the archive it comes in, which is unpacked into the work dir.
+
+    Args: path: of the program, the archive, or a directory in place of one; or a URL; entry: the program's path in it, "" for one that is in none.
+    Raises: as `collect`.
+    """
+    real = _local(path)
+    if not entry:
+        check_program(_source(real), real)
+        return ScriptSpec(real, os.path.basename(real), ((real, os.path.basename(real)),), program=True, pai=True)
+    inside = posixpath.normpath(entry)
+    if os.path.isdir(real):
+        files = {place: one for one, place in walk(real, _SCRIPT, skip="__pycache__")}
+        _check_inside(inside, files, path)
+        check_program(_source(files[inside]), files[inside])
+        laid = tuple((one, place) for place, one in files.items())
+        return ScriptSpec(files[inside], inside, laid, program=True, pai=True)
+    members = _laid_on_trial([(real, "", 0, path)], ())
+    _check_inside(inside, members, path)
+    name = members[inside][1]
+    check_program(archives.read(real, name, _FILES, _LONGEST_SCRIPT), f"{real}/{name}")
+    return ScriptSpec(f"{real}/{name}", inside, (), ((real, "", 0),), program=True, pai=True)
+
+
+def _check_inside(entry: str, places: Iterable[str], path: str) -> None:
+    """Raises: ScriptError: it is none of the places; it names those that could be meant."""
+    if entry not in places:
+        programs = sorted(name for name in places if name.endswith(".py"))
+        known = nearest(entry, programs) or f"; it holds {', '.join(programs[:8])}{', ...' * (len(programs) > 8)}" * bool(
+            programs
+        )
+        raise ScriptError(f"script: {path} has no {entry}{known}")
 
 
 def _local(script: str) -> str:
@@ -124,6 +158,19 @@ def _source(path: str) -> bytes:
     if len(source) > _LONGEST_SCRIPT:
         raise ScriptError(f"script: {path} is larger than {shown(_LONGEST_SCRIPT)}; it is not a script")
     return source
+
+
+def read_local_text(path: str, parameter: str) -> str:
+    """A text file of this machine, or a URL's. Raises: UserFilesError: it cannot be read, is none, or is too long."""
+    blame = Blame(parameter, UserFilesError, _PLACE)
+    with opened(fetch(path, parameter).path, blame) as f, blame.ours(f"cannot read {path}"):
+        data = f.read(_LONGEST_SCRIPT + 1)
+    if len(data) > _LONGEST_SCRIPT:
+        raise blame.error(f"{path} is larger than {shown(_LONGEST_SCRIPT)}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise blame.error(f"{path} is not UTF-8 (it has a byte 0x{e.object[e.start]:02x})") from None
 
 
 def writes_output(source: bytes) -> Optional[int]:

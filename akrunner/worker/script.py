@@ -61,9 +61,13 @@ def load(work_dir, relative, real_name):
     return module
 
 
-def program(work_dir, relative, real_name):
-    """The script as a shell would run it. Args: as for `load`. Returns: what runs it, as the module `__main__`."""
+def program(work_dir, relative, real_name, alone=False):
+    """The script as a shell would run it. Args: as for `load`; alone: it is in no package, whatever its directory looks like.
+
+    Returns: what runs it, as the module `__main__`.
+    """
     path, package = _place(work_dir, relative)
+    package = "" if alone else package
     code = _Loader("__main__", path, real_name).get_code("__main__")
     module = types.ModuleType("__main__")
     vars(module).update(__file__=path, __package__=package or None, __builtins__=__builtins__)

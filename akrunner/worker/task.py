@@ -8,7 +8,7 @@ import threading
 import time
 
 from akrunner.wire import failure, frames
-from akrunner.worker import data, export, flink_row, quick, running, script
+from akrunner.worker import data, export, flink_row, pai_program, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.leaving import flush, only_here
@@ -109,6 +109,7 @@ class Task(object):
 
     def closed(self, failed=None):
         """The body of the CLOSED frame."""
+        self.notes += pai_program.unknown_flags() if self.context["script"]["pai"] else []
         body = {
             "ok": failed is None,
             "rows": self.writer.rows if self.writer else 0,
@@ -286,6 +287,8 @@ def enter(context, tf_config):
     sys.path.insert(0, context["work_dir"])
     script.hide(context["work_dir"], context["script"]["path"])
     sys.argv = [context["script"]["real"]] + context["script"]["args"]
+    if context["script"]["pai"]:
+        pai_program.enter(context, tf_config)
     tell(context)
 
 
@@ -327,7 +330,7 @@ def load_entry(context, real_name=None):
     names = context["script"]
     real = real_name or names["real"]
     if names["program"]:
-        run = script.program(context["work_dir"], names["path"], real)
+        run = script.program(context["work_dir"], names["path"], real, alone=names["pai"])
         return lambda config: run()
     if names["context_entry"]:
         flink_row.stand_in()

@@ -1,0 +1,237 @@
+"""`akrunner pai`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+
+import typer
+
+import akrunner
+from akrunner.cli import engines, show, values
+from akrunner.cli.guarded import EPILOG, emit
+
+if TYPE_CHECKING:
+    from akrunner.pai_mode.job import Done, Runner
+    from akrunner.pai_mode.texts import Statements
+
+HELP = """
+Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tables`) or MaxCompute's: as one text, as words, or a file of statements
+(-f; .sql as odpscmd takes it, .sh for its calls of odpscmd). The script and its command stay as they are.
+
+[bold]Examples[/bold]
+
+  akrunner pai "PAI -name tensorflow1150 -Dscript=file:///work/iris.py -Dtables=odps://p/tables/iris -Doutputs=odps://p/tables/out;"
+
+  akrunner pai -name tensorflow1150 -Dscript=train.tar.gz -DentryFile=main.py -Dtables=odps://p/tables/iris --dry-run
+
+  akrunner pai -f job.sql --var bizdate=20260101 --oss-root bucket=./data
+
+Of this command's own options the names begin with two dashes, but for -f, -e and -q; PAI's begin with one.
+"""
+#: own options with one dash, and whether they take a value
+_OWN = {"-f": True, "-e": True, "-q": False, "-h": False}
+#: PAI's that take the next word, when it is none of PAI's itself
+_WITH_VALUE = ("-name", "-project", "-lineage", "-jobname", "-priority", "-settings")
+
+_CLUSTER = "Cluster"
+_TROUBLE = "When something goes wrong"
+
+
+def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """(this command's own words, PAI's): Click would take -name for -n -a -m -e."""
+    own: List[str] = []
+    theirs: List[str] = []
+    rest = list(reversed(given))
+    while rest:
+        word = rest.pop()
+        if word.startswith("-D") or word in _WITH_VALUE:
+            theirs.append(word)
+            bare = word in ("-D", *_WITH_VALUE) or "=" not in word or word.endswith("=")
+            if bare and rest and (rest[-1].startswith("=") or not rest[-1].startswith("-")):
+                theirs.append(rest.pop())
+        elif word.startswith("-") and not word.startswith("--") and word not in _OWN and len(word) > 1:
+            theirs.append(word)
+        elif word == ";" or (word.lower() == "pai" and not own and not theirs):
+            continue
+        else:
+            own.append(word)
+            if _OWN.get(word) and rest:
+                own.append(rest.pop())
+    return own, theirs
+
+
+def pai(
+    ctx: typer.Context,
+    command: Optional[List[str]] = typer.Argument(None, help="PAI's command, and other statements, in quotes; or its words."),
+    file: Optional[str] = typer.Option(
+        None, "-f", "--file", help="File of statements, as for odpscmd -f; or a shell script, whose calls of odpscmd are read."
+    ),
+    execute: Optional[str] = typer.Option(None, "-e", "--execute", help="Statements, as for odpscmd -e."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be done: nothing is started or made."),
+    project: Optional[str] = typer.Option(None, help="Project of tables named without one. Default: $AKRUNNER_PROJECT."),
+    tables_root: Optional[str] = typer.Option(None, help="Directory of local tables. Default: $AKRUNNER_TABLES."),
+    oss_root: List[str] = typer.Option([], help="BUCKET=DIRECTORY that oss://BUCKET stands for. Repeatable."),
+    var: List[str] = typer.Option(
+        [], help="NAME=VALUE for ${NAME}, and a script's variables and arguments (1=...). Repeatable."
+    ),
+    python_env: Optional[str] = typer.Option(
+        None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says."
+    ),
+    requirements: Optional[str] = typer.Option(None, help="requirements.txt to install beside the interpreter, once."),
+    keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
+    tensorboard: Optional[str] = typer.Option(None, help="Directory to write what tasks report() to, for TensorBoard."),
+    env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE for the tasks' environment. Repeatable. {values.FROM_FILE}"),
+    env_file: List[str] = typer.Option([], help="File of KEY=VALUE lines for the tasks' environment. --env wins over it."),
+    num_workers: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
+    num_ps: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
+    gpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
+    cpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
+    intra_op_parallelism: Optional[int] = typer.Option(
+        None, help="Threads TensorFlow uses inside one operation.", rich_help_panel=_CLUSTER
+    ),
+    bind_host: str = typer.Option("127.0.0.1", help="Address TensorFlow's servers get.", rich_help_panel=_CLUSTER),
+    advertised_host: Optional[str] = typer.Option(None, help="Name others reach it by.", rich_help_panel=_CLUSTER),
+    engine: str = typer.Option("local", help="local, or flink: a task slot for each task.", rich_help_panel=_CLUSTER),
+    flink_master: str = typer.Option(
+        "local",
+        help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job.",
+        rich_help_panel=_CLUSTER,
+    ),
+    flink_python: Optional[str] = typer.Option(
+        None, help="Interpreter with PyFlink. Default: this one.", rich_help_panel=_CLUSTER
+    ),
+    flink_worker_python: Optional[str] = typer.Option(
+        None, help="Interpreter with PyFlink on the TaskManagers. Default: as --flink-python.", rich_help_panel=_CLUSTER
+    ),
+    flink_option: List[str] = typer.Option(
+        [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
+    ),
+    work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs and files in."),
+    debug: bool = typer.Option(False, "--debug", help="Echo every task's log and keep the work dir for `akrunner replay`."),
+    max_restarts: Optional[int] = typer.Option(
+        None, help="In place of what enableDynamicCluster means (3).", rich_help_panel=_TROUBLE
+    ),
+    timeout: Optional[float] = typer.Option(None, help="Seconds, in place of maxTrainingTimeInHour.", rich_help_panel=_TROUBLE),
+    start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start.", rich_help_panel=_TROUBLE),
+    stall_timeout: Optional[float] = typer.Option(
+        None,
+        help="Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. Default: 600.",
+        rich_help_panel=_TROUBLE,
+    ),
+    stall_action: Optional[str] = typer.Option(None, help="And then: fail, or warn and go on.", rich_help_panel=_TROUBLE),
+    evaluator_timeout: float = typer.Option(
+        60.0, help="Seconds the evaluator gets when the others are done.", rich_help_panel=_TROUBLE
+    ),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
+) -> None:
+    from akrunner.pai_mode.job import Runner
+
+    screen = show.Screen(as_json=as_json, quiet=quiet, log=debug)
+    options: Dict[str, Any] = dict(
+        variables=values.pairs(var, "--var"),
+        project=project,
+        tables_root=tables_root,
+        oss_roots=values.pairs(oss_root, "--oss-root"),
+        python_env=python_env,
+        num_workers=num_workers,
+        num_ps=num_ps,
+        requirements=requirements,
+        keras=keras,
+        tensorboard=tensorboard,
+        env=values.environment(env, env_file),
+        timeout=timeout,
+        start_timeout=start_timeout,
+        stall_timeout=stall_timeout,
+        stall_action=stall_action,
+        evaluator_timeout=evaluator_timeout,
+        max_restarts=max_restarts,
+        gpus_per_worker=gpus_per_worker,
+        cpus_per_worker=cpus_per_worker,
+        intra_op_parallelism=intra_op_parallelism,
+        bind_host=bind_host,
+        advertised_host=advertised_host,
+        work_dir=work_dir,
+        debug=debug,
+        observer=screen,
+        engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
+    )
+    runner = Runner(options, screen.note)
+    given = runner.read(_command(command or [], ctx.obj or [], execute), file)
+    if dry_run:
+        _plan(runner, given, as_json)
+        return
+    if not as_json:
+        for note in given.notes:
+            screen.note(note)
+    _run(runner, given, screen, as_json, quiet)
+
+
+def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Optional[str | List[str]]":
+    """What stands on the command line. Raises: ConfigError: two things do."""
+    if execute is not None:
+        text = [execute, *text]
+    if words:
+        if text:
+            raise akrunner.ConfigError(f"{text[0]!r}: no option, and no value of one; quote values with blanks: -Dname='a b'")
+        return words
+    if len(text) > 1:
+        raise akrunner.ConfigError(
+            "quote PAI's command as a whole, or give its words: akrunner pai -name tensorflow1150 -Dscript=..."
+        )
+    return text[0] if text else None
+
+
+def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
+    from akrunner.pai_mode import plan
+
+    plans = runner.plans(given)
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)})
+        return
+    for note in given.notes:
+        typer.echo(f"warning: {note}")
+    others = given.others
+    if others:
+        typer.echo(
+            f"{len(others)} other statement{'s' * (len(others) > 1)}, run before and after: line {', '.join(str(one.line) for one in others)}\n"
+        )
+    typer.echo("\n\n".join(plan.as_text(one) for one in plans))
+
+
+def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bool, quiet: bool) -> None:
+    """Run and show each statement."""
+    told: List[Dict[str, Any]] = []
+    statements = runner.running(given)
+    while True:
+        with screen:
+            one = next(statements, None)
+        if one is None:
+            break
+        if as_json:
+            told.append(_as_json(one))
+        elif isinstance(one, akrunner.Result):
+            screen.asked(one)
+        elif one.rows is not None:
+            screen.preview(one.rows, "a table (create table ... as select) keeps them all")
+        elif one.message and not quiet:
+            screen.note(one.message)
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "statements": told})
+
+
+def _as_json(done: "Done") -> Dict[str, Any]:
+    if isinstance(done, akrunner.Result):
+        return {
+            "kind": "pai",
+            "output": done.output,
+            "work_dir": done.work_dir,
+            "stats": dataclasses.asdict(done.stats),
+            "tasks": [dataclasses.asdict(task) for task in done.tasks],
+        }
+    rows = done.rows.to_pylist() if done.rows is not None else None
+    return {"kind": done.statement.kind, "line": done.statement.line, "message": done.message, "rows": rows}
+
+
+__all__ = ["EPILOG", "HELP", "divided", "pai"]

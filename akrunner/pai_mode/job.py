@@ -1,0 +1,236 @@
+"""`akrunner.pai`: PAI's commands, and the statements around them, run one after the other.
+
+::
+
+    text, words, file -> Statements (texts) -> each: SQL            akrunner.tables.statements
+                                                     PAI -name ...  Command (words) -> Plan -> JobSpec -> engine -> Result
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+import pyarrow as pa
+
+from akrunner.api import Result, check_observer, engine_of
+from akrunner.checks import check_environment, check_path, check_text
+from akrunner.engines.base import Engine, Observer
+from akrunner.errors import ConfigError
+from akrunner.foreign import ours
+from akrunner.io.table import TableSource
+from akrunner.pai_mode import texts, words
+from akrunner.pai_mode.places import Places
+from akrunner.pai_mode.plan import Plan, Wishes, planned
+from akrunner.pai_mode.words import Command
+from akrunner.prepare import Arguments, PathLike, prepare
+from akrunner.spec import TablesSpec
+from akrunner.tables import statements
+from akrunner.tables.buckets import Buckets
+from akrunner.tables.chosen import store_for
+from akrunner.tables.names import TableName, project_of
+from akrunner.tables.statements import StatementResult
+
+#: a file that becomes a resource of the project's
+_ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
+#: what one statement of a file came to: a job's result, or what SQL says
+Done = Union[Result, StatementResult]
+
+
+def pai(
+    command: Union[str, Sequence[str], None] = None,
+    *,
+    file: Optional[PathLike] = None,
+    variables: Optional[Mapping[str, str]] = None,
+    project: Optional[str] = None,
+    tables_root: Optional[PathLike] = None,
+    oss_roots: Optional[Mapping[str, str]] = None,
+    python_env: Optional[PathLike] = None,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: Optional[float] = None,
+    stall_action: Optional[str] = None,
+    evaluator_timeout: float = 60.0,
+    max_restarts: Optional[int] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    work_dir: Optional[PathLike] = None,
+    debug: bool = False,
+    engine: Union[str, Engine] = "local",
+    observer: Optional[Observer] = None,
+) -> Union[Result, List[Done]]:
+    """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
+
+    Tables are local ones (`akrunner tables`), or MaxCompute's where there are credentials; `oss://` is a directory, or the bucket.
+
+    Args:
+        command: as it is typed into MaxCompute's client, other statements with it; or as words, ["-name", "tensorflow1150", ...].
+        file: in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd; nothing else of that is run.
+        variables: values of `${name}`, and of a script's variables and arguments ("1").
+        project: of tables that are named without one; None: AKRUNNER_PROJECT.
+        tables_root: directory of local tables; None: AKRUNNER_TABLES, or the user's own.
+        oss_roots: bucket -> its directory.
+        python_env: None: the environment the name stands for. The other arguments, where they are given, win over what the command
+            says, and are as for `akrunner.run`.
+    Returns: the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
+    Raises: as `akrunner.run`. Of a file, the statements before the one that failed are done.
+    """
+    every = dict(locals())
+    runner = Runner(every)
+    given = runner.read(command, file)
+    done = runner.run(given)
+    return done[0] if given.single and isinstance(done[0], Result) else done
+
+
+class Runner:
+    """Commands with the arguments of `pai`, run or planned.
+
+    Args: given: those arguments, by name; say: is told in sentences what goes on beside the job.
+    Raises: ConfigError: one is wrong.
+    """
+
+    def __init__(self, given: Dict[str, Any], say: Callable[[str], None] = lambda text: None) -> None:
+        self._engine = engine_of(given["engine"])
+        check_observer(given["observer"])
+        self._observer = given["observer"]
+        self._given = given
+        self._say = say
+        self._variables = check_environment("variables", given["variables"] or {})
+        self._project = project_of(check_text("project", given["project"]) if given["project"] is not None else None)
+        self._root = check_path("tables_root", given["tables_root"]) if given["tables_root"] is not None else None
+        roots = check_environment("oss_roots", given["oss_roots"] or {})
+        self._roots = {bucket.lower(): path for bucket, path in roots.items()}
+        for bucket, path in self._roots.items():
+            if not os.path.isdir(os.path.expanduser(path)):
+                raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
+        self._folder = ""
+        self._resources: Dict[str, str] = {}
+
+    def read(self, command: Union[str, Sequence[str], None], file: Optional[PathLike]) -> texts.Statements:
+        """The statements. Raises: ConfigError."""
+        return texts.given(command, check_path("file", file) if file is not None else None, self._variables)
+
+    def plans(self, given: texts.Statements) -> List[Plan]:
+        """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
+        self._folder = given.folder
+        for one in given.others:
+            added = _ADD.match(one.text)
+            if added is not None:
+                self._resources[added[2] or os.path.basename(added[1])] = added[1]
+        commands = [given.command] if given.command is not None else [command for _, command in given.commands]
+        return [self._planned(command, dry=True) for command in commands]
+
+    def run(self, given: texts.Statements) -> List[Done]:
+        """Run everything. Raises: as `running`."""
+        return list(self.running(given))
+
+    def running(self, given: texts.Statements) -> Iterator[Done]:
+        """What each statement came to, one after the other. All that can be known is checked before the first.
+
+        Raises: ConfigError; what a statement, or a job, raises: those before it are done.
+        """
+        self.plans(given)
+        if given.command is not None:
+            yield self._job(given.command)
+        session = statements.Session(self._store, self._project)
+        for one in given.every:
+            if one.kind == "pai":
+                self._project = session.project
+                yield self._job(words.parsed(one.text, one.line))
+            elif _ADD.match(one.text):
+                yield StatementResult(one, "a resource is a file here: it stays where it is")
+            else:
+                try:
+                    yield session.run(one)
+                except ConfigError as e:
+                    raise e if str(e).startswith("line ") else type(e)(f"line {one.line}: {e}") from e
+
+    def _store(self, project: str) -> Any:
+        return store_for(project, self._root)
+
+    def _buckets(self, command: Command) -> Buckets:
+        return Buckets(self._roots, command.parameters.get("ossHost") or None, self._root, self._say)
+
+    def _planned(self, command: Command, dry: bool, buckets: Optional[Buckets] = None) -> Plan:
+        given = self._given
+        wishes = Wishes(
+            store=self._store,
+            project=self._project,
+            python_env=check_path("python_env", given["python_env"]) if given["python_env"] is not None else None,
+            local=self._engine.name == "local",
+            **{name: given[name] for name in _WISHED},
+        )
+        if buckets is not None:
+            return planned(command, wishes, Places(buckets, dry, self._folder, self._root, self._resources))
+        with self._buckets(command) as opened:
+            return planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources))
+
+    def _job(self, command: Command) -> Result:
+        with self._buckets(command) as buckets:
+            return self._run(self._planned(command, False, buckets))
+
+    def _run(self, plan: Plan) -> Result:
+        given = self._given
+        for folder in plan.buckets:
+            with ours(ConfigError, f"buckets: cannot make {folder}", folder):
+                os.makedirs(folder, exist_ok=True)
+        prepared = prepare(
+            "batch",
+            Arguments(
+                script=plan.script,
+                source=_NO_ROWS,
+                script_args=plan.flags,
+                num_workers=plan.cluster.num_workers,
+                num_ps=plan.cluster.num_ps,
+                evaluator=plan.cluster.evaluator,
+                python_env=plan.interpreter.path,
+                checkpoint_dir=plan.checkpoint_dir,
+                engine=self._engine,
+                **plan.settings,
+                **{name: given[name] for name in _PASSED},
+            ),
+        )
+        job = dataclasses.replace(prepared.job, cluster=plan.cluster, tables=self._tables(plan), notes=plan.warnings)
+        outcome = self._engine.run(job, prepared.table, None, self._observer)
+        written = ", ".join(one.text for one in plan.outputs)
+        return Result(None, written or None, outcome.tasks, outcome.stats, outcome.work_dir)
+
+    def _tables(self, plan: Plan) -> TablesSpec:
+        """Raises: ConfigError: some are in MaxCompute, and others are not."""
+        inputs, outputs = (tuple(one.text for one in many) for many in (plan.inputs, plan.outputs))
+        projects = dict.fromkeys(TableName.parse(one, self._project).project for one in [*inputs, *outputs])
+        stores = [self._store(project) for project in projects] or [self._store(self._project or "")]
+        if len({(store.kind, store.place) for store in stores}) > 1:
+            raise ConfigError("-Dtables, -Doutputs: a job's tables must all be in one place, and these are in several")
+        return TablesSpec(inputs, outputs, stores[0], self._project)
+
+
+#: nothing is dealt to the tasks: they ask
+_NO_ROWS = TableSource(pa.schema([]), lambda: iter(()), "the job's tables", replayable=True)
+#: arguments of `pai` that a command may say something of
+_WISHED = (
+    "num_workers",
+    "num_ps",
+    "gpus_per_worker",
+    "cpus_per_worker",
+    "timeout",
+    "max_restarts",
+    "stall_timeout",
+    "stall_action",
+)
+#: those it says nothing of
+_PASSED = (
+    "requirements", "keras", "tensorboard", "env", "start_timeout", "evaluator_timeout", "intra_op_parallelism", "bind_host",
+    "advertised_host", "work_dir", "debug",
+)  # fmt: skip

@@ -1,0 +1,312 @@
+"""One of PAI's commands -> a job, with nothing started, and in words.
+
+::
+
+    Command --> Plan        interpreter, script, flags, roles, tables, directories: everything checked
+    Plan    --> JobSpec     (akrunner.pai_mode.job)
+            --> text, JSON  what `akrunner pai --dry-run` prints
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from akrunner.errors import ConfigError, SourceError
+from akrunner.foreign import redacted
+from akrunner.launch import devices, interpreters
+from akrunner.launch.files import read_local_text
+from akrunner.pai_mode import flags as flag_words
+from akrunner.pai_mode.algorithms import environment_of
+from akrunner.pai_mode.clusters import Tasks, tasks_of
+from akrunner.pai_mode.parameters import known, number, truth
+from akrunner.pai_mode.places import Places, checkpoints, directories, program_of
+from akrunner.pai_mode.words import Command
+from akrunner.spec import ClusterSpec, ScriptSpec, TaskSpec
+from akrunner.tables import types
+from akrunner.tables.names import TableName
+from akrunner.tables.store import TableStore
+
+#: how often a job with enableDynamicCluster is started again
+DYNAMIC_RESTARTS = 3
+_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table of the command. Attributes: text: as it was spelt; columns: `a bigint, b string`, "" if it is not there (yet); rows."""
+
+    text: str
+    columns: str = ""
+    rows: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a command is going to do.
+
+    Attributes:
+        command; environment: as python_env= takes it; interpreter; script.
+        flags: that every task gets, as they will stand in `sys.argv`, but for those of the cluster.
+        tasks, cluster: which there are.
+        inputs, outputs: tables, each as it was spelt, in that order.
+        directories: (what the command names, directory here) of buckets, the checkpoints, and other flags.
+        buckets, checkpoint_dir: directories that are made, if they are not there.
+        settings: of the job, by the names `akrunner.run` has for them.
+        job_name, tags: as given.
+        warnings: what is not as on PAI.
+    """
+
+    command: Command
+    environment: str
+    interpreter: interpreters.Interpreter
+    script: ScriptSpec
+    flags: Tuple[str, ...]
+    tasks: Tasks
+    cluster: ClusterSpec
+    inputs: Tuple[TablePlan, ...]
+    outputs: Tuple[TablePlan, ...]
+    directories: Tuple[Tuple[str, str], ...]
+    buckets: Tuple[str, ...]
+    checkpoint_dir: Optional[str]
+    settings: Mapping[str, Any]
+    job_name: str = ""
+    tags: str = ""
+    warnings: Tuple[str, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller says in place of the command.
+
+    Attributes: store: project -> what keeps its tables; project: of tables named without one; python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker,
+        timeout, max_restarts, stall_timeout, stall_action: as for `akrunner.run`, None: what the command says; local: whether the tasks are
+        this machine's.
+    """
+
+    store: Callable[[str], TableStore]
+    project: Optional[str] = None
+    python_env: Optional[str] = None
+    num_workers: Optional[int] = None
+    num_ps: Optional[int] = None
+    gpus_per_worker: Optional[int] = None
+    cpus_per_worker: Optional[int] = None
+    timeout: Optional[float] = None
+    max_restarts: Optional[int] = None
+    stall_timeout: Optional[float] = None
+    stall_action: Optional[str] = None
+    local: bool = True
+
+
+def planned(command: Command, wishes: Wishes, places: Places) -> Plan:
+    """The cheap checks before the dear. With `places.dry`, tables need not be there: statements before the command may make them.
+
+    Raises: ConfigError, SourceError, ScriptError.
+    """
+    environment, notes = environment_of(command.name)
+    parameters, warnings = known(command)
+    warnings = notes + warnings if wishes.python_env is None else warnings
+    tasks = tasks_of(parameters)
+    inputs, outputs = (_names(parameters.get(name, ""), wishes.project, name) for name in ("tables", "outputs"))
+    read, written = ([_table(one, wishes, not places.dry) for one in names] for names in (inputs, outputs))
+    settings, more = _settings(parameters, tasks, wishes)
+    script, told = program_of(parameters, places)
+    interpreter = interpreters.resolve(wishes.python_env or environment)
+    buckets = directories(parameters.get("buckets", ""), places)
+    kept = checkpoints(parameters.get("checkpointDir", ""), places)
+    user, replaced = flag_words.localised(_user_flags(parameters, places), places.either)
+    given = {
+        "tables": ",".join(inputs),
+        "outputs": ",".join(outputs),
+        "buckets": ",".join(path for _, path in buckets),
+        "checkpointDir": kept[1] if kept else "",
+    }
+    return Plan(
+        command,
+        wishes.python_env or environment,
+        interpreter,
+        script,
+        tuple([*(f"--{name}={value}" for name, value in given.items() if value), *user]),
+        tasks,
+        _cluster(tasks, wishes, interpreter),
+        tuple(read),
+        tuple(written),
+        tuple(dict.fromkeys([*buckets, *([kept] if kept else []), *replaced])),
+        tuple(path for _, path in buckets),
+        kept[1] if kept else None,
+        settings,
+        parameters.get("jobName", ""),
+        parameters.get("tags", ""),
+        tuple([*warnings, *told, *more]),
+    )
+
+
+def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
+    """As they are spelt, without quotes around single ones. Raises: ConfigError: one is no table."""
+    found = [one.strip().strip("'\"") for one in text.split(",")] if text else []
+    found = [one for one in found if one]
+    for one in found:
+        try:
+            TableName.parse(one, project)
+        except ConfigError as e:
+            raise ConfigError(f"-D{parameter}: {e}") from None
+    return found
+
+
+def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
+    """What a table is. Raises: SourceError: it is not there, and has to be."""
+    name = TableName.parse(text, wishes.project)
+    store = wishes.store(name.project)
+    try:
+        info = store.describe(name)
+        columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)
+        columns += "".join(f", {one} string (partition)" for one in info.partitions)
+        return TablePlan(text, columns, store.count(name) if store.exists(name) else None)
+    except SourceError:
+        if needed:
+            raise
+        return TablePlan(text)
+
+
+def _user_flags(parameters: Mapping[str, str], places: Places) -> List[str]:
+    """Of hyperParameters, then of userDefinedParameters, which win."""
+    found: List[str] = []
+    if parameters.get("hyperParameters"):
+        path = places.found(parameters["hyperParameters"], "hyperParameters")
+        found += flag_words.from_file(read_local_text(path, "hyperParameters"), path)
+    return found + flag_words.from_text(parameters.get("userDefinedParameters", ""))
+
+
+def _cluster(tasks: Tasks, wishes: Wishes, interpreter: interpreters.Interpreter) -> ClusterSpec:
+    workers = wishes.num_workers if wishes.num_workers is not None else tasks.num_workers
+    servers = wishes.num_ps if wishes.num_ps is not None else tasks.num_ps
+    # TensorFlow 2 waits for all it is told of; PAI's is 1
+    told = interpreter.tensorflow.startswith("1.")
+    flags = tasks.given or workers > 1 or servers > 0
+    return ClusterSpec(workers, servers, tasks.evaluator, flags=flags, evaluator_told=told)
+
+
+def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> Tuple[Dict[str, Any], List[str]]:
+    """Settings of the job, and what is to be said of those that cannot be as the command has them."""
+    notes: List[str] = []
+    hours, hung = parameters.get("maxTrainingTimeInHour", ""), parameters.get("maxHungTimeBeforeGCInSeconds", "")
+    dynamic = truth("enableDynamicCluster", parameters.get("enableDynamicCluster", ""))
+    limit = _hours(hours) if hours else None
+    seconds = number("maxHungTimeBeforeGCInSeconds", hung) if hung else None
+    settings: Dict[str, Any] = {
+        "timeout": wishes.timeout if wishes.timeout is not None else limit,
+        "max_restarts": wishes.max_restarts if wishes.max_restarts is not None else DYNAMIC_RESTARTS * dynamic,
+        "stall_timeout": wishes.stall_timeout if wishes.stall_timeout is not None else float(seconds or 600),
+        "stall_action": wishes.stall_action or ("warn" if seconds == 0 else "fail"),
+    }
+    workers = wishes.num_workers if wishes.num_workers is not None else tasks.num_workers
+    for name, each, there, what in (
+        ("gpus_per_worker", tasks.gpus, devices.gpus, "graphics card"),
+        ("cpus_per_worker", tasks.cpus, devices.cpus, "core"),
+    ):
+        own = getattr(wishes, name)
+        settings[name] = own
+        if own is not None or each is None or not wishes.local:
+            continue
+        have = len(there())
+        if each * workers <= have:
+            settings[name] = each
+        elif have:
+            notes.append(
+                f"{workers * each} {what}s are asked for, and this machine has {have}: the tasks share {'it' if have == 1 else 'them'}"
+            )
+        else:
+            notes.append(
+                f"{workers * each} {what}{'s' * (workers * each > 1)} asked for, and this machine has none: it runs on the processor"
+            )
+    return settings, notes
+
+
+def _hours(text: str) -> Optional[float]:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = -1.0
+    if not 0 <= hours < 1e5:
+        raise ConfigError(f"-DmaxTrainingTimeInHour={text!r} must be a number of hours")
+    return hours * _SECONDS or None
+
+
+def task_flags(plan: Plan, task: TaskSpec) -> List[str]:
+    """Those that tell a task of the others, as it will get them but for the ports."""
+    workers = [one for one in plan.cluster.tasks if one.role in ("chief", "worker")]
+    servers = [one for one in plan.cluster.tasks if one.role == "ps"]
+    role, index = ("worker", workers.index(task)) if task in workers else (task.role, task.index)
+    hosts = {"ps": ["HOST:PORT" for _ in servers], "worker": ["HOST:PORT" for _ in workers]}
+    return [
+        f"--job_name={role}",
+        f"--task_index={index}",
+        f"--ps_hosts={','.join(hosts['ps'])}",
+        f"--worker_hosts={','.join(hosts['worker'])}",
+    ]
+
+
+def as_text(plan: Plan) -> str:
+    """For people."""
+    found = plan.interpreter
+    lines = [
+        f"{plan.command.name}{f', job {plan.job_name}' if plan.job_name else ''}{f', tags {plan.tags}' if plan.tags else ''}",
+        f"environment  {plan.environment}: TensorFlow {found.tensorflow}, Python {'.'.join(map(str, found.python))}, {found.path}",
+        f"script       {plan.script.real}, run as __main__ in {'the unpacked archive' if plan.script.archives else 'a directory of its own'}",
+    ]
+    lines += _listed("flags", [redacted(flag) for flag in plan.flags])
+    lines += _listed("tasks", [_task(plan, task) for task in plan.cluster.tasks])
+    lines += _listed("reads", [_described(one) for one in plan.inputs])
+    lines += _listed("writes", [_described(one) for one in plan.outputs])
+    lines += _listed(
+        "directories", [f"{uri} is {path}{'' if os.path.isdir(path) else ' (not there yet)'}" for uri, path in plan.directories]
+    )
+    lines += _listed(
+        "settings",
+        [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in plan.settings.items()
+            if value
+        ],
+    )
+    lines += [f"warning: {one}" for one in plan.warnings]
+    return "\n".join(lines)
+
+
+def as_json(plan: Plan) -> Dict[str, Any]:
+    """For machines."""
+    found = plan.interpreter
+    return {
+        "name": plan.command.name,
+        "job_name": plan.job_name,
+        "tags": plan.tags,
+        "environment": plan.environment,
+        "python": found.path,
+        "tensorflow": found.tensorflow,
+        "script": plan.script.real,
+        "flags": list(plan.flags),
+        "tasks": {task.name: task_flags(plan, task) if plan.cluster.flags else [] for task in plan.cluster.tasks},
+        "tables": [_table_json(one) for one in plan.inputs],
+        "outputs": [_table_json(one) for one in plan.outputs],
+        "directories": dict(plan.directories),
+        "settings": dict(plan.settings),
+        "warnings": list(plan.warnings),
+    }
+
+
+def _table_json(one: TablePlan) -> Dict[str, Any]:
+    return {"table": one.text, "there": bool(one.columns), "columns": one.columns, "rows": one.rows}
+
+
+def _task(plan: Plan, task: TaskSpec) -> str:
+    return f"{task.name}  {' '.join(task_flags(plan, task))}" if plan.cluster.flags else task.name
+
+
+def _described(one: TablePlan) -> str:
+    rows = "" if one.rows is None else f"  {one.rows:,} rows"
+    return f"{one.text}{rows}  ({one.columns or 'not there yet'})"
+
+
+def _listed(title: str, things: Sequence[str]) -> List[str]:
+    return [f"{title if not number else '':<13}{thing}" for number, thing in enumerate(things)]

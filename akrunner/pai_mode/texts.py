@@ -1,0 +1,113 @@
+"""What a caller hands over -> statements: text, a shell's words, or a file of MaxCompute's client, or of a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import List, Mapping, Optional, Sequence, Tuple, Union
+
+from akrunner.errors import ConfigError
+from akrunner.launch.files import read_local_text
+from akrunner.pai_mode import shell, words
+from akrunner.pai_mode.words import Command
+from akrunner.tables.statements import Statement, split
+
+#: ${bizdate}, ${bizdate-1}; what a scheduler would put in
+_VARIABLE = re.compile(r"\$\{([^{}\n]*)\}|\$\[([^\[\]\n]*)\]")
+_DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Attributes:
+    texts: of one or more statements each, with as many empty lines before them as their file has.
+    command: in place of texts: one that came as words.
+    folder: of the file they come from; single: whether a caller gave one command, and expects one result.
+    notes: what of a script was not run.
+    """
+
+    texts: Tuple[str, ...] = ()
+    command: Optional[Command] = None
+    folder: str = ""
+    single: bool = False
+    notes: Tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> List[Tuple[Statement, Command]]:
+        """Those of PAI among them. Raises: ConfigError: one cannot be read."""
+        return [(one, words.parsed(one.text, one.line)) for one in self.every if one.kind == "pai"]
+
+    @property
+    def others(self) -> List[Statement]:
+        """Those that are none of PAI's."""
+        return [one for one in self.every if one.kind != "pai"]
+
+    @property
+    def every(self) -> List[Statement]:
+        """In their order. Raises: ConfigError: a quote is not closed."""
+        return [one for text in self.texts for one in split(text)]
+
+
+def given(command: Union[str, Sequence[str], None], file: Optional[str], variables: Mapping[str, str]) -> Statements:
+    """Args: command: text, or words; file: in its place; variables: for `${name}`.
+
+    Raises: ConfigError: it is neither or both; a variable has no value; a file cannot be read.
+    """
+    if (command is None) == (file is None):
+        raise ConfigError("give PAI's command, or file= (-f) with a file of statements")
+    if file is not None:
+        return from_file(file, variables)
+    if not isinstance(command, str):
+        listed = [str(word) for word in command or ()]
+        if len(listed) != 1:
+            return Statements(command=words.from_words(listed), single=True)
+        command = listed[0]
+    text = filled(command, variables)
+    if text.lstrip().startswith("-"):
+        text = f"PAI {text.lstrip()}"
+    found = split(text)
+    return Statements((text,), single=len(found) == 1 and found[0].kind == "pai")
+
+
+def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statements:
+    """A file for `odpscmd -f`, or a shell script that calls it. Raises: ConfigError."""
+    text = read_local_text(path, "file")
+    folder = os.path.dirname(os.path.abspath(os.path.expanduser(path)))
+    if not _is_shell(path, text):
+        return Statements((filled(text, variables),), folder=folder)
+    if depth > _DEEPEST:
+        raise ConfigError(f"file: {path} calls files that call files, more than {_DEEPEST} deep")
+    script = shell.read(text, folder, variables)
+    texts: List[str] = []
+    notes = list(script.unread)
+    for piece in script.pieces:
+        if piece.file:
+            inner = from_file(os.path.join(folder, piece.text), variables, depth + 1)
+            texts += inner.texts
+            notes += inner.notes
+        else:
+            # errors name the line of the script
+            texts.append("\n" * (piece.line - 1) + piece.text)
+    if not texts:
+        raise ConfigError(f"file: {path} calls odpscmd nowhere, as far as akrunner reads it; " + "; ".join(notes[:5]))
+    return Statements(tuple(texts), folder=folder, notes=tuple(notes))
+
+
+def filled(text: str, variables: Mapping[str, str]) -> str:
+    """`${name}` replaced by its value. Raises: ConfigError: one has none; it names the line."""
+
+    def value(match: "re.Match[str]") -> str:
+        name = match[1] if match[1] is not None else match[2]
+        if name in variables:
+            return variables[name]
+        line = text.count("\n", 0, match.start()) + 1
+        raise ConfigError(f"line {line}: {match[0]} has no value; give it: --var '{name}=VALUE' (variables=)")
+
+    return _VARIABLE.sub(value, text)
+
+
+def _is_shell(path: str, text: str) -> bool:
+    if path.lower().endswith((".sh", ".bash")):
+        return True
+    return re.match(r"\ufeff?#!.*\b(ba|z|da|k)?sh\b", text) is not None

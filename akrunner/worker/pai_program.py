@@ -1,0 +1,104 @@
+"""What a script of PAI-TensorFlow expects beside its tables: its flags, the module path, and that flags nobody defined do no harm."""
+
+import importlib.util
+import os
+import sys
+
+_FLAGS_MODULE = "absl.flags._flagvalues"
+#: given to every script, whether it defines them or not
+_PAIS = ("tables", "outputs", "buckets", "checkpointDir", "job_name", "task_index", "ps_hosts", "worker_hosts")
+_unknown = {}
+
+
+def enter(context, tf_config):
+    """Before the script is imported; `sys.argv` and the module path are the task's already."""
+    if context["cluster_flags"]:
+        sys.argv[1:1] = cluster_flags(tf_config)
+    folder = os.path.dirname(context["script"]["path"])
+    if folder:
+        # Python has the script's own directory first; PAI the archive's, too, from which packages are imported
+        sys.path.insert(0, os.path.join(context["work_dir"], *folder.split("/")))
+    tolerate_unknown_flags()
+
+
+def cluster_flags(tf_config):
+    """`--job_name`, `--task_index`, `--ps_hosts`, `--worker_hosts`: the chief is PAI's worker 0, and worker 0 its worker 1."""
+    cluster, task = tf_config["cluster"], tf_config["task"]
+    role, index = task["type"], task["index"]
+    if role == "chief":
+        role, index = "worker", 0
+    elif role == "worker":
+        index += len(cluster.get("chief", ()))
+    workers = list(cluster.get("chief", ())) + list(cluster.get("worker", ()))
+    return [
+        "--job_name=" + role,
+        "--task_index=%d" % index,
+        "--ps_hosts=" + ",".join(cluster.get("ps", ())),
+        "--worker_hosts=" + ",".join(workers),
+    ]
+
+
+def tolerate_unknown_flags():
+    """Have absl, `tf.app.flags` with it, pass over flags the script does not define, as PAI gives them to every script."""
+    loaded = sys.modules.get(_FLAGS_MODULE)
+    if loaded is not None:
+        _soften(loaded)
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def unknown_flags():
+    """Notes on flags the user gave, and the script has not defined: most likely misspelt."""
+    values = _unknown.get("values")
+    if values is None:
+        return []
+    defined = set(values)
+    left = [name for name in _unknown["names"] if name not in defined and name not in _PAIS]
+    return ["the script defines no flag %s, and it was passed over" % ", ".join("--" + name for name in left)] if left else []
+
+
+class _Finder(object):
+    """Finds absl's flags where the others do, once."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != _FLAGS_MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(object):
+    """Loads as another one does, which it leaves in its place."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _soften(module)
+
+
+def _soften(module):
+    strict = module.FlagValues.__call__
+
+    def __call__(self, argv, known_only=False):
+        left = strict(self, argv, known_only=True)
+        unknown = [word for word in left[1:] if word.startswith("-") and word.strip("-")]
+        _unknown["values"] = self
+        names = _unknown.setdefault("names", [])
+        names += [name for name in (word.lstrip("-").partition("=")[0] for word in unknown) if name not in names]
+        # who wanted to know of those that are not known is not shown them as arguments
+        return left if known_only else [left[0]] + [word for word in left[1:] if word not in unknown]
+
+    __call__.__doc__ = strict.__doc__
+    module.FlagValues.__call__ = __call__

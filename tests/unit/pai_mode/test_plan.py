@@ -1,0 +1,186 @@
+"""A command -> what it is going to do. Interpreters are not started: a plan of this one is made without any."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from akrunner.errors import ConfigError
+from akrunner.launch import interpreters
+from akrunner.launch.interpreters import Interpreter
+from akrunner.pai_mode.job import Runner
+from akrunner.pai_mode.plan import Plan, as_json, as_text
+
+_NO = dict.fromkeys(
+    ["variables", "project", "tables_root", "oss_roots", "python_env", "num_workers", "num_ps", "timeout", "stall_timeout", "stall_action",
+     "max_restarts", "gpus_per_worker", "cpus_per_worker", "observer"]
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_interpreter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def resolve(name: str) -> Interpreter:
+        return Interpreter(f"/envs/{name}/bin/python", (3, 7, 9), {"tf1.15": "1.15.5"}.get(name, "2.20.0"), "")
+
+    monkeypatch.setattr(interpreters, "resolve", resolve)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (tmp_path / "train.py").write_text("print(1)\n")
+
+
+def plans(command: "str | List[str] | None" = None, file: "str | None" = None, **given: Any) -> List[Plan]:
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables", **given})
+    return runner.plans(runner.read(command, file))
+
+
+def plan(parameters: str, name: str = "tensorflow1150", **given: Any) -> Plan:
+    return plans(f"PAI -name {name} {parameters};", **given)[0]
+
+
+def test_the_smallest_command(tmp_path: Path) -> None:
+    found = plan("-Dscript=train.py")
+    assert (found.environment, found.script.path, found.flags, found.warnings) == ("tf1.15", "train.py", (), ())
+    assert found.script.program and found.script.pai and not found.cluster.flags
+    assert [task.name for task in found.cluster.tasks] == ["chief:0"]
+    assert "run as __main__" in as_text(found)
+
+
+def test_flags_keep_their_order_and_spelling(tmp_path: Path) -> None:
+    (tmp_path / "hyper.txt").write_text("lr=0.1\nsteps=3\n")
+    found = plan(
+        "-Dscript=train.py -DuserDefinedParameters='--lr=0.2 --model=oss://b/m/x?role=1' -DhyperParameters=hyper.txt -DcheckpointDir=oss://B.host/ck/?host=h "
+        "-Dbuckets='oss://a/,oss://b.host/d/?role_arn=acs:ram::1:role/x' -Doutputs=odps://p/tables/o/pt=1 -Dtables=odps://P/tables/A,odps://p/tables/b/pt=x",
+        oss_roots={"a": str(tmp_path)},
+    )
+    oss = tmp_path / "tables" / "oss" / "b"
+    assert found.flags == (
+        "--tables=odps://P/tables/A,odps://p/tables/b/pt=x",
+        "--outputs=odps://p/tables/o/pt=1",
+        f"--buckets={tmp_path}/,{oss}/d/",
+        f"--checkpointDir={oss}/ck/",
+        "--lr=0.1",
+        "--steps=3",
+        "--lr=0.2",
+        f"--model={oss}/m/x",
+    )
+    assert found.checkpoint_dir == f"{oss}/ck/" and not oss.exists()
+    assert "role" not in as_text(found) + str(as_json(found)["directories"])
+
+
+def test_a_cluster_has_pais_numbers() -> None:
+    found = plan('-Dscript=train.py -Dcluster={"ps":{"count":1},"worker":{"count":2},"evaluator":{"count":1}}')
+    tasks = as_json(found)["tasks"]
+    assert list(tasks) == ["chief:0", "worker:0", "ps:0", "evaluator:0"]
+    assert [flags[:2] for flags in tasks.values()] == [
+        ["--job_name=worker", "--task_index=0"],
+        ["--job_name=worker", "--task_index=1"],
+        ["--job_name=ps", "--task_index=0"],
+        ["--job_name=evaluator", "--task_index=0"],
+    ]
+    assert tasks["ps:0"][2:] == ["--ps_hosts=HOST:PORT", "--worker_hosts=HOST:PORT,HOST:PORT"]
+    assert found.cluster.evaluator_told
+    assert not plan('-Dscript=train.py -Dcluster={"worker":{"count":2}}', "tensorflow2120").cluster.evaluator_told
+
+
+def test_settings_of_the_command_and_of_the_caller() -> None:
+    text = "-Dscript=train.py -DmaxTrainingTimeInHour=1.5 -DenableDynamicCluster=true -DmaxHungTimeBeforeGCInSeconds=0 -DgpuRequired=200"
+    found = plan(text)
+    assert found.settings["timeout"] == 5400 and found.settings["max_restarts"] == 3
+    assert found.settings["stall_action"] == "warn" and found.settings["gpus_per_worker"] is None
+    assert found.warnings == ("2 graphics cards asked for, and this machine has none: it runs on the processor",)
+    own = plan(text, timeout=7, max_restarts=0, stall_action="fail", num_workers=2, num_ps=1, python_env="tf2")
+    assert (own.settings["timeout"], own.settings["max_restarts"], own.settings["stall_action"]) == (7, 0, "fail")
+    assert own.cluster.num_workers == 2 and own.cluster.num_ps == 1 and own.cluster.flags and own.environment == "tf2"
+
+
+def test_an_archive_and_its_entry(tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    (code / "jobs").mkdir(parents=True)
+    (code / "jobs" / "run.py").write_text("import sys\n")
+    (code / "old.py").write_text("print 'x'\n")
+    with tarfile.open(tmp_path / "code.tar.gz", "w:gz") as archive:
+        archive.add(code, ".")
+    for script in (
+        "code.tar.gz",
+        "file://code.tar.gz",
+        f"file://{tmp_path}/code.tar.gz",
+        "p/resources/code.tar.gz",
+        "odps://p/resources/code.tar.gz",
+        "code",
+    ):
+        found = plan(f"-Dscript='{script}' -DentryFile='./jobs/run.py'")
+        assert found.script.path == "jobs/run.py" and found.script.pai
+    for parameters, told in [
+        ("", "entryFile is missing: -Dscript is an archive"),
+        ("-DentryFile=run.py", "has no run.py; did you mean 'jobs/run.py'"),
+        ("-DentryFile=../run.py", "must be a path in the archive"),
+        ("-DentryFile=old.py", "the script is Python 2.*lib2to3"),
+    ]:
+        with pytest.raises(ConfigError, match=told):
+            plan(f"-Dscript=code.tar.gz {parameters}")
+
+
+@pytest.mark.parametrize(
+    "parameters, told",
+    [
+        ("", "-Dscript is missing"),
+        ("-Dscript=trian.py", "no .*/trian.py; did you mean 'train.py'"),
+        ("-Dscript=oss://b/x.py", "no .*/oss/b/x.py, which oss://b/x.py stands for here.*--oss-root"),
+        ("-Dscript=odps://p/resources/x.py", "a resource of a project's, which here is a file: put x.py"),
+        ("-Dscript=train.py -Dbuckets=oss://b", "invalid oss uri 'oss://b': it must end with '/'"),
+        ("-Dscript=train.py -Dbuckets=s3://b/", "invalid oss uri 's3://b/'"),
+        ("-Dscript=train.py -Dtables=p.t.x", "-Dtables: invalid odps table path"),
+        ("-Dscript=train.py -Doutputs=t", "-Doutputs: invalid odps table path 't': it says no project"),
+        ("-Dscript=train.py -DgpuRequired=x", "-DgpuRequired='x' must be a whole number"),
+        ("-Dscript=train.py -DenableDynamicCluster=perhaps", "write true or false"),
+        ("-Dscript=train.py -DmaxTrainingTimeInHour=-1", "must be a number of hours"),
+        ("-Dscript=train.py -DhyperParameters=none.txt", "-DhyperParameters: there is no"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_starts(parameters: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        plan(parameters)
+
+
+@pytest.mark.parametrize(
+    "line", ["print 'x'", "except IOError, e:", "raise ValueError, 'x'", "exec code", "x = 0777", "if a <> b:", "x = 10L"]
+)
+def test_python_2_has_its_own_sentence(line: str, tmp_path: Path) -> None:
+    before = "try:\n    pass\n" if line.startswith("except") else ""
+    (tmp_path / "train.py").write_text(f"{before}{line}\n    pass\n" if line.endswith(":") else f"{line}\n")
+    with pytest.raises(ConfigError, match="Python 2"):
+        plan("-Dscript=train.py", "tensorflow1120")
+
+
+def test_what_only_does_not_parse_is_not_called_python_2(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print((1)\n")
+    with pytest.raises(ConfigError, match="does not parse"):
+        plan("-Dscript=train.py")
+
+
+def test_files_of_statements(tmp_path: Path) -> None:
+    (tmp_path / "job.sql").write_text(
+        "-- it's a comment\nset a=b;\nuse shop;\ncreate table if not exists t (a bigint);\nadd py train.py -f;\nPAI -name tensorflow1150 -Dscript=shop/resources/train.py"
+        " -Dtables=odps://shop/tables/t/ds=${bizdate};\nPAI -name tensorflow -Dscript=train.py"
+    )
+    first, second = plans(file=str(tmp_path / "job.sql"), variables={"bizdate": "20260101"})
+    assert first.inputs[0].text == "odps://shop/tables/t/ds=20260101" and first.inputs[0].columns == ""
+    assert second.command.name == "tensorflow" and second.command.line == 7
+    with pytest.raises(ConfigError, match=r"line 6: \$\{bizdate\} has no value; give it: --var 'bizdate=VALUE'"):
+        plans(file=str(tmp_path / "job.sql"))
+    (tmp_path / "job.sh").write_text(
+        'day=$1\nodpscmd -f job.sql\nodpscmd -e "pai -name tensorflow -Dscript=train.py -DjobName=$day"\n'
+    )
+    found = plans(file=str(tmp_path / "job.sh"), variables={"bizdate": "1", "1": "monday"})
+    assert [one.job_name for one in found] == ["", "", "monday"]
+
+
+def test_one_of_text_words_and_file() -> None:
+    for given in ({}, {"command": "PAI -name x", "file": "y"}):
+        with pytest.raises(ConfigError, match="give PAI's command, or file="):
+            plans(given.get("command"), given.get("file"))
+    assert plans(["-name", "tensorflow", "-Dscript=train.py"])[0].script.path == "train.py"
+    assert plans(["PAI -name tensorflow -Dscript=train.py"])[0].script.path == "train.py"
