@@ -8,4 +8,7 @@
     statements              what a file for MaxCompute's client holds
     opening                 a table as a job's input and output
     oss                     `oss://bucket/path` -> a directory of this machine
+    credentials             of MaxCompute and OSS: where they are found
+    maxcompute, ..._reading, ..._output tables in MaxCompute
+    buckets                 a job's places in OSS: `objects` one bucket, `mirror` down, `upload` up
 """

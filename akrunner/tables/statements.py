@@ -162,9 +162,9 @@ class Session:
         }
         if words.peek().text == "(":
             first = "select"
-        if first not in known:
-            raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
         store = self._store(self.project) if self.project and first != "use" else None
+        if first not in known and not isinstance(store, SqlStore):
+            raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
         message, rows = store.execute(statement.text, self._settings) if isinstance(store, SqlStore) else known[first](words)
         return StatementResult(statement, message, rows)
 
