@@ -216,6 +216,7 @@ class Conversation:
         self._looks: "queue.Queue[Optional[Tuple[int, Mapping[str, Any]]]]" = queue.Queue()
         self._threads: List[threading.Thread] = []
         self._looking = 0
+        self._answers = False
 
     def take(self, frame: frames.Frame) -> None:
         """One frame of the task's. Raises: WireError, ProtocolError: it makes no sense."""
@@ -254,7 +255,8 @@ class Conversation:
             self._looking += 1
             if self._looking > wire.MOST_REQUESTS:
                 raise ProtocolError(f"it asked {self._looking:,} things about tables before one was answered")
-            if not self._threads:
+            if not self._answers:
+                self._answers = True
                 self._start("look", self._look)
             self._looks.put((kind, body))
             return
