@@ -112,6 +112,13 @@ def _exactly(connection, size, may_end=False):
     return data
 
 
+class _Connection(socket.socket):
+    """A thread's; closed when the thread has ended."""
+
+    def __del__(self):
+        self.close()
+
+
 class Remote(object):
     """The broker, as a process forked from the task's, or started by it, asks it. Raises: what the broker does."""
 
@@ -123,7 +130,7 @@ class Remote(object):
         connection = getattr(self._local, "connection", None)
         try:
             if connection is None:
-                connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                connection = _Connection(socket.AF_UNIX, socket.SOCK_STREAM)
                 _at(self._path, connection.connect)
                 self._local.connection = connection
             _send(connection, {"call": call, "given": given}, payload)

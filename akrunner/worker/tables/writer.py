@@ -246,7 +246,8 @@ def _numbers(table, column, values, valid, first_row, cast):
     target = np.dtype(column["dtype"])
     if not isinstance(values, np.ndarray):
         if valid is not None:
-            values = [0 if value is None else value for value in values]
+            nothing = target.type(0).item()
+            values = [nothing if value is None else value for value in values]
         if any(isinstance(value, (str, bytes)) for value in values):
             values = _parsed(table, column, values, first_row, cast)
         try:

@@ -1,0 +1,405 @@
+"""Rows and columns of tables, as scripts give and get them: slices, columns, shapes of what is written, types; spools and their credits."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from akrunner import codec
+from akrunner.wire import frames, messages
+from akrunner.wire import tables as wire
+from akrunner.wire.frames import WireError
+from akrunner.worker.tables import asking, errors, sharing
+from akrunner.worker.tables.broker import Broker
+from akrunner.worker.tables.queues import _cells
+from akrunner.worker.tables.reader import Records, TableReader, TextTableReader
+from akrunner.worker.tables.rows import Table, chosen, names_of, sliced, text_of
+from akrunner.worker.tables.writer import TableWriter, as_column, columns_of
+
+BIGINT = {"name": "x", "type": "bigint", "dtype": "int64", "partition": False, "nullable": True}
+INT = {**BIGINT, "name": "i", "type": "int", "dtype": "int32"}
+DOUBLE = {**BIGINT, "name": "y", "type": "double", "dtype": "float64"}
+TEXT = {**BIGINT, "name": "s", "type": "string", "dtype": "bytes"}
+TRUTH = {**BIGINT, "name": "b", "type": "boolean", "dtype": "bool"}
+DATETIME = {**TEXT, "name": "d", "type": "datetime"}
+PT = {**TEXT, "name": "pt", "partition": True}
+COLUMNS = [BIGINT, DOUBLE, TEXT]
+
+
+@pytest.mark.parametrize("rows, count", [(10, 3), (0, 2), (2, 5), (7, 7), (1000, 1), (11, 4)])
+def test_slices_are_contiguous_and_the_first_have_a_row_more(rows: int, count: int) -> None:
+    found = [sliced(rows, i, count) for i in range(count)]
+    assert found[0][0] == 0 and found[-1][1] == rows
+    assert all(a[1] == b[0] for a, b in zip(found, found[1:]))
+    sizes = [stop - start for start, stop in found]
+    assert sizes == sorted(sizes, reverse=True) and max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("slice_id, count", [(2, 2), (-1, 2), (0, 0), (5, 1)])
+def test_no_such_slice(slice_id: int, count: int) -> None:
+    with pytest.raises(ValueError, match="slice_count"):
+        sliced(10, slice_id, count)
+
+
+def test_which_columns_are_read() -> None:
+    columns = [*COLUMNS, PT]
+    assert chosen("t", columns, "", None) == COLUMNS, "not those it is partitioned by"
+    assert chosen("t", columns, " s , X", "") == [TEXT, BIGINT], "in the order they are named"
+    assert chosen("t", columns, ["pt", "x"], []) == [PT, BIGINT]
+    assert chosen("t", columns, None, "Y") == [BIGINT, TEXT]
+    for selected, excluded, words in (
+        ("x", "y", "not both"),
+        ("z", "", "no column 'z'; it has x, y, s, pt"),
+        ("", "x,y,s", "leaves no"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            chosen("t", columns, selected, excluded)
+    assert names_of(b"a,`b`,") == ["a", "b"] and names_of(None) == []
+    assert text_of(b" t ") == text_of(np.array("t")) == text_of(["t"]) == text_of(np.str_("t")) == "t"
+    with pytest.raises(TypeError, match="must be text, not int"):
+        text_of(3)
+
+
+ROW = [(1, 2.5, "a")]
+ROWS = [(1, 2.5, "a"), (2, 3.5, "b")]
+STRUCTURED = np.array(ROWS, dtype=[("p", "i8"), ("q", "f8"), ("r", "U5")])
+OBJECTS = np.empty(2, object)
+OBJECTS[:] = ROWS
+SHAPES = {
+    "tuple": (ROW[0], ROW), "list": (list(ROW[0]), ROW), "numpy scalars": ((np.int64(1), np.float32(2.5), np.str_("a")), ROW),
+    "arrays of no dimension": ((np.array(1), np.array(2.5), np.array("a")), ROW), "rows": (ROWS, ROWS), "tuple of rows": (tuple(ROWS), ROWS),
+    "lists": ([list(row) for row in ROWS], ROWS), "zip": (zip([1, 2], [2.5, 3.5], ["a", "b"]), ROWS), "generator": (iter(ROWS), ROWS),
+    "structured": (STRUCTURED, ROWS), "one of them": (STRUCTURED[0], ROW), "objects": (OBJECTS, ROWS), "one row of many": ([ROWS[0]], ROW),
+    "recarray": (STRUCTURED.view(np.recarray), ROWS), "mapped": (map(tuple, ROWS), ROWS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_in_any_shape(shape: str) -> None:
+    given, rows = SHAPES[shape]
+    columns = columns_of(given, 3)
+    assert columns is not None
+    got = [np.ma.getdata(as_column("t", column, one)).tolist() for column, one in zip(COLUMNS, columns)]
+    assert got == [[row[0] for row in rows], [row[1] for row in rows], [row[2].encode() for row in rows]]
+
+
+def test_rows_of_one_type_and_of_one_column() -> None:
+    assert [list(one) for one in columns_of(np.arange(6).reshape(3, 2), 2) or []] == [[0, 2, 4], [1, 3, 5]]
+    assert [list(one) for one in columns_of(np.arange(3), 3) or []] == [[0], [1], [2]]
+    assert columns_of([5], 1) == [(5,)] == columns_of(5, 1) and columns_of("text", 1) == [("text",)]
+    assert columns_of([], 2) is None is columns_of(iter(()), 2) is columns_of(np.zeros((0, 2)), 2)
+    for given in ((1, 2), [(1, 2), (1,)], [(1,), 5], np.zeros((2, 3)), STRUCTURED, np.arange(4)):
+        with pytest.raises(ValueError, match="a row of 1 columns was expected"):
+            columns_of(given, 1, "t")
+
+
+@pytest.mark.parametrize(
+    "column, values, wanted",
+    [
+        (BIGINT, [1, None, np.int32(3)], [1, None, 3]),
+        (BIGINT, np.array([1, 2], np.uint8), [1, 2]),
+        (DOUBLE, [1, 2.5, None], [1.0, 2.5, None]),
+        (DOUBLE, np.array([1, 2]), [1.0, 2.0]),
+        (TEXT, ["é", b"\xff", None], ["é".encode(), b"\xff", None]),
+        (TRUTH, [True, None, np.bool_(False)], [True, None, False]),
+        (DATETIME, ["2024-01-02 03:04:05", None], [b"2024-01-02 03:04:05", None]),
+        (BIGINT, [None, None], [None, None]),
+    ],
+)
+def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[Any]) -> None:
+    got = as_column("t", column, values)
+    assert (got.tolist() if not isinstance(got, np.ma.MaskedArray) else got.astype(object).tolist()) == wanted
+
+
+@pytest.mark.parametrize(
+    "column, values, row",
+    [
+        (BIGINT, [1, 2.5], 10), (BIGINT, ["1"], 10), (BIGINT, [2**70], 10), (BIGINT, [True], 10), (BIGINT, [1, [2]], 11), (INT, [1, 2**31], 11),
+        (DOUBLE, ["x"], 10), (DOUBLE, [2**53 + 1], 10), (TEXT, ["a", 5], 11), (TEXT, [1.5], 10), (TRUTH, [1], 10), (BIGINT, [{}], 10),
+        (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10),
+    ],
+)  # fmt: skip
+def test_values_a_column_refuses(column: Dict[str, Any], values: Any, row: int) -> None:
+    words = f"table t: column '{column['name']}' is {column['type']}, and row {row} has"
+    with pytest.raises(TypeError, match=words):
+        as_column("t", column, values, 10)
+
+
+def test_values_that_are_cast_if_that_is_asked_for() -> None:
+    def cast(column: Dict[str, Any], values: Any) -> List[Any]:
+        return list(as_column("t", column, values, 0, True).tolist())
+
+    assert cast(BIGINT, ["12", b"-3", 4.0, True]) == [12, -3, 4, 1] and cast(DOUBLE, ["1.5", True]) == [1.5, 1.0]
+    assert cast(TEXT, [1, 2.5, True, None]) == [b"1", b"2.5", b"true", None] and cast(TRUTH, [0, 1]) == [False, True]
+    for column, values in ((BIGINT, ["1.5"]), (BIGINT, [1.5]), (DOUBLE, ["x"]), (TRUTH, [2])):
+        with pytest.raises(errors.TableWriteError):
+            cast(column, values)
+
+
+def test_records_are_a_list_and_an_array() -> None:
+    records = Records([(1, 2.0, b"a"), (None, 3.0, b"b")], COLUMNS)
+    assert records == [(1, 2.0, b"a"), (None, 3.0, b"b")] and records.tolist() == list(records) and records.shape == (2,)
+    assert records["y"].tolist() == [2.0, 3.0] and records["x"].tolist() == [1, None] and isinstance(records[:1], Records)
+    assert records.dtype.names == ("x", "y", "s") and records.size == 2
+    assert Records([], [TEXT, TEXT]).dtype.names == ("s", "s_1")
+
+
+def test_cells_of_a_line() -> None:
+    assert _cells(np.array([1.5, 2.0]), np.array([True, False])) == [b"1.5", b""]
+    assert _cells(np.array([b"a"], object), None) == [b"a"] and _cells(np.array([True, False]), None) == [b"true", b"false"]
+    assert _cells(np.array([3], np.int32), None) == [b"3"]
+
+
+class Host:
+    """The other end of a broker's pipes: answers as a host does. Attributes: asked: every question; rows: of its table."""
+
+    def __init__(self, folder: Path, rows: int = 100, chunk: int = 10) -> None:
+        read, write = os.pipe()
+        back_read, back_write = os.pipe()
+        self.asked: List[Any] = []
+        self.written: List[pa.RecordBatch] = []
+        self.rows, self.chunk = rows, chunk
+        self.broken: Optional[BaseException] = None
+        self._sent: Dict[int, List[int]] = {}
+        self._columns: Dict[int, List[str]] = {}
+        self._rows_of: Dict[int, int] = {}
+        self._questions = frames.FrameReader(read, frames.FROM_WORKER)
+        self._answers = frames.FrameWriter(back_write)
+        self.broker = Broker(frames.FrameWriter(write), str(folder / "spools"))
+        self._back = frames.FrameReader(back_read, frames.TO_WORKER)
+        for target in (self._answer, self._listen):
+            threading.Thread(target=target, daemon=True).start()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                header = self._back.read_header()
+                if header is None:
+                    return
+                self.broker.take(self._back, *header)
+        except (OSError, WireError) as e:
+            self.broken = e
+
+    def _answer(self) -> None:
+        while True:
+            frame = self._questions.read()
+            if frame is None:
+                return
+            if frame.kind == frames.ADD_ROWS:
+                request, payload = wire.request_of(frame.payload)
+                schema = akrunner_schema()
+                self.written.append(codec.decode_some_columns(schema, payload, 0, frame.count))
+                self.say(frames.WRITE_MORE, request=request, chunks=1)
+                continue
+            body = messages.read(frame)
+            self.asked.append((frame.kind, body))
+            number = body["request"]
+            if frame.kind == frames.LOOK_TABLE and body["table"] == "no":
+                self.say(frames.TABLE_FAILED, request=number, type="SourceError", message="there is no table")
+            elif frame.kind in (frames.LOOK_TABLE, frames.WRITE_TABLE):
+                self.say(frames.TABLE_OPENED, request=number, columns=COLUMNS, start=0, rows=self.rows, credits=2)
+            elif frame.kind == frames.READ_TABLE:
+                self._sent[number] = [body["start"], body["stop"], body["credits"]]
+                self._columns[number], self._rows_of[number] = body["columns"], body["stop"] - body["start"]
+            elif frame.kind == frames.READ_MORE:
+                self._sent[number][2] += body["chunks"]
+            elif frame.kind == frames.CLOSE_TABLE and number not in self._sent:
+                self.say(frames.TABLE_DONE, request=number, rows=body["rows"])
+            if number in self._sent and frame.kind != frames.CLOSE_TABLE:
+                self._send(number)
+
+    def _send(self, number: int) -> None:
+        at, stop, credits = self._sent[number]
+        start = at
+        while at < stop and credits:
+            batch = batch_of(at, min(at + self.chunk, stop)).select(self._columns[number])
+            self._answers.write(frames.TABLE_ROWS, wire.with_request(number, codec.encode_columns(batch)), batch.num_rows)
+            at, credits = at + batch.num_rows, credits - 1
+        self._sent[number] = [at, stop, credits]
+        if at >= stop and start < stop:
+            self.say(frames.TABLE_DONE, request=number, rows=self._rows_of[number])
+
+    def say(self, kind: int, **body: Any) -> None:
+        self._answers.write_json(kind, body)
+
+    def raw(self, kind: int, payload: bytes, count: int = 0) -> None:
+        self._answers.write(kind, payload, count)
+
+
+def akrunner_schema() -> Any:
+    from akrunner.schema import Schema
+
+    return Schema.parse("x bigint, y double, s string")
+
+
+def batch_of(start: int, stop: int) -> pa.RecordBatch:
+    x = np.arange(start, stop)
+    return pa.record_batch({"x": x, "y": pa.array(x / 2, mask=x % 5 == 1), "s": [f"é{i}" for i in x]})
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    made = Host(tmp_path)
+    monkeypatch.setattr(asking, "_known", {})
+    asking.serve(made.broker)
+    return made
+
+
+def kinds(host: Host) -> List[int]:
+    return [kind for kind, _ in host.asked]
+
+
+def wait_for(host: Host, kind: int, count: int = 1) -> None:
+    """Until the host has been told so often; nobody waits for its answer."""
+    for _ in range(1000):
+        if kinds(host).count(kind) >= count:
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError(kinds(host))
+
+
+def test_a_reader_reads_seeks_and_ends(host: Host) -> None:
+    reader = TableReader("t")
+    assert reader.get_row_count() == 100 and (reader.start_pos, reader.end_pos, reader.offset_pos) == (0, 100, 0)
+    assert reader.get_schema().tolist() == [("x", "bigint", int), ("y", "double", float), ("s", "string", bytes)]
+    assert reader.read(3) == [(0, 0.0, "é0".encode()), (1, None, "é1".encode()), (2, 1.0, "é2".encode())]
+    reader.seek(98)
+    assert [row[0] for row in reader.read(50, allow_smaller_final_batch=True)] == [98, 99] and reader.offset_pos == 100
+    with pytest.raises(errors.OutOfRangeException, match="End of table reached!"):
+        reader.read()
+    reader.seek(0)
+    assert [row[0] for row in reader] == list(range(100))
+    for offset in (-1, 101):
+        with pytest.raises(errors.OutOfRangeException):
+            reader.seek(offset)
+    with pytest.raises(ValueError, match="num_records=0"):
+        reader.read(0)
+    reader.close()
+    reader.close()
+    with pytest.raises(ValueError, match="its reader is closed"):
+        reader.read()
+    with TextTableReader("t", selected_cols="s", slice_id=1, slice_count=2) as text:
+        assert text.read(1) == [("é50",)] and text.get_schema()["pythontype"].tolist() == [str]
+    assert issubclass(errors.NoSuchTable, ValueError)
+    with pytest.raises(errors.NoSuchTable, match="there is no table"):
+        TableReader("no")
+
+
+def test_rows_come_once_and_not_far_ahead(host: Host) -> None:
+    host.chunk = 1
+    readers = [TableReader("t", selected_cols="x") for _ in range(3)]
+    for reader in readers:
+        assert reader.read(2) == [(0,), (1,)]
+    assert kinds(host).count(frames.READ_TABLE) == 1 and kinds(host).count(frames.LOOK_TABLE) == 1
+    (spool,) = host.broker._spools.values()
+    assert spool.granted <= 2 + 2 * wire.CREDITS, "as far ahead of who reads as there are credits"
+    for _ in range(2):
+        assert len(readers[0].read(200)) in (98, 100)
+        readers[0].seek(0)
+    assert [row[0] for row in readers[1].read(100)] == list(range(2, 100))
+    wait_for(host, frames.CLOSE_TABLE)
+    assert kinds(host).count(frames.READ_TABLE) == 1 and kinds(host)[-1] == frames.CLOSE_TABLE
+    assert host.asked[-1][1]["rows"] == 100, "as many as have arrived are told"
+
+
+def test_children_ask_by_the_socket(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    path = str(folder / "ask")
+    sharing.listen(host.broker, path)
+    monkeypatch.setenv(asking.VARIABLE, path)
+    begun = TableReader("t", selected_cols="x")
+    begun.read(5)
+    # as in a child: the broker is another process's
+    asking._known["pid"] = -1
+    assert asking.broker() is None
+    assert begun.read(1) == [(5,)] and [row[0] for row in TableReader("t", selected_cols="x").read(100)] == list(range(100))
+    assert kinds(host).count(frames.READ_TABLE) == 1, "the spool is everybody's"
+    with TableWriter("out") as writer:
+        writer.write([(1, 0.5, "a"), (2, None, None)])
+    assert host.written[0].to_pylist() == [{"x": 1, "y": 0.5, "s": "a"}, {"x": 2, "y": None, "s": None}]
+    with pytest.raises(errors.NoSuchTable, match="there is no table"):
+        Table("no")
+    monkeypatch.setenv(asking.VARIABLE, path + "none")
+    asking._known.clear()
+    with pytest.raises(errors.TableError, match="does not answer"):
+        Table("t")
+    monkeypatch.delenv(asking.VARIABLE)
+    with pytest.raises(errors.TableError, match="there are no tables here"):
+        asking.asker()
+
+
+def test_a_writer_sends_what_comes_together(host: Host) -> None:
+    writer = TableWriter("out", 3)
+    for i in range(10_000):
+        writer.write((i, "a"), indices=[0, 2])
+    writer.write([(1.5,)], (1,))
+    with pytest.raises(ValueError, match="there is none 3 in indices"):
+        writer.write((1,), [3])
+    with pytest.raises(ValueError, match="names a column twice"):
+        writer.write((1, 2), [0, 0])
+    with pytest.raises(TypeError, match="row 10001 has 'no'"):
+        writer.write(("no",), [0])
+    writer.close()
+    writer.close()
+    with pytest.raises(ValueError, match="its writer is closed"):
+        writer.write((1,), [0])
+    assert host.asked[0] == (frames.WRITE_TABLE, {"request": 1, "table": "out", "slice": 3})
+    assert [batch.num_rows for batch in host.written] == [4096, 4096, 1808, 1]
+    assert host.written[0].schema.names == ["x", "s"] and host.written[3].to_pylist() == [{"y": 1.5}]
+    assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 1, "rows": 10_001})
+
+
+def test_the_end_closes_what_the_script_has_left_open(host: Host) -> None:
+    from akrunner.worker.tables import writer as writers
+
+    host.broker.close_writers = writers.close_all
+    writer = TableWriter("out")
+    writer.write((1, 2.0, "x"))
+    reader = TableReader("t")
+    reader.read(1)
+    host.broker.finish()
+    assert sum(batch.num_rows for batch in host.written) == 1
+    wait_for(host, frames.CLOSE_TABLE, 2)
+    for late in (lambda: TableReader("other"), lambda: TableWriter("out")):
+        with pytest.raises(errors.TableError, match="the task is over"):
+            late()
+
+
+def test_a_disk_that_is_full(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, data: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("akrunner.worker.tables.broker._write", full)
+    with pytest.raises(OSError, match="cannot spool a table's rows: No space left on device"):
+        TableReader("t").read(1)
+    monkeypatch.undo()
+    asking.serve(host.broker)
+    assert TableReader("t").read(1), "there is room again"
+
+
+@pytest.mark.parametrize(
+    "kind, payload, words",
+    [
+        (frames.TABLE_ROWS, b"x", "names no request"),
+        (frames.TABLE_ROWS, (77).to_bytes(8, "little"), "which has not asked for them"),
+        (frames.TABLE_DONE, b'{"request": 77, "rows": 1}', "which is none"),
+        (frames.TABLE_OPENED, b'{"request": 1}', "has no 'columns'"),
+        (frames.WORK, json.dumps({"request": 2, "work": None}).encode(), "which is none"),
+    ],
+)
+def test_answers_nobody_has_asked_for(host: Host, kind: int, payload: bytes, words: str) -> None:
+    Table("t")
+    host.raw(kind, payload, 1)
+    for _ in range(500):
+        if host.broken is not None:
+            break
+        threading.Event().wait(0.01)
+    assert host.broken is not None and words in str(host.broken)
