@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Union
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ from akrunner.prepare import Arguments, PathLike, prepare
 from akrunner.spec import TablesSpec
 from akrunner.tables import statements
 from akrunner.tables.buckets import Buckets
-from akrunner.tables.chosen import store_for
+from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName, project_of
 from akrunner.tables.statements import StatementResult
 
@@ -114,6 +114,7 @@ class Runner:
         for bucket, path in self._roots.items():
             if not os.path.isdir(os.path.expanduser(path)):
                 raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
+        self._told: Set[str] = set()
         self._folder = ""
         self._resources: Dict[str, str] = {}
 
@@ -157,7 +158,13 @@ class Runner:
                     raise e if str(e).startswith("line ") else type(e)(f"line {one.line}: {e}") from e
 
     def _store(self, project: str) -> Any:
-        return store_for(project, self._root)
+        """Whose tables are where is said once, if they are not on this machine."""
+        store = store_for(project, self._root)
+        sentence = told_of(project, store)
+        if store.kind != "local" and project and sentence not in self._told:
+            self._told.add(sentence)
+            self._say(sentence)
+        return store
 
     def _buckets(self, command: Command) -> Buckets:
         return Buckets(self._roots, command.parameters.get("ossHost") or None, self._root, self._say)

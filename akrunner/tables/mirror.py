@@ -45,7 +45,7 @@ class Mirror:
             found = self._wanted(key, whole)
             total = sum(one.size for one in found)
             self._check_room(total)
-            self._copy(found, total)
+            self._copy(found, total, whole)
         return [one.key for one in found]
 
     def _wanted(self, key: str, whole: bool) -> List[Found]:
@@ -85,7 +85,7 @@ class Mirror:
                 "directory the script reads, or a copy of yours (--oss-root BUCKET=DIR)"
             )
 
-    def _copy(self, found: List[Found], total: int) -> None:
+    def _copy(self, found: List[Found], total: int, told: bool) -> None:
         progress = _Progress(self._uri, len(found), total, self._say)
         over = threading.Event()
         with ThreadPoolExecutor(THREADS, "akrunner-oss") as pool:
@@ -97,7 +97,8 @@ class Mirror:
                 over.set()
                 pool.shutdown(cancel_futures=True)
                 raise
-        progress.end()
+        if told:
+            progress.end()
 
     def _one(self, found: Found, progress: "_Progress", over: threading.Event) -> None:
         target = self.path(found.key)
@@ -121,7 +122,6 @@ class _Progress:
         self._lock = threading.Lock()
         self._came = self._done = 0
         self._next = time.monotonic() + _SAID_EVERY
-        self._told = False
 
     def came(self, size: int) -> None:
         with self._lock:
@@ -129,7 +129,7 @@ class _Progress:
             now = time.monotonic()
             if now < self._next:
                 return
-            self._next, self._told = now + _SAID_EVERY, True
+            self._next = now + _SAID_EVERY
             words = f"{self._uri}: {self._done:,} of {self._files:,} files, {shown(self._came)} of {shown(self._size)}"
         self._say(words)
 

@@ -19,6 +19,7 @@ from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo, TableStore
 from tests.servers.maxcompute import ACCESS_KEY, MaxCompute
+from tests.servers.oss import Oss
 
 pytestmark = pytest.mark.slow
 
@@ -378,3 +379,49 @@ def test_the_tables_command(maxcompute: MaxCompute, tmp_path: Path) -> None:
     assert maxcompute.tables["p"] == {}
     done = command("tables", "sql", "-p", "p", "select * from nix")
     assert done.returncode == 2 and "MaxCompute cannot run 'select * from nix': MaxCompute answered" in done.stderr
+
+
+PAI = """
+import argparse, os
+import common_io
+given = argparse.ArgumentParser()
+for name in ("tables", "outputs", "buckets", "checkpointDir"):
+    given.add_argument("--" + name)
+FLAGS, _ = given.parse_known_args()
+more = float(open(os.path.join(FLAGS.buckets, "more.txt")).read())
+reader = common_io.table.TableReader(FLAGS.tables, selected_cols="id,x", slice_id=0, slice_count=1)
+rows = reader.read(reader.get_row_count())
+writer = common_io.table.TableWriter(FLAGS.outputs, slice_id=0)
+writer.write([(int(row[0]), float(row[1]) + more) for row in rows], (0, 1))
+writer.close()
+step = os.path.join(FLAGS.checkpointDir, "step")
+before = open(step).read() if os.path.exists(step) else ""
+with open(step, "w") as file:
+    file.write(before + "1")
+"""
+
+
+def test_a_command_of_pai_over_both(maxcompute: MaxCompute, oss: Oss, tmp_path: Path) -> None:
+    maxcompute.put("t", numbers(1_000), ("pt",), ("1",))
+    oss.objects["bkt"].update({"code/train.py": PAI.encode(), "data/more.txt": b"0.5"})
+    (tmp_path / "job.sql").write_text(
+        """
+        create table if not exists iris_output (id bigint, f1 DOUBLE, f2 STRING);
+        PAI -name tensorflow1150 -project algo_public
+            -Dscript="oss://bkt.oss-cn-beijing-internal.aliyuncs.com/code/train.py"
+            -Dtables="odps://p/tables/t/pt=1" -Doutputs="odps://p/tables/iris_output"
+            -Dbuckets="oss://bkt.oss-cn-beijing-internal.aliyuncs.com/data/?role_arn=acs:ram::1:role/x"
+            -DcheckpointDir="oss://bkt.oss-cn-beijing-internal.aliyuncs.com/model/";
+        select count(*) as n, sum(f1) as s from iris_output;
+        """
+    )
+    for steps in (b"1", b"11"):
+        done = command("pai", "-f", str(tmp_path / "job.sql"), "--project", "p", "--python-env", sys.executable)
+        assert done.returncode == 0, done.stderr
+        assert oss.objects["bkt"]["model/step"] == steps
+    assert "1,000" in done.stdout + done.stderr or "1000" in done.stdout
+    assert done.stderr.count("MaxCompute at") == 1 and done.stderr.count("buckets: OSS at") >= 1
+    found = maxcompute.rows("iris_output")
+    assert found["id"].to_pylist() == list(range(1_000)) and found["f2"].null_count == 1_000
+    assert found["f1"].to_pylist() == [number + 0.5 for number in range(1_000)]
+    assert ACCESS_KEY not in done.stderr + done.stdout
