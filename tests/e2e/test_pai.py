@@ -1,0 +1,205 @@
+"""`akrunner pai` and `akrunner.pai`: commands of PAI-TensorFlow, files of statements, shell scripts, and what a script sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+import akrunner
+from akrunner.launch.interpreters import Interpreter
+from tests.conftest import Script
+from tests.worker.conftest import matrix_python
+
+__all__ = ["matrix_python"]
+
+ROOT = Path(__file__).parents[2]
+#: a program of PAI's without TensorFlow: it tells what it sees, reads and writes tables, and serves for ever as a parameter server
+SEES = """
+import json, os, sys, threading
+from absl import flags
+import common_io
+
+flags.DEFINE_string("tables", None, "")
+flags.DEFINE_string("checkpointDir", None, "")
+flags.DEFINE_string("job_name", "worker", "")
+flags.DEFINE_integer("task_index", 0, "")
+flags.DEFINE_float("lr", 0.5, "")
+FLAGS = flags.FLAGS
+left = FLAGS(sys.argv)
+outputs = next(word.partition("=")[2] for word in sys.argv if word.startswith("--outputs="))
+told = dict(argv=sys.argv[1:], left=left[1:], lr=FLAGS.lr, name=__name__, package=__package__, path=sys.path[:2], cwd=os.getcwd(),
+            tf_config=json.loads(os.environ.get("TF_CONFIG", "null")))
+os.makedirs(FLAGS.checkpointDir, exist_ok=True)
+with open(os.path.join(FLAGS.checkpointDir, "%s-%d.json" % (FLAGS.job_name, FLAGS.task_index)), "w") as f:
+    json.dump(told, f)
+import helper
+if FLAGS.job_name == "ps":
+    threading.Event().wait()
+if FLAGS.job_name == "evaluator" or FLAGS.task_index == 2:
+    sys.exit(0)  # a worker that reads nothing
+assert helper.BESIDE and __import__("common").TOP
+reader = common_io.table.TableReader(FLAGS.tables, slice_id=FLAGS.task_index, slice_count=2)
+writer = common_io.table.TableWriter(outputs, slice_id=FLAGS.task_index)
+for row in reader.read(reader.get_row_count()):
+    if row[0] == helper.BAD:
+        raise ValueError("row %d is bad" % row[0])
+    writer.write((row[0], row[1], FLAGS.task_index), (0, 1, 2))
+writer.close()
+"""
+JOB = r"""#!/bin/bash
+odpscmd=$1
+day=20260101
+tar -czf code.tar.gz -C code .
+cluster="{\"ps\":{\"count\":1},\"worker\":{\"count\":3},\"evaluator\":{\"count\":1}}"
+${odpscmd} -e "create table if not exists shop.src (id bigint, name string);
+create table shop.dst (id bigint, name string, worker bigint) partitioned by (ds string);
+alter table shop.dst add if not exists partition (ds='$day');"
+$odpscmd --config=x -e "tunnel upload rows.csv shop.src -fd ',';"
+$odpscmd <<HERE
+# it's a comment
+pai -name tensorflow1120_py3 -project algo_public
+    -Dscript='file://code.tar.gz' -DentryFile=./jobs/sees.py
+    -Dtables=odps://shop/tables/src -Doutputs="odps://shop/tables/dst/ds=$day"
+    -Dbuckets='oss://data.oss-cn-x.aliyuncs.com/in/?role_arn=acs:ram::1:role/x&host=y'
+    -DcheckpointDir= 'oss://data.oss-cn-x.aliyuncs.com/model/'
+    -Dcluster="$cluster"
+    -DhyperParameters=hyper.txt -Darn=x -Dtags=a
+    -DuserDefinedParameters="--lr=0.25
+      --unknown='a b'";
+HERE
+$odpscmd -e "select worker, count(*) as n from shop.dst where ds='$day' group by worker order by worker;"
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a job, its archive and its rows; tables below it."""
+    code = tmp_path / "code"
+    (code / "jobs").mkdir(parents=True)
+    (code / "jobs" / "sees.py").write_text(SEES)
+    (code / "jobs" / "helper.py").write_text("BESIDE, BAD = True, 1000\n")
+    (code / "common.py").write_text("TOP = True\n")
+    shutil.make_archive(str(tmp_path / "code"), "gztar", code)
+    (tmp_path / "job.sh").write_text(JOB)
+    (tmp_path / "hyper.txt").write_text("# of the job\nlr=0.125\n")
+    (tmp_path / "rows.csv").write_text("".join(f"{i},n{i}\n" for i in range(101)))
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pai(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    words = [sys.executable, "-m", "akrunner", "pai", *arguments, "--python-env", sys.executable]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+
+def test_a_shell_script_of_statements_and_what_its_program_sees(leaves_nothing: Path, shop: Path) -> None:
+    planned = pai("-f", "job.sh", "--var", "1=odpscmd", "--dry-run", "--json")
+    plan = json.loads(planned.stdout)["plans"][0]
+    assert not (shop / "tables").exists()
+    assert [table["there"] for table in plan["tables"] + plan["outputs"]] == [False, False]
+    done = pai("-f", "job.sh", "--json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    *before, job, last = json.loads(done.stdout)["statements"]
+    assert [one["kind"] for one in before] == ["sql", "sql", "sql", "tunnel"]
+    assert last["rows"] == [{"worker": 0, "n": 51}, {"worker": 1, "n": 50}]
+    assert job["output"] == "odps://shop/tables/dst/ds=20260101"
+    warnings = "\n".join(job["stats"]["warnings"])
+    assert "arn is not used" in warnings and "defines no flag --unknown" in warnings and "--tables" not in warnings
+    sees = {path.stem: json.loads(path.read_text()) for path in (shop / "tables" / "oss" / "data" / "model").iterdir()}
+    assert sorted(sees) == ["evaluator-0", "ps-0", "worker-0", "worker-1", "worker-2"]
+    check_flags(sees, plan["flags"])
+    for one in sees.values():
+        assert one["name"] == "__main__" and one["package"] is None and one["lr"] == 0.25
+        assert one["left"] == []
+        assert one["path"] == [os.path.join(one["cwd"], "jobs"), one["cwd"]]
+
+
+def check_flags(sees: Dict[str, Any], flags: List[str]) -> None:
+    """PAI's numbers, the same addresses in flags and TF_CONFIG, and the plan's flags behind them."""
+    hosts = [dict(word[2:].split("=", 1) for word in one["argv"][:4]) for one in sees.values()]
+    assert len({one["worker_hosts"] for one in hosts}) == len({one["ps_hosts"] for one in hosts}) == 1
+    workers = hosts[0]["worker_hosts"].split(",")
+    for (name, one), own in zip(sees.items(), hosts):
+        assert f"{own['job_name']}-{own['task_index']}" == name and one["argv"][4:] == flags
+        cluster, task = one["tf_config"]["cluster"], one["tf_config"]["task"]
+        assert cluster["chief"] + cluster["worker"] == workers and ",".join(cluster["ps"]) == own["ps_hosts"]
+        if own["job_name"] == "worker":
+            assert workers.index(cluster[task["type"]][task["index"]]) == int(own["task_index"])
+
+
+def test_a_failure_names_its_task_and_writes_nothing(leaves_nothing: Path, shop: Path) -> None:
+    (shop / "code" / "jobs" / "helper.py").write_text("BESIDE, BAD = True, 70\n")
+    akrunner.pai(
+        "create table shop.src (id bigint, name string); create table shop.dst (id bigint, name string, worker bigint);tunnel upload rows.csv shop.src"
+    )
+    command = (
+        "-name tensorflow1150 -Dscript=code -DentryFile=jobs/sees.py -Dtables=odps://shop/tables/src -Doutputs=odps://shop/tables/dst "
+        "-DcheckpointDir=oss://data/m -Dcluster={\"worker\":{\"count\":2}}"
+    )  # fmt: skip
+    with pytest.raises(
+        akrunner.ScriptFailedError, match=r"\[worker:0\] raised ValueError in the script: row 70 is bad"
+    ) as raised:
+        akrunner.pai(command, python_env=sys.executable)
+    assert "code/jobs/sees.py" in str(raised.value)
+    (told,) = akrunner.pai("select count(*) as n from shop.dst", project="shop")
+    assert told.rows.to_pylist() == [{"n": 0}]  # type: ignore[union-attr]
+    done = pai(
+        "-name", "tensorflow1150", "-Dscript=code", "-DentryFile=jobs/sees.py", "-Dtables=odps://shop/tables/none", "--json"
+    )
+    body = json.loads(done.stdout)
+    assert done.returncode == body["exit_code"] == 2 and body["error"] == "SourceError" and "src" in body["message"]
+
+
+def test_flags_that_nobody_defines(leaves_nothing: Path, script: Script, shop: Path) -> None:
+    """absl's own `app.run`, which is strict elsewhere; one task alone has no flags of a cluster."""
+    path = script(
+        """
+        import os
+        from absl import app, flags
+        flags.DEFINE_integer("steps", 1, "")
+        def main(argv):
+            assert len(argv) == 1, argv
+            assert flags.FLAGS.steps == 7 and "TF_CONFIG" not in os.environ
+            print("steps", flags.FLAGS.steps)
+        app.run(main)
+        """
+    )
+    result = akrunner.pai(
+        ["-name", "tensorflow", f"-Dscript=file://{path}", "-Dbuckets=oss://x/", "-DuserDefinedParameters=--steps=7 --stesp=8"],
+        python_env=sys.executable,
+    )
+    assert isinstance(result, akrunner.Result) and result.output is None
+    assert any("--stesp" in warning and "--buckets" not in warning for warning in result.stats.warnings)
+
+
+@pytest.mark.matrix
+def test_examples(leaves_nothing: Path, matrix_python: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/pai.md has them. A model in checkpointDir is found again; the cluster's script is TensorFlow 1's."""
+    shutil.copytree(ROOT / "examples" / "pai", tmp_path / "pai")
+    monkeypatch.chdir(tmp_path / "pai")
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
+    own: Dict[str, Any] = dict(project="pai_demo", python_env=matrix_python.path)
+    *_, job, flowers = akrunner.pai(file="iris.sql", **own)
+    assert isinstance(job, akrunner.Result) and job.output == "odps://pai_demo/tables/iris_output"
+    assert flowers.rows.to_pylist() == [
+        {"f5": "setosa", "flowers": 50}, {"f5": "versicolor", "flowers": 53}, {"f5": "virginica", "flowers": 47},
+    ]  # fmt: skip
+    if not matrix_python.tensorflow.startswith("1."):
+        return
+    for _ in range(2):
+        akrunner.pai(file="csv_on_oss.sql", oss_roots={"demo": "bucket"}, **own)
+    assert (tmp_path / "pai" / "bucket" / "model" / "model.ckpt-400.index").exists()
+    *_, scores = akrunner.pai(file="cluster.sql", **own)
+    rows = scores.rows.to_pylist()
+    assert sum(row["flowers"] for row in rows) == 150 and {row["worker"] for row in rows} == {0, 1}
+    assert min(row["score"] for row in rows if row["species"] == "setosa") > max(
+        row["score"] for row in rows if row["species"] != "setosa"
+    )
