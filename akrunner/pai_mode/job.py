@@ -130,7 +130,7 @@ class Runner:
             if added is not None:
                 self._resources[added[2] or os.path.basename(added[1])] = added[1]
         commands = [given.command] if given.command is not None else [command for _, command in given.commands]
-        return [self._planned(command, dry=True) for command in commands]
+        return [self._planned(command, dry=True, tables=not given.others) for command in commands]
 
     def run(self, given: texts.Statements) -> List[Done]:
         """Run everything. Raises: as `running`."""
@@ -169,7 +169,7 @@ class Runner:
     def _buckets(self, command: Command) -> Buckets:
         return Buckets(self._roots, command.parameters.get("ossHost") or None, self._root, self._say)
 
-    def _planned(self, command: Command, dry: bool, buckets: Optional[Buckets] = None) -> Plan:
+    def _planned(self, command: Command, dry: bool, buckets: Optional[Buckets] = None, tables: bool = True) -> Plan:
         given = self._given
         wishes = Wishes(
             store=self._store,
@@ -179,9 +179,9 @@ class Runner:
             **{name: given[name] for name in _WISHED},
         )
         if buckets is not None:
-            return planned(command, wishes, Places(buckets, dry, self._folder, self._root, self._resources))
+            return planned(command, wishes, Places(buckets, dry, self._folder, self._root, self._resources), tables)
         with self._buckets(command) as opened:
-            return planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources))
+            return planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources), tables)
 
     def _job(self, command: Command) -> Result:
         with self._buckets(command) as buckets:

@@ -99,17 +99,19 @@ class Wishes:
     local: bool = True
 
 
-def planned(command: Command, wishes: Wishes, places: Places) -> Plan:
-    """The cheap checks before the dear. With `places.dry`, tables need not be there: statements before the command may make them.
+def planned(command: Command, wishes: Wishes, places: Places, tables: bool = True) -> Plan:
+    """The cheap checks before the dear.
 
-    Raises: ConfigError, SourceError, ScriptError.
+    Args: tables: whether they must be there; if not, statements before the command may make them.
+    Raises: ConfigError, SourceError, SinkError, ScriptError.
     """
     environment, notes = environment_of(command.name)
     parameters, warnings = known(command)
     warnings = notes + warnings if wishes.python_env is None else warnings
     tasks = tasks_of(parameters)
     inputs, outputs = (_names(parameters.get(name, ""), wishes.project, name) for name in ("tables", "outputs"))
-    read, written = ([_table(one, wishes, not places.dry) for one in names] for names in (inputs, outputs))
+    read = [_table(one, wishes, tables) for one in inputs]
+    written = [_table(one, wishes, tables, output=True) for one in outputs]
     settings, more = _settings(parameters, tasks, wishes)
     script, told = program_of(parameters, places)
     interpreter = interpreters.resolve(wishes.python_env or environment)
@@ -154,10 +156,13 @@ def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
     return found
 
 
-def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
-    """What a table is. Raises: SourceError: it is not there, and has to be."""
+def _table(text: str, wishes: Wishes, needed: bool, output: bool = False) -> TablePlan:
+    """What a table is. Raises: SourceError, SinkError: it is not there, and has to be."""
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
+    if output and needed:
+        # it says how the table is made
+        store.output(name).abort()
     try:
         info = store.describe(name)
         columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)

@@ -37,7 +37,8 @@ def plans(command: "str | List[str] | None" = None, file: "str | None" = None, *
 
 
 def plan(parameters: str, name: str = "tensorflow1150", **given: Any) -> Plan:
-    return plans(f"PAI -name {name} {parameters};", **given)[0]
+    # behind a statement that may make its tables
+    return plans(f"set a=b; PAI -name {name} {parameters};", **given)[0]
 
 
 def test_the_smallest_command(tmp_path: Path) -> None:
