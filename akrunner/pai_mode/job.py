@@ -166,8 +166,9 @@ class Runner:
             self._say(sentence)
         return store
 
-    def _buckets(self, command: Command) -> Buckets:
-        return Buckets(self._roots, command.parameters.get("ossHost") or None, self._root, self._say)
+    def _buckets(self, command: Command, dry: bool = False) -> Buckets:
+        say = _nothing if dry else self._say
+        return Buckets(self._roots, command.parameters.get("ossHost") or None, self._root, say)
 
     def _planned(self, command: Command, dry: bool, buckets: Optional[Buckets] = None, tables: bool = True) -> Plan:
         given = self._given
@@ -180,7 +181,7 @@ class Runner:
         )
         if buckets is not None:
             return planned(command, wishes, Places(buckets, dry, self._folder, self._root, self._resources), tables)
-        with self._buckets(command) as opened:
+        with self._buckets(command, dry) as opened:
             return planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources), tables)
 
     def _job(self, command: Command) -> Result:
@@ -221,6 +222,10 @@ class Runner:
         if len({(store.kind, store.place) for store in stores}) > 1:
             raise ConfigError("-Dtables, -Doutputs: a job's tables must all be in one place, and these are in several")
         return TablesSpec(inputs, outputs, stores[0], self._project)
+
+
+def _nothing(text: str) -> None:
+    """What is planned only is said by whoever shows the plan."""
 
 
 #: nothing is dealt to the tasks: they ask

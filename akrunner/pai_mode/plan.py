@@ -265,7 +265,11 @@ def as_text(plan: Plan) -> str:
     lines += _listed("reads", [_described(one) for one in plan.inputs])
     lines += _listed("writes", [_described(one) for one in plan.outputs])
     lines += _listed(
-        "directories", [f"{uri} is {path}{'' if os.path.isdir(path) else ' (not there yet)'}" for uri, path in plan.directories]
+        "directories",
+        [
+            f"{uri} is {path}{' (not there yet)' if os.path.isabs(path) and not os.path.isdir(path) else ''}"
+            for uri, path in plan.directories
+        ],
     )
     lines += _listed(
         "settings",

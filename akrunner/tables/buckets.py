@@ -87,7 +87,7 @@ class Buckets:
         if not self.remote(uri):
             return local_path(uri, self._roots, self._root)
         assert self._credentials is not None
-        return f"OSS at {self._endpoint(uri)} (key found in {self._credentials.found})"
+        return f"(a copy of {uri.partition('?')[0]} from {self._endpoint(uri)}, key found in {self._credentials.found})"
 
     def file(self, uri: str) -> str:
         """The path of one file, which is read before the job starts. Raises: ConfigError: there is none, or it cannot be read."""

@@ -58,7 +58,7 @@ class MaxComputeTables:
                 logview_host="http://logview.odps.aliyun.com",
                 overwrite_global=False,
             )
-            self._tunnel = tunnel.TableTunnel(self._odps)
+            self._tunnel = tunnel.TableTunnel
         self.project, self._threads = project or credentials.project, threads
         self.place = credentials.place
 
@@ -178,10 +178,12 @@ class MaxComputeTables:
     # -- for readings and outputs
 
     def download(self, name: TableName, partition: Partition) -> Any:
-        return self._tunnel.create_download_session(self._at(name), partition_spec=_spec(partition) or None)
+        tunnel = self._tunnel(self._odps, project=name.project)
+        return tunnel.create_download_session(self._at(name), partition_spec=_spec(partition) or None)
 
     def upload(self, name: TableName, partition: Partition, overwrite: bool) -> Any:
-        return self._tunnel.create_upload_session(self._at(name), partition_spec=_spec(partition) or None, overwrite=overwrite)
+        tunnel = self._tunnel(self._odps, project=name.project)
+        return tunnel.create_upload_session(self._at(name), partition_spec=_spec(partition) or None, overwrite=overwrite)
 
     def modified(self, name: TableName, partition: Partition) -> Any:
         """When rows of it last changed, as the server has it."""
@@ -273,10 +275,11 @@ class MaxComputeTables:
             if not gives_rows:
                 told = "\n".join(str(one) for one in instance.get_task_results().values() if one).strip()
                 return told or f"done (instance {instance.id})", None
-            with instance.open_reader(tunnel=True, arrow=True) as reader:
-                rows = reader.read_all()
-        cut = rows.num_rows > MOST_ROWS
-        return f"the first {MOST_ROWS:,} rows; CREATE TABLE ... AS SELECT keeps all" * cut, rows.slice(0, MOST_ROWS)
+            # no more come than MOST_ROWS
+            with instance.open_reader(tunnel=True, arrow=True, limit=True) as reader:
+                rows = reader.read_all().slice(0, MOST_ROWS)
+        cut = rows.num_rows == MOST_ROWS
+        return f"the first {MOST_ROWS:,} rows; CREATE TABLE ... AS SELECT keeps all" * cut, rows
 
 
 def _field(column: Any) -> pa.Field:

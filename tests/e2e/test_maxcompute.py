@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from akrunner.tables import maxcompute_output, maxcompute_reading, types
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo, TableStore
-from tests.servers.maxcompute import ACCESS_KEY, MaxCompute
+from tests.servers.maxcompute import ACCESS_KEY, MaxCompute, Table
 from tests.servers.oss import Oss
 
 pytestmark = pytest.mark.slow
@@ -307,6 +308,20 @@ def test_wrong_credentials(variable: str, value: str, words: str, maxcompute: Ma
         store_for("p")
 
 
+def test_another_project(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.tables["q"] = {}
+    maxcompute.put("t", numbers(5))
+    maxcompute.tables["q"]["t"] = Table([("id", "bigint")], data={(): pa.table({"id": [7]})})
+    there = TableName.parse("q.t")
+    assert [batch.to_pydict() for batch in store.read(there)] == [{"id": [7]}]
+    output = store.output(there, overwrite=False)
+    output.part("a").write(pa.record_batch({"id": [8]}))
+    store.commit([output])
+    assert maxcompute.tables["q"]["t"].data[()].to_pydict() == {"id": [7, 8]} and ids(maxcompute, "t") == list(range(5))
+    # of no project, for those that name one
+    assert store_for("").count(there) == 2
+
+
 def test_no_such_project(maxcompute: MaxCompute) -> None:
     with pytest.raises(akrunner.SourceError, match="MaxCompute has no such project at this endpoint"):
         store_for("q").describe(TableName.parse("q.t"))
@@ -377,6 +392,12 @@ def test_the_tables_command(maxcompute: MaxCompute, tmp_path: Path) -> None:
         done = command("tables", *args)
         assert done.returncode == 0 and words in done.stdout, (args, done.stdout, done.stderr)
     assert maxcompute.tables["p"] == {}
+    maxcompute.put("t", numbers(12_000))
+    done = command("tables", "sql", "-p", "p", "select id from t", "--json")
+    found = json.loads(done.stdout)["results"][0]
+    assert len(found["rows"]) == 10_000 and found["message"].startswith("the first 10,000 rows")
+    done = command("tables", "ls")
+    assert done.returncode == 2 and "tables ls: of which project of http" in done.stderr
     done = command("tables", "sql", "-p", "p", "select * from nix")
     assert done.returncode == 2 and "MaxCompute cannot run 'select * from nix': MaxCompute answered" in done.stderr
 

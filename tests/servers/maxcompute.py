@@ -69,12 +69,13 @@ class Table:
 class Faults:
     """Attributes: errors: status of every n-th request of the tunnel's data, (status, n); cut: how many downloads break in the middle;
     short: how many end early as if whole; slow: seconds a download waits; expired: how many requests say that their session is over;
-    late: how many commits are done and answered with a 500; refuse: uploads of blocks that are refused, all of them."""
+    rate: bytes a second of each download; late: how many commits are done and answered with a 500; refuse: uploads of blocks that are refused, all of them."""
 
     errors: Tuple[int, int] = (0, 0)
     cut: int = 0
     short: int = 0
     slow: float = 0.0
+    rate: float = 0.0
     expired: int = 0
     late: int = 0
     refuse: bool = False
@@ -293,10 +294,16 @@ class MaxCompute:
             time.sleep(self.faults.slow)
             whole = not self.faults.cut
             self.faults.cut -= not whole
-            handler.chunks(_encoded(rows), whole)
+            handler.chunks(self._slowly(_encoded(rows)), whole)
         finally:
             with self._lock:
                 self._now -= 1
+
+    def _slowly(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            if self.faults.rate:
+                time.sleep(len(piece) / self.faults.rate)
+            yield piece
 
     # -- SQL
 
@@ -310,6 +317,8 @@ class MaxCompute:
         instance = self._instances[parts[3]]
         if "downloads" in query or "downloadid" in query:
             rows: pa.Table = instance["rows"]
+            if "instance_tunnel_limit_enabled" in query:
+                instance["rows"] = rows = rows.slice(0, 10_000)
             if "data" in query:
                 return self._send(handler, rows, query)
             columns = [{"name": f.name, "type": types.words_of(f), "isNullable": True} for f in rows.schema]
@@ -567,11 +576,12 @@ def maxcompute(monkeypatch: pytest.MonkeyPatch) -> Iterator[MaxCompute]:
 
 
 def _main() -> None:
-    """Serve a table of N rows until standard input is closed: for measurements."""
-    rows = int(sys.argv[1])
+    """Serve a table of N rows until standard input is closed, each download at so many bytes a second (0: as it can): for measurements."""
+    rows, rate = int(sys.argv[1]), float(sys.argv[2])
     numbers = pa.array(range(rows), pa.int64())
     texts = pa.array([f"row {number % 1000}" for number in range(rows)])
     with MaxCompute() as server:
+        server.faults.rate = rate
         server.put("t", pa.table({"id": numbers, "x": numbers.cast(pa.float64()), "s": texts}))
         server.put("out", pa.table({"id": numbers[:0], "x": numbers[:0].cast(pa.float64()), "s": texts[:0]}))
         print(server.url, flush=True)
