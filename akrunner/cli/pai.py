@@ -68,6 +68,9 @@ def pai(
         None, "-f", "--file", help="File of statements, as for odpscmd -f; or a shell script, whose calls of odpscmd are read."
     ),
     execute: Optional[str] = typer.Option(None, "-e", "--execute", help="Statements, as for odpscmd -e."),
+    config: Optional[str] = typer.Option(
+        None, hidden=True, help="Of odpscmd, in whose place this command may stand; not read."
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be done: nothing is started or made."),
     project: Optional[str] = typer.Option(None, help="Project of tables named without one. Default: $AKRUNNER_PROJECT."),
     tables_root: Optional[str] = typer.Option(None, help="Directory of local tables. Default: $AKRUNNER_TABLES."),

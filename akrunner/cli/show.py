@@ -172,7 +172,9 @@ class Screen:
         if result.output is not None:
             self._err.print(Text(f"output: {result.output}"))
         if result.work_dir is not None:
-            self._err.print(Text(f"work dir: {result.work_dir}   (akrunner replay {result.work_dir})"))
+            # without its tables a script cannot be run again
+            again = "" if result.stats.tables else f"   (akrunner replay {result.work_dir})"
+            self._err.print(Text(f"work dir: {result.work_dir}{again}"))
 
 
 def _of_table(counted: "tuple[str, Mapping[str, int]]") -> str:

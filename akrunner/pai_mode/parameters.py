@@ -66,7 +66,7 @@ PARAMETERS: Dict[str, Parameter] = {
             "as many as there are; without any it runs on the processor",
         ),
         Parameter("workerCount", "workers of a job without parameter servers", "1", "num_workers"),
-        Parameter("jobName", "a name in the history of jobs", "none", "shown by the plan and the progress"),
+        Parameter("jobName", "a name in the history of jobs", "none", "shown by the plan"),
         Parameter("maxTrainingTimeInHour", "ends the job", "0: none", "timeout"),
         Parameter(
             "enableDynamicCluster",

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import redacted
-from akrunner.launch import devices, interpreters
+from akrunner.launch import capacity, devices, interpreters
 from akrunner.launch.files import read_local_text
 from akrunner.pai_mode import flags as flag_words
 from akrunner.pai_mode.algorithms import environment_of
@@ -31,6 +31,8 @@ from akrunner.tables.store import TableStore
 #: how often a job with enableDynamicCluster is started again
 DYNAMIC_RESTARTS = 3
 _SECONDS = 3600
+#: processes of a core; where there are more, fewer would be as quick
+_CROWD = 4
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,13 @@ def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> Tu
         "stall_action": wishes.stall_action or ("warn" if seconds == 0 else "fail"),
     }
     workers = wishes.num_workers if wishes.num_workers is not None else tasks.num_workers
+    servers = wishes.num_ps if wishes.num_ps is not None else tasks.num_ps
+    if wishes.local:
+        capacity.check_fits(num_workers=workers, num_ps=servers)
+        if workers + servers > _CROWD * len(devices.cpus()):
+            notes.append(
+                f"{workers + servers} processes are many for {len(devices.cpus())} cores; num_workers= and num_ps= (--num-workers, --num-ps) take fewer"
+            )
     for name, each, there, what in (
         ("gpus_per_worker", tasks.gpus, devices.gpus, "graphics card"),
         ("cpus_per_worker", tasks.cpus, devices.cpus, "core"),

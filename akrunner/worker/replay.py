@@ -45,6 +45,13 @@ def main(argv):
     directory = os.path.abspath(argv[0])
     with open(os.path.join(directory, "context.json")) as f:
         context = json.load(f)
+    asked = context.get("tables") or {}
+    if asked.get("inputs") or asked.get("outputs"):
+        print(
+            "[replay] the script asks for tables, and in a replay nobody answers: run its command again, with --debug for its log (%s)"
+            % ", ".join(asked["inputs"] + asked["outputs"])
+        )
+        return 2
     tf_config = context["tf_config"]
     if context["num_workers"] > 1 and "--cluster" not in argv:
         name = "%s:%d" % (tf_config["task"]["type"], tf_config["task"]["index"])

@@ -180,6 +180,26 @@ def test_flags_that_nobody_defines(leaves_nothing: Path, script: Script, shop: P
     assert any("--stesp" in warning and "--buckets" not in warning for warning in result.stats.warnings)
 
 
+def test_a_dynamic_cluster_goes_on_from_its_checkpoint(leaves_nothing: Path, script: Script, shop: Path) -> None:
+    path = script(
+        """
+        import os, signal, sys
+        (folder,) = [word.partition("=")[2] for word in sys.argv if word.startswith("--checkpointDir=")]
+        step = len(os.listdir(folder))
+        open(os.path.join(folder, "step-%d" % step), "w").close()
+        if step < 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    command = f"PAI -name tensorflow -Dscript={path} -DcheckpointDir=oss://data/m/ -DenableDynamicCluster=true;"
+    result = akrunner.pai(command, python_env=sys.executable)
+    assert isinstance(result, akrunner.Result) and len(os.listdir(shop / "tables" / "oss" / "data" / "m")) == 3
+    assert sum("SIGKILL" in warning for warning in result.stats.warnings) == 2
+    shutil.rmtree(shop / "tables")
+    with pytest.raises(akrunner.TaskDiedError, match=r"\[chief:0\].*SIGKILL"):
+        akrunner.pai(command, python_env=sys.executable, max_restarts=1)
+
+
 @pytest.mark.matrix
 def test_examples(leaves_nothing: Path, matrix_python: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As docs/pai.md has them. A model in checkpointDir is found again; the cluster's script is TensorFlow 1's."""

@@ -9,7 +9,7 @@ from typing import Any, List
 import pytest
 
 from akrunner.errors import ConfigError
-from akrunner.launch import interpreters
+from akrunner.launch import devices, interpreters
 from akrunner.launch.interpreters import Interpreter
 from akrunner.pai_mode.job import Runner
 from akrunner.pai_mode.plan import Plan, as_json, as_text
@@ -95,6 +95,18 @@ def test_settings_of_the_command_and_of_the_caller() -> None:
     own = plan(text, timeout=7, max_restarts=0, stall_action="fail", num_workers=2, num_ps=1, python_env="tf2")
     assert (own.settings["timeout"], own.settings["max_restarts"], own.settings["stall_action"]) == (7, 0, "fail")
     assert own.cluster.num_workers == 2 and own.cluster.num_ps == 1 and own.cluster.flags and own.environment == "tf2"
+
+
+def test_more_than_this_machine_has_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "cpus", lambda: [0, 1])
+    found = plan('-Dscript=train.py -Dcluster={"ps":{"count":4},"worker":{"count":6,"cpu":200}}')
+    assert [warning.partition(";")[0] for warning in found.warnings] == [
+        "10 processes are many for 2 cores",
+        "12 cores are asked for, and this machine has 2: the tasks share them",
+    ]
+    assert plan('-Dscript=train.py -Dcluster={"worker":{"count":2,"cpu":100}}').settings["cpus_per_worker"] == 1
+    with pytest.raises(ConfigError, match="num_workers=90000: this machine holds at most"):
+        plan('-Dscript=train.py -Dcluster={"worker":{"count":90000}}')
 
 
 def test_an_archive_and_its_entry(tmp_path: Path) -> None:
