@@ -134,18 +134,17 @@ class _Spread:
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        table = pa.Table.from_batches([batch])
-        for found in table.group_by(self._dynamic).aggregate([]).to_pylist():
+        order = pc.sort_indices(batch, sort_keys=[(key, "ascending") for key in self._dynamic])
+        rows, at = batch.take(order), 0
+        groups = pa.Table.from_batches([rows]).group_by(self._dynamic, use_threads=False).aggregate([([], "count_all")])
+        for found in groups.to_pylist():
             values = tuple(found[key] for key in self._dynamic)
-            wanted = None
-            for key, value in zip(self._dynamic, values):
-                if value is None:
-                    raise ConfigError(f"insert: a row has no value of the partition column {key}")
-                equal = pc.equal(batch.column(batch.schema.get_field_index(key)), value)
-                wanted = equal if wanted is None else pc.and_(wanted, equal)
-            rows = batch.filter(wanted).drop_columns(self._dynamic)
-            self._part(values).write(rows)
-            self.rows += rows.num_rows
+            if None in values:
+                raise ConfigError(f"insert: a row has no value of the partition column {self._dynamic[values.index(None)]}")
+            part = rows.slice(at, found["count_all"])
+            at += part.num_rows
+            self._part(values).write(part.drop_columns(self._dynamic))
+        self.rows += batch.num_rows
 
     def _part(self, values: Tuple[str, ...]) -> TablePart:
         if values not in self.parts:

@@ -31,6 +31,8 @@ class LocalTables:
         self.place = os.path.abspath(root)
         if "\0" in root:
             raise ConfigError("AKRUNNER_TABLES: the directory's name has a NUL byte in it")
+        if os.path.exists(self.place) and not os.path.isdir(self.place):
+            raise ConfigError(f"AKRUNNER_TABLES: {self.place} is a file; name a directory")
 
     # -- looking
 
