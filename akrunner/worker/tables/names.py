@@ -3,6 +3,7 @@
 The script asked for it: its job has tables. Nothing that TensorFlow has itself is replaced.
 """
 
+import importlib
 import sys
 import types
 
@@ -23,6 +24,8 @@ _TOPS = (
     "tensorflow_core",
     "tensorflow_core._api.v1",
     "tensorflow.compat.v2",
+    "tensorflow._api.v2.compat.v1",
+    "tensorflow._api.v2.compat.v2",
 )
 #: operations that only PAI's TensorFlow has
 _ABSENT = (
@@ -39,6 +42,9 @@ _WORK_QUEUE = "tensorflow.python.ops.work_queue"
 
 def into_tensorflow():
     """Add them."""
+    # TensorFlow 2.3 makes modules anew for a script that imports these
+    for name in ("tensorflow.compat.v1", "tensorflow.compat.v2"):
+        importlib.import_module(name)
     datasets = {"TableRecordDataset": TableRecordDataset}
     rows = {"TableReader": TableReader, "TableWriter": TableWriter, "OutOfRangeException": OutOfRangeException}
     tops = {"TableRecordReader": TableRecordReader}
@@ -52,7 +58,7 @@ def into_tensorflow():
             elif name == "python_io":
                 setattr(top, name, _module("tensorflow." + name, rows))
     for name in list(sys.modules):
-        if name.startswith("tensorflow") and name.endswith((".data", ".data_api")) and "_api" in name:
+        if name.startswith("tensorflow") and name.endswith((".data", ".data_api")) and ("_api" in name or ".compat." in name):
             _add(sys.modules[name], datasets)
         elif name.startswith("tensorflow") and name.endswith(".python_io"):
             _add(sys.modules[name], rows)
