@@ -11,8 +11,8 @@ from akrunner.wire import failure, frames
 from akrunner.worker import data, export, flink_row, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
+from akrunner.worker.forked import Refused
 from akrunner.worker.leaving import flush, only_here
-from akrunner.worker.link import FORKED
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
 
@@ -53,13 +53,15 @@ class Task(object):
         self.names_variables = False
         self._last_word = threading.Lock()
         self.pid = os.getpid()
+        self.refused = Refused()
         os.register_at_fork(after_in_child=self.disown)
 
     def disown(self):
         """In a child that the script has forked: it is not the task."""
-        self.link.writer.forked = True
-        if self.writer is not None:
-            self.writer.disown(FORKED)
+        self.link.writer.refused = self.refused
+        for end in (self.writer, self.stream):
+            if end is not None:
+                end.disown(self.refused)
 
     def alone(self, call, *args):
         """Call what runs code of the script's; a child it has forked does not come back from it."""
@@ -101,7 +103,7 @@ class Task(object):
             "rows_read": self.stream.rows_read if self.stream else 0,
             "main_ns": self.main_ns,
             "output_blocked_ns": self.link.writer.blocked_ns,
-            "notes": self.notes,
+            "notes": self.notes + self.refused.news(),
         }
         if self.unasked is not None:
             body["unasked"] = self.unasked
@@ -119,7 +121,7 @@ class Task(object):
     def say_left(self, notes):
         """After the last word: what the script has left, and that its exit handlers have run."""
         try:
-            self.link.writer.write_json(frames.LEFT, {"notes": notes})
+            self.link.writer.write_json(frames.LEFT, {"notes": notes + self.refused.news()})
         except OSError:
             self.link.check_host()
 
