@@ -133,7 +133,10 @@ class Daemon:
                     continue
                 with self._lock:
                     self._silent[connection] = time.monotonic()
-                threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+                try:
+                    threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+                except RuntimeError:  # no threads left, for now
+                    self._cut_off(connection)
         finally:
             self._listening.close()
             self._pool.close()
@@ -152,6 +155,13 @@ class Daemon:
                         with contextlib.suppress(OSError):
                             connection.shutdown(socket.SHUT_RDWR)
         return True
+
+    def _cut_off(self, connection: socket.socket) -> None:
+        """One that nobody can attend to."""
+        with self._lock:
+            self._silent.pop(connection, None)
+        connection.close()
+        self._room.release()
 
     def _attend(self, connection: socket.socket) -> None:
         """One connection."""
