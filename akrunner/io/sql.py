@@ -232,6 +232,19 @@ def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
     return relation.fetch_record_batch(BATCH_ROWS)
 
 
+def interrupting(relation: Any) -> Optional[Callable[[], None]]:
+    """What ends a DuckDB relation's query early. It does not say whose connection's it is: one of DuckDB's own connection (`duckdb.sql`) can be ended,
+    one of another cannot: None."""
+    import duckdb
+
+    try:
+        # refused, and not run, if they are of two connections
+        relation.cross(duckdb.sql("SELECT 1"))
+    except duckdb.Error:
+        return None
+    return lambda: duckdb.interrupt()
+
+
 def _check_type(name: str, kind: Any, inside: bool = False) -> None:
     wrong = _CHANGED.get(str(kind))
     if wrong is not None:
