@@ -219,7 +219,7 @@ _STAGES: Dict[str, Type[Transformer]] = {
 
 
 def _is_stage(described: Any) -> bool:
-    kinds = {"stage": str, "params": dict, "model": (str, type(None))}
+    kinds: Dict[str, Any] = {"stage": str, "params": dict, "model": (str, type(None))}
     return isinstance(described, dict) and all(isinstance(described.get(key), kind) for key, kind in kinds.items())
 
 

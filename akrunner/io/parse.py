@@ -280,8 +280,8 @@ class JsonParser:
         if self.schema is None:
             _check_types(table.schema, self.name)
         first, types = self.schema is None, {field.name: field.type for field in table.schema}
-        for name in () if self.asked else exact.suspicious(table):
-            types[name] = exact.json_column(self._at, piece.data, name, types[name], first)
+        odd = {name: types[name] for name in ([] if self.asked else exact.suspicious(table))}
+        types.update(exact.json_columns(self._at, piece.data, odd, first))
         for name, kind in types.items():
             if zones.has_times(kind):
                 types[name] = self._times(piece.data, name, kind, first)
