@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from akrunner.wire import failure, frames
+from akrunner.wire import ASKS_ABOUT, failure, frames
 from akrunner.worker import data, export, flink_row, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
@@ -24,8 +24,6 @@ _NEVER_ASKED = (
     "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = current()` gives "
     "what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
 )
-#: words of a command line that ask a program about itself
-_ABOUT = {"-h", "--help", "--helpfull", "--helpshort", "--version"}
 #: modes and formats in which a task's rows are a TFRecord file of Examples
 _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 
@@ -215,7 +213,7 @@ class Task(object):
         if self.phase != _IN_PROGRAM or running.asked():
             return
         told = [_NEVER_ASKED % self.rows_given] if self.rows_given and not self.names_variables else []
-        if exited and (told or _ABOUT.intersection(self.context["script"]["args"])):
+        if exited and (told or ASKS_ABOUT.intersection(self.context["script"]["args"])):
             self.unasked = told
         else:
             self.notes += told
@@ -223,6 +221,9 @@ class Task(object):
     def check_export(self):
         """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
         if self.context["mode"] != "train" or self.context["task"] != self.context["first"]:
+            return None
+        if self.unasked is not None and ASKS_ABOUT.intersection(self.context["script"]["args"]):
+            # its help has been asked for, not a model
             return None
         self.phase = "after main()"
         try:
