@@ -21,7 +21,6 @@ from akrunner.io.table import TableSource
 from akrunner.launch import capacity, environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
-from akrunner.wire import ASKS_ABOUT
 
 PathLike = Union[str, "os.PathLike[str]"]
 SchemaLike = Union[str, pa.Schema, Schema]
@@ -132,7 +131,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     table = opened() if named_files(given.source) else None
     with ours(UserFilesError, "user_files: they cannot be read"):
         script = files.collect(script_path, user_files)
-    if not (script.program and ASKS_ABOUT.intersection(job.script_args)):
+    if not (script.program and job.asks_about):
         _check_output(script, job.output_schema, given.output)
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(python_env, given.engine, given.keras)
