@@ -22,7 +22,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from akrunner.launch.process import ChildProcess
+from akrunner.launch.process import LocalProcess
 from akrunner.spares import talk
 from akrunner.spares.pool import Pool
 from akrunner.spares.spare import Spare
@@ -218,7 +218,7 @@ class Daemon:
         try:
             descriptors = spare.hand_over()
             try:
-                body = {"pid": spare.process.pid, "mark": spare.mark, "began": spare.began, "late": spare.late()}
+                body = {"pid": spare.process.pid, "mark": spare.mark, "began": spare.began, "late": spare.late}
                 talk.say(connection, body, descriptors)
             finally:
                 # the job is to be the only one that writes to it: its end is the worker's
@@ -231,7 +231,7 @@ class Daemon:
             raise
         return spare
 
-    def _relay(self, connection: socket.socket, process: ChildProcess) -> None:
+    def _relay(self, connection: socket.socket, process: LocalProcess) -> None:
         """Say how a worker has ended; end it when its job has gone."""
         try:
             while process.wait(_LOOK) is None:

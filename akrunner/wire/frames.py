@@ -30,6 +30,7 @@ BARRIER = 7
 SPARE = 8
 OFFER = 9
 ORDER = 10
+FORK = 11
 # worker -> host
 HELLO = 16
 OPENED = 17
@@ -46,6 +47,8 @@ LEFT = 27
 # a worker process that waits for its job -> host
 WAITING = 28
 ANSWER = 29
+FORKED = 30
+ENDED = 31
 # to a host on another machine, in place of rows that do not come to it
 PASSED = 32
 
@@ -54,6 +57,7 @@ NAMES = {
     READY: "ready", ENTERED: "entered", EXAMPLES: "examples", COLUMNS: "columns", REPORT: "report", CLOSED: "closed",
     REFUSED: "refused", SERVING: "serving", BARRIER: "barrier", ANSWERED: "answered", PASSED: "passed", LEFT: "left",
     SPARE: "spare", OFFER: "offer", ORDER: "order", WAITING: "waiting", ANSWER: "answer",
+    FORK: "fork", FORKED: "forked", ENDED: "ended",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -74,8 +78,8 @@ FROM_WORKER = {
     REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY, LEFT: _STORY,
 }  # fmt: skip
 #: and before either, while the process waits for its job
-TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY}
-FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD}
+TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY, FORK: _WORD}
+FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD, FORKED: _WORD, ENDED: _WORD}
 EITHER_WAY = {**TO_WORKER, **FROM_WORKER, **TO_SPARE, **FROM_SPARE}
 #: (kind, count) -> most bytes of such a frame
 Most = Callable[[int, int], int]

@@ -53,7 +53,7 @@ class Link(object):
     """
 
     def __init__(self, read_fd, write_fd):
-        remember_host()
+        remember_host(more=True)
         # what the script starts with exec must not hold the pipes open
         os.set_inheritable(read_fd, False)
         os.set_inheritable(write_fd, False)
@@ -216,9 +216,9 @@ def _say(what, error):
     sys.stderr.flush()
 
 
-def remember_host():
-    """Take from the environment whose process this is."""
-    _told["marks"] += [mark for mark in [os.environ.get(ending.MARK)] if mark]
+def remember_host(more=False):
+    """Take from the environment whose process this is. Args: more: it has been another's, or nobody's yet, whose mark it still carries."""
+    _told["marks"] = _told["marks"] * more + [mark for mark in [os.environ.get(ending.MARK)] if mark]
     _told["host"] = json.loads(os.environ.get(ending.HOST, "{}"))
 
 
