@@ -85,6 +85,21 @@ class OutputWriter(object):
             elif len(self._pending) % 16 == 0 and time.monotonic() - self._since > _FLUSH_SECONDS:
                 self._flush()
 
+    def write_all(self, examples):
+        """Add several rows, and send them. Args: examples: a list of serialized Examples. Raises: as `write`."""
+        longest = max(map(len, examples), default=0)
+        if longest >= _FLUSH_BYTES:
+            for example in examples:
+                self.write(example)
+            return
+        some = max(1, min(_FLUSH_ROWS, _BATCH_BYTES // max(longest, 1)))
+        with self._lock:
+            self._check()
+            self._flush()
+            for first in range(0, len(examples), some):
+                self._pending = examples[first : first + some]
+                self._flush()
+
     def write_batch(self, columns):
         """Add many rows at once: the fast way.
 
