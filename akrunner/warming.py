@@ -210,7 +210,7 @@ def in_words(status: Mapping[str, Any]) -> str:
     told = f"{status['waiting']} of {status['workers']} warm workers wait"
     if status["importing"]:
         told += f", {status['importing']} import TensorFlow"
-    if status["templates"]:
+    if status["waiting"] and status["templates"]:
         told += f", forked from {len(status['templates'])}"
     told += f"; {status['memory'] >> 20} MiB; {status['taken']} taken by jobs"
     return told + (f"; {status['trouble']}" if status["trouble"] else "")

@@ -76,6 +76,10 @@ class Pool:
         #: asked by a job whether they are right for it; none is started in their place before they have said yes
         self._offered: List[Spare] = []
         self._wanted: Deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
+        #: the last kinds of workers that were wanted, newest first: the others need no template any more
+        self._kinds: List[Wanted] = []
+        for one in reversed(self._wanted):
+            self._note_kind(one)
         self._failed = 0
         #: bytes of the largest that has imported, and of the largest fork's own memory
         self._size = self._fork_size = 0
@@ -121,7 +125,11 @@ class Pool:
             if all(one.other(wanted) for one in self._wanted):
                 self._failed = 0
             self._wanted.appendleft(wanted)
+            self._note_kind(wanted)
             self._changed.notify_all()
+
+    def _note_kind(self, wanted: Wanted) -> None:
+        self._kinds = [wanted, *(one for one in self._kinds if one.other(wanted))][: self.workers]
 
     def knows(self, python: str) -> bool:
         """Whether the last jobs used this interpreter."""
@@ -321,7 +329,7 @@ class Pool:
             template = next((one for one in templates if not one.wanted.other(wanted)), None)
             if template is None:
                 rest.append(wanted)
-            elif self._has_memory(self._fork_size):
+            elif len(self._spares) + len(self._offered) < self.workers and self._has_memory(self._fork_size):
                 spare, why = self._fork(template, self._spares)
                 if spare is None:
                     self.trouble = why
@@ -330,17 +338,18 @@ class Pool:
 
     def _missing(self) -> List[Wanted]:
         """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
-        if self.asleep() or self._failed >= _TRIES:
-            return []
-        there = [spare.wanted for spare in (*self._spares, *self._offered)]
-        missing = []
+        return [] if self.asleep() or self._failed >= _TRIES else self._compared()[0]
+
+    def _compared(self) -> Tuple[List[Wanted], List[Spare]]:
+        """(what the last jobs wanted and no spare is, newest first; the spares that are more than they wanted)."""
+        there, missing = [*self._offered, *self._spares], []
         for wanted in self._wanted:
-            same = next((one for one in there if not one.other(wanted)), None)
+            same = next((one for one in there if not one.wanted.other(wanted)), None)
             if same is not None:
                 there.remove(same)
             else:
                 missing.append(wanted)
-        return missing
+        return missing, [one for one in there if one in self._spares]
 
     def _over(self) -> List[Spare]:
         """Take out those that are to end: dead ones, all when no job has come for long, and those nobody wants any more."""
@@ -349,14 +358,14 @@ class Pool:
             if one.process.exit is not None or (isinstance(one, Template) and one.lifeless()):
                 self._failed += not one.waiting
                 which = "one that waited" if one.waiting else "the last one that was started"
-                self.trouble = f"{which} ended: {one.last_words() or one.lifeless()}"
+                self.trouble = f"{which} ended: {(not one.waiting and one.last_words()) or one.lifeless()}"
                 over.append(one)
-        wanted = list(self._wanted)
         there = [*self._spares, *self._templates]
         if self.asleep():
             over = there
         else:
-            over += [one for one in there if all(one.wanted.other(each) for each in wanted) and one not in over]
+            over += [one for one in self._templates if all(one.wanted.other(kind) for kind in self._kinds) and one not in over]
+            over += self._in_the_way(over)
         left = [one for one in there if one not in over and one.waiting]
         sizes = [one.memory.part for one in left]
         room = memory_left()
@@ -365,6 +374,16 @@ class Pool:
             over.append(left[0])
             self.trouble = "one was ended: " + self._too_little(sum(sizes), room)
         return [gone for one in over for gone in self._without(one)]
+
+    def _in_the_way(self, over: Sequence[Spare]) -> List[Spare]:
+        """Those that are more than the last jobs wanted, as many as others can be in their place at once; where each imports for itself, one."""
+        ready = [one.wanted for one in self._templates if one.waiting and one not in over]
+        coming = [one for one in self._missing() if any(not kind.other(one) for kind in ready)]
+        if self._alone:
+            coming = self._missing()[:1]
+        count = len(self._offered) + len([one for one in self._spares if one not in over])
+        more = [one for one in self._compared()[1] if one not in over]
+        return more[: max(0, count + len(coming) - self.workers)] if coming else []
 
     def _without(self, spare: Spare) -> List[Spare]:
         """Take one out, and what was forked from it. Returns: those that were there, the forks first."""

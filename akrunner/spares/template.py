@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import threading
 import time
@@ -77,7 +78,7 @@ class Template(Spare):
         self._wait(lambda: self.waiting, self.began + IMPORTING - time.time())
         why = self.lifeless()
         if why and not self.waiting:
-            return f"{why}; {self.last_words()}"
+            return "; ".join(filter(None, [why, self.last_words()]))
         return why or ("" if self.waiting else "the warm worker took too long to import TensorFlow")
 
     def fork(self) -> Spare:
@@ -93,12 +94,22 @@ class Template(Spare):
             raise
         pipes.handed()
         leftovers.watch(pid)
-        return Spare(self.wanted, ForkedProcess(pid, pipes, self, mark), mark, self.late, began, self)
+        try:
+            return Spare(self.wanted, ForkedProcess(pid, pipes, self, mark), mark, self.late, began, self)
+        except BaseException:
+            # there are no threads left
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            leftovers.unwatch(pid)
+            leftovers.unmark(mark)
+            raise
 
     def _ask_for(self, mark: str, pipes: Pipes) -> int:
         """Have it fork. Returns: the fork's pid. Raises: CannotFork."""
         with self._changed:
-            if self._retired or len(self._running) >= _MOST:
+            if self._retired:
+                raise CannotFork(f"{self.called} is being ended")
+            if len(self._running) >= _MOST:
                 raise CannotFork(f"{_MOST} workers forked from one process run already")
             self._running.add(mark)
         self._print_again(pipes.far[2])
@@ -112,7 +123,11 @@ class Template(Spare):
                 raise CannotFork(told["why"])
             return int(told["pid"])
         except BaseException:
-            self._running.discard(mark)
+            with self._changed:
+                self._running.discard(mark)
+                last = self._retired and not self._running
+            if last:
+                self.end()
             raise
         finally:
             self._forks.pop(mark, None)
@@ -158,7 +173,9 @@ class Template(Spare):
     def _heard(self, kind: int, body: Dict[str, Any]) -> None:
         if kind == frames.WAITING:
             self.alone = body["alone"]
-            if not self.alone:
+            if self.alone:
+                self._socket.close()
+            else:
                 self.called = "the process that warm workers are forked from"
                 self.printed()
         super()._heard(kind, body)
@@ -195,6 +212,7 @@ class ForkedProcess(LocalProcess):
 
     def _awaited(self) -> Exit:
         deadline = None
+        # nothing tells this process that it has ended but its parent, which may be gone or stopped; it is looked for, too
         while True:
             ended = self._template.exit_of(self._mark, _LOOK)
             if ended is not None:
@@ -206,4 +224,4 @@ class ForkedProcess(LocalProcess):
             deadline = deadline or time.monotonic() + _TELLING
             why = self._template.lifeless()
             if why or time.monotonic() > deadline:
-                return self._lost(f"{why or 'the warm worker did not say'}, from which it was forked")
+                return self._lost(why or f"{self._template.called} did not say")

@@ -128,6 +128,32 @@ def test_the_job_goes_on_without_what_it_was_forked_from(warm: akrunner.Warm, sc
     assert gone([template.process.pid])
 
 
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True, name='mine').start()\n"
+NATIVE = "import ctypes\nC = ctypes.CDLL(None)\nC.pthread_create(ctypes.byref(ctypes.c_ulong()), None, C.pause, None)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (THREAD, "has started the thread mine"),
+        (NATIVE, "has started a thread, .*, that a fork would not have"),
+        ("import tempfile\nFOLDER = tempfile.TemporaryDirectory()\n", "has made tmp.* in the temp directory"),
+        ("OPENED = open(__file__)\nimport mmap\nSHARED = mmap.mmap(-1, 1)\n", "has opened .*prepared.py"),
+    ],
+)
+def test_what_should_not_be_forked_imports_for_itself(prepared: Path, start: Start, code: str, words: str) -> None:
+    (prepared / "prepared.py").write_text(code)
+    os.utime(prepared / "prepared.py", (1e9, 1e9))
+    with akrunner.warm(workers=2, preload=["prepared"]) as warm:
+        assert warm.wait() and re.search(words, warm.status()["alone"]) and not warm.status()["templates"]
+        first = pids(warm)
+        for _ in range(2):
+            result = start()
+            assert started(result) == "warm" and result.table["pid"].to_pylist()[0] in first
+            assert result.tasks[0].exit == "exit code 0" and not result.stats.warnings
+        assert warm.wait() and not set(first) & set(pids(warm))
+
+
 def test_how_they_end_is_known(warm: akrunner.Warm, script: Script) -> None:
     """Also when they are closed meanwhile: what they were forked from stays until then, and no longer."""
     (template,) = warm._pool._templates
@@ -229,6 +255,26 @@ def test_what_a_job_wants_is_learnt(warm: akrunner.Warm, start: Start) -> None:
         assert started(start(env={"SAID": "hello"})) == "cold: they were started with another umask"
     finally:
         os.umask(old)
+
+
+def test_kinds_that_alternate_stay(prepared: Path, start: Start) -> None:
+    """As many as there are to be workers."""
+    with akrunner.warm(workers=2, preload=["prepared"]) as warm:
+        assert warm.wait()
+        for said, how in (
+            ("x", "cold"),
+            ("x", "warm"),
+            ("", "warm"),
+            ("x", "warm"),
+            ("y", "cold"),
+            ("y", "warm"),
+            ("x", "warm"),
+        ):
+            result = start(env={"SAID": said} if said else {})
+            assert started(result).partition(":")[0] == how and result.table["said"].to_pylist() == [said]
+            assert warm.wait()
+            assert len(pids(warm)) == 2 and len(warm.status()["templates"]) <= 2
+        assert started(start()).startswith("cold: the environment variable SAID is not set")
 
 
 def test_what_cannot_be_had_is_not_learnt(warm: akrunner.Warm, start: Start) -> None:
@@ -357,7 +403,7 @@ import os, sys, akrunner
 
 warm = akrunner.warm(workers=2, preload=())
 assert warm.wait()
-print(*[spare["pid"] for spare in warm.status()["spares"]], flush=True)
+print(*[one["pid"] for kind in ("spares", "templates") for one in warm.status()[kind]], flush=True)
 if sys.argv[1:]:
     akrunner.run(sys.argv[1], {"a": [1]}, env={"OUT": "x"})
 sys.stdin.read()
@@ -366,12 +412,14 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("how", ["killed", "killed with its guard", "ended", "closed"])
 def test_all_are_gone_with_the_host(leaves_nothing: Path, how: str) -> None:
-    """One of the two is stopped, and notices nothing."""
+    """One of the two is stopped, and so is what they were forked from: they notice nothing."""
     with subprocess.Popen([sys.executable, "-c", HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdin is not None and host.stdout is not None
         spares = [int(pid) for pid in host.stdout.readline().split()]
         guards = [child for child in psutil.Process(host.pid).children() if child.pid not in spares]
-        os.kill(spares[0], signal.SIGSTOP)
+        assert len(spares) == 3
+        for pid in (spares[0], spares[2]):
+            os.kill(pid, signal.SIGSTOP)
         if how == "closed":
             host.stdin.close()
         elif how == "ended":
