@@ -246,6 +246,10 @@ def train(
     try:
         job = dataclasses.replace(prepared.job, model_dir=folder)
         result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
+        if all(task.only_printed for task in result.tasks):
+            # there is no model
+            leftovers.drop(folder)
+            return result
         checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
         model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
     except BaseException:
@@ -365,7 +369,7 @@ def _run(
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
     sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
     outcome = committed(sink, lambda: chosen.run(job, prepared.table, sink, observer))
-    return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
+    return Result(None, None if outcome.only_printed else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
 def check_stream_output(output: str, overwrite: bool, schema: Optional[SchemaLike]) -> None:
@@ -411,12 +415,15 @@ def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> Ro
 
 
 def committed(sink: OutputSink, run: Callable[[], Outcome]) -> Outcome:
-    """Run a job that writes to a sink, and commit what it has written.
+    """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
 
     Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.
     """
     try:
         outcome = run()
+        if outcome.only_printed:
+            sink.abort()
+            return outcome
         with underway(WriteError, f"output: cannot store {sink.path}"):
             sink.commit()
     except BaseException:

@@ -276,6 +276,18 @@ def check_params(name: str, given: Any) -> Dict[str, Any]:
     return plain
 
 
+class KeyTwice(ValueError):
+    """An object of JSON has a key twice, of which Python would take the last."""
+
+
+def once_each(given: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """For `json.loads(object_pairs_hook=)`. Raises: KeyTwice."""
+    found = dict(given)
+    if len(found) < len(given):
+        raise KeyTwice(next(key for number, (key, _) in enumerate(given) if key in dict(given[:number])))
+    return found
+
+
 def _check_scalar(path: str, value: Any) -> None:
     if value is None or isinstance(value, (bool, str)):
         return

@@ -141,7 +141,8 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     table = opened() if named_files(given.source) else None
     with ours(UserFilesError, "user_files: they cannot be read"):
         script = given.script if isinstance(given.script, ScriptSpec) else files.collect(script_path, user_files)
-    _check_output(script, job.output_schema, given.output)
+    if not (script.program and job.asks_about):
+        _check_output(script, job.output_schema, given.output)
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(python_env, given.engine, given.keras)
     if requirements is not None:

@@ -20,6 +20,7 @@ from akrunner.checks import (
 )
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
+from akrunner.wire import ASKS_ABOUT
 
 CHIEF = "chief"
 WORKER = "worker"
@@ -348,6 +349,11 @@ class JobSpec:
             )
         if self.bind_host in ("0.0.0.0", "::", "") and self.advertised_host is None:
             raise ConfigError(f"bind_host={self.bind_host!r} is every address: name the one others reach with advertised_host=")
+
+    @property
+    def asks_about(self) -> bool:
+        """Whether the script, if it is a program, is asked for its help."""
+        return not ASKS_ABOUT.isdisjoint(self.script_args)
 
     @property
     def task_env(self) -> Dict[str, str]:

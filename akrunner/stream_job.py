@@ -5,11 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from types import TracebackType
-from typing import Callable, Iterator, Optional, Type, Union
+from typing import Callable, Iterator, Optional, Tuple, Type, Union
 
 import pyarrow as pa
 
-from akrunner.engines.base import Outcome, RowSink, Stats
+from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import JobCancelledError
 from akrunner.spec import TaskSpec
 
@@ -28,12 +28,14 @@ class StreamJob:
         schema: of the batches, None when nothing is written.
         stats: numbers of the job, None until it has ended well. `stats.rows_unread` counts the rows that came when the script
             had returned already.
+        tasks: what became of each task; none until then.
     """
 
     def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: Optional[pa.Schema]) -> None:
         """start: runs the job with a sink and a cancel event, and blocks until it has ended."""
         self.schema = schema
         self.stats: Optional[Stats] = None
+        self.tasks: Tuple[TaskResult, ...] = ()
         self._batches: "queue.Queue[_Item]" = queue.Queue(_DEPTH)
         self._cancel = threading.Event()
         self._error: Optional[BaseException] = None
@@ -43,7 +45,8 @@ class StreamJob:
 
     def _run(self) -> None:
         try:
-            self.stats = self._start(self, self._cancel).stats
+            outcome = self._start(self, self._cancel)
+            self.stats, self.tasks = outcome.stats, outcome.tasks
         except BaseException as e:
             self._error = e
         finally:
@@ -90,6 +93,11 @@ class StreamJob:
         error, self._error = self._error, None
         if error is not None and not isinstance(error, JobCancelledError):
             raise error
+
+    @property
+    def only_printed(self) -> bool:
+        """Whether it has ended, and its script has printed its help and done nothing else."""
+        return bool(self.tasks) and all(task.only_printed for task in self.tasks)
 
     def __enter__(self) -> "StreamJob":
         return self

@@ -44,8 +44,8 @@ def warm(
     >>> with akrunner.warm(workers=2):
     ...     akrunner.run("train.py", "iris.csv")
 
-    A job takes those that are what its worker processes would be, each is used once, and others are started while the processor has
-    nothing else to do; a job that needs others (another interpreter, variable, limit) starts cold, `result.stats.starts` says why, and
+    A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that has imported
+    TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold, `result.stats.starts` says why, and
     the next spares are what it wanted. Nothing is different for the script.
 
     Args:
@@ -53,7 +53,7 @@ def warm(
         workers: how many wait.
         idle_timeout: seconds without a job until they go; the next job brings them back.
         max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has
-            200 to 650 MiB.
+            200 to 650 MiB, one that is forked from it 3 MiB more.
         preload: modules they import.
     Returns: an object with `wait()`, `status()` and `close()`, and a context manager.
     Raises: ConfigError: an argument is wrong; nothing was started.
@@ -131,7 +131,7 @@ class Warm:
         return self._pool.wait(check_seconds("seconds", seconds) or 0.0)
 
     def status(self) -> Dict[str, Any]:
-        """As it stands: how many wait, how many still import, their memory in bytes, how many jobs have taken, why there are fewer."""
+        """As it stands: how many wait, what they are forked from, how many still import, their memory in bytes, how many jobs have taken, why there are fewer."""
         return self._pool.status()
 
     def close(self) -> None:
@@ -210,5 +210,7 @@ def in_words(status: Mapping[str, Any]) -> str:
     told = f"{status['waiting']} of {status['workers']} warm workers wait"
     if status["importing"]:
         told += f", {status['importing']} import TensorFlow"
-    told += f"; {status['rss'] >> 20} MiB; {status['taken']} taken by jobs"
+    if status["waiting"] and status["templates"]:
+        told += f", forked from {len(status['templates'])}"
+    told += f"; {status['memory'] >> 20} MiB; {status['taken']} taken by jobs"
     return told + (f"; {status['trouble']}" if status["trouble"] else "")

@@ -151,10 +151,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 
 
-def start_cluster(folder: Path, **options: Any) -> cluster.Cluster:
-    """As `cluster.start`."""
+@contextlib.contextmanager
+def quick_java() -> Iterator[None]:
+    """What is started within has it."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("JAVA_TOOL_OPTIONS", f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {QUICK_JAVA}".strip())
+        yield
+
+
+def start_cluster(folder: Path, **options: Any) -> cluster.Cluster:
+    """As `cluster.start`."""
+    with quick_java():
         return cluster.start(str(folder), str(FLINK), port=0, **options)
 
 

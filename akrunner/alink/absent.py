@@ -84,6 +84,25 @@ _OWN: Dict[str, str] = {
     "useCustomEnv": "useLocalEnv(parallelism) or useRemoteEnv(host, port, parallelism)",
 }  # fmt: skip
 
+_LOOK = "SQL on the operator (select, groupBy), or pandas on what collectToDataframe() gives"
+#: methods of Alink's operators -> what to use
+_METHODS: Dict[str, str] = {
+    "collectStatistics": _LOOK,
+    "lazyCollectStatistics": _LOOK,
+    "lazyPrintStatistics": _LOOK,
+    "lazyVizStatistics": _LOOK,
+    "lazyVizDive": _LOOK,
+    "getSideOutput": "an operator that has one: SplitBatchOp, SplitStreamOp",
+    "registerTableName": "the operator itself: select, where, groupBy, join and unionAll are SQL over it",
+    "sqlQuery": "the operators themselves: select, where, groupBy, orderBy, join and unionAll are SQL over them; in select, what stands "
+    "between SELECT and FROM",
+    "registerFunction": "DuckDB's functions in select, or a script of yours (TensorFlow2BatchOp, TensorFlow2StreamOp)",
+    "udf": "DuckDB's functions in select, or a script of yours (TensorFlow2BatchOp, TensorFlow2StreamOp)",
+    "udtf": "a script of yours (TensorFlow2BatchOp, TensorFlow2StreamOp), which writes as many rows as it likes",
+    "lazyPrintModelInfo": "collectToTable() of the model, or akrunner.Model.from_table(...) of that",
+    "lazyPrintTrainInfo": "the log of the job (AlinkGlobalConfiguration.setPrintProcessInfo(True))",
+}  # fmt: skip
+
 _KIND = {name: kind for kind, names in NAMES.items() for name in names.split()}
 #: how Alink's operators end, those included that its Python has no name for
 _ENDINGS = ("BatchOp", "StreamOp", "LocalOp")
@@ -105,6 +124,29 @@ class Absent:
 
     def __repr__(self) -> str:
         return f"<{self._said}>"
+
+
+class AbsentMethod:
+    """A method of Alink's operators that is not here, of a class or of one of its objects."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        raise AttributeError(no_method(owner, self._name))
+
+
+def no_method(kind: type, name: str) -> Optional[str]:
+    """What is said of a method of Alink's that a class of operators has not; None: it is none of Alink's."""
+    instead = _METHODS.get(name)
+    return f"Alink's {kind.__name__}.{name} is not in akrunner; use {instead}" if instead is not None else None
+
+
+def without_methods(kind: type) -> None:
+    """Have a class of operators say what to use for each method of Alink's that it has not."""
+    for name in _METHODS:
+        if name not in vars(kind):
+            setattr(kind, name, AbsentMethod(name))
 
 
 def names() -> "list[str]":

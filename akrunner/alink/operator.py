@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import pyarrow as pa
 
+from akrunner.alink.absent import no_method, without_methods
 from akrunner.alink.environment import _check_parallelism, current
 from akrunner.alink.params import WithParams, schema_text, type_text
 from akrunner.alink.tables import (
@@ -80,6 +81,12 @@ class AlgoOperator(WithParams):
         """ "id BIGINT, p DOUBLE". Runs nothing."""
         return schema_text(self._schema())
 
+    def __getattr__(self, name: str) -> Any:
+        said = no_method(type(self), name)
+        if said is not None:
+            raise AttributeError(said)
+        return super().__getattr__(name)
+
     def _kind(self) -> type:
         raise NotImplementedError
 
@@ -106,6 +113,9 @@ class AlgoOperator(WithParams):
     def _compute(self, inputs: List[Any], dry: bool) -> Any:
         """Relations in, relation out. Args: dry: only the columns are wanted: run no job, read no rows."""
         raise NotImplementedError
+
+
+without_methods(AlgoOperator)
 
 
 class BatchOperator(AlgoOperator):
@@ -283,6 +293,22 @@ class BatchOperator(AlgoOperator):
     def firstN(self, size: int) -> "BatchOperator":
         """The first so many rows."""
         return SqlOp(f"SELECT * FROM {{input}} LIMIT {check_count('size', size, 0, _MOST)}").linkFrom(self)
+
+    def shuffle(self) -> "BatchOperator":
+        """The rows in another order, another one every time."""
+        from akrunner.alink.relational import ShuffleBatchOp
+
+        return ShuffleBatchOp().linkFrom(self)
+
+    def sampleWithSize(self, numSamples: int, withReplacement: bool = False) -> "BatchOperator":
+        """So many rows, others every time."""
+        if check_flag("sampleWithSize: withReplacement", withReplacement):
+            raise ConfigError("sampleWithSize: withReplacement=True is not offered; sample(ratio) of SampleBatchOp has it")
+        return self.shuffle().firstN(check_count("sampleWithSize: numSamples", numSamples, 0, _MOST))
+
+    def rebalance(self) -> "BatchOperator":
+        """Itself: rows are dealt to workers one by one, so their shares are even to within a row."""
+        return self
 
     # -- of something else
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Seque
 
 import pyarrow as pa
 
-from akrunner.checks import check_params, shown
+from akrunner.checks import KeyTwice, check_params, once_each, shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import in_words, ours
 from akrunner.schema import Schema
@@ -119,7 +119,9 @@ def _object(value: Any) -> Optional[Dict[str, Any]]:
     """A dict, or the JSON text of one."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = json.loads(value, object_pairs_hook=once_each)
+        except KeyTwice as e:
+            raise ConfigError(f"{shown(value)} has the key {str(e)!r} twice in one object; which value is meant?") from None
         except (ValueError, RecursionError) as e:
             raise ConfigError(f"{shown(value)} is not JSON: {in_words(e)}") from None
     return check_params("its value", value) if isinstance(value, Mapping) else None

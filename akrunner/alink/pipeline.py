@@ -41,6 +41,7 @@ from akrunner.alink.stages import (
     VectorToTensor,
 )
 from akrunner.errors import ConfigError, ModelError
+from akrunner.foreign import in_words
 from akrunner.prepare import schema_of
 
 _DESCRIPTION = "pipeline.json"
@@ -194,8 +195,12 @@ class PipelineModel:
         try:
             with open(os.path.join(folder, _DESCRIPTION)) as f:
                 described = json.load(f)
-        except (OSError, ValueError):
+        except OSError:
             raise ModelError(f"load: {path} is not a saved pipeline: it has no {_DESCRIPTION}") from None
+        except (ValueError, RecursionError) as e:
+            raise ModelError(f"load: {path} is damaged: its {_DESCRIPTION} is not JSON: {in_words(e)}") from None
+        if not isinstance(described, list) or not all(map(_is_stage, described)):
+            raise ModelError(f"load: {path} is damaged: its {_DESCRIPTION} is not a list of stages, as save() writes it")
         return PipelineModel(*(_loaded(one, folder) for one in described))
 
     def collectLocalPredictor(self, inputSchemaStr: str) -> "LocalPredictor":
@@ -211,6 +216,11 @@ _STAGES: Dict[str, Type[Transformer]] = {
         KerasSequentialRegressionModel,
     )
 }  # fmt: skip
+
+
+def _is_stage(described: Any) -> bool:
+    kinds: Dict[str, Any] = {"stage": str, "params": dict, "model": (str, type(None))}
+    return isinstance(described, dict) and all(isinstance(described.get(key), kind) for key, kind in kinds.items())
 
 
 def _loaded(described: Dict[str, Any], folder: str) -> Transformer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
@@ -357,6 +358,12 @@ def replay(
         os.execv(command[0], command)
 
 
+@functools.cache
+def _command() -> Any:
+    """What Typer makes of the functions here."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -374,7 +381,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
     def run() -> Any:
         # as Typer does it, but for what it makes of exceptions
-        command = typer.main.get_command(app)
+        command = _command()
         with command.make_context("akrunner", ours, obj=script_args) as context:
             return command.invoke(context)
 

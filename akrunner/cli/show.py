@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Type
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Type
 
 import pyarrow as pa
 from rich.console import Console
@@ -19,7 +19,7 @@ from akrunner.cli.guarded import emit, telling
 
 if TYPE_CHECKING:
     from akrunner.api import Result
-    from akrunner.engines.base import Progress, Stats
+    from akrunner.engines.base import Progress, Stats, TaskResult
 
 _PREVIEW = 10
 
@@ -101,6 +101,7 @@ class Screen:
             emit(body)
             return
         self._tell_warnings(result)
+        self._help(result.tasks)
         if not self._quiet:
             self._err.print(Text(closing_line(result.stats)))
             self._tell_places(result)
@@ -109,8 +110,15 @@ class Screen:
         elif result.table is not None and result.table.num_rows:
             self.preview(result.table, "--output FILE keeps them all")
 
-    def streamed(self, stats: "Optional[Stats]", output: Optional[str]) -> None:
+    def _help(self, tasks: "Sequence[TaskResult]") -> None:
+        """What programs have printed that did nothing else."""
+        # each worker prints the same
+        for said in dict.fromkeys(task.log_tail for task in tasks if task.only_printed and not self._log):
+            self._err.print(Text(said))
+
+    def streamed(self, job: "akrunner.StreamJob", output: Optional[str]) -> None:
         """The closing line of a stream; rows have gone out before."""
+        stats = job.stats
         if self._json and stats is not None:
             with telling(kept_at(output)):
                 emit(
@@ -120,6 +128,7 @@ class Screen:
                         "output": output,
                         "rows_out": stats.rows_out,
                         "stats": dataclasses.asdict(stats),
+                        "tasks": [dataclasses.asdict(task) for task in job.tasks],
                     }
                 )
             return
@@ -127,6 +136,7 @@ class Screen:
             return
         for warning in stats.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
+        self._help(job.tasks)
         if self._quiet:
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""

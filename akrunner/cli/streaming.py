@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import IO, Any, Dict, Iterable, List, Optional
-
-import pyarrow as pa
+from typing import IO, Any, Dict, List, Optional
 
 import akrunner
 from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
@@ -94,28 +92,29 @@ def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Scree
         if output.path is None:
             lines.write(job, "jsonl", job.schema)
         elif output.live:
-            _in_place(job, job.schema, output.path, screen)
+            _in_place(job, output.path, screen)
         else:
-            _committed(job, job.schema, output, screen)
-    screen.streamed(job.stats, output.path)
+            _committed(job, output, screen)
+    screen.streamed(job, None if job.only_printed else output.path)
 
 
-def _in_place(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema], path: str, screen: show.Screen) -> None:
+def _in_place(job: "akrunner.StreamJob", path: str, screen: show.Screen) -> None:
     stream: Optional[IO[bytes]] = None
     writer: Optional[LineWriter] = None
     rows = 0
     try:
-        for batch in batches:
+        for batch in job:
             if writer is None:
                 # what was there goes when there is something to put in its place
                 stream = _created(path)
-                writer = LineWriter(stream, _form(path), schema, path)
+                writer = LineWriter(stream, _form(path), job.schema, path)
             writer.write(batch)
             rows += batch.num_rows
-        if writer is None:
+        if writer is None and not job.only_printed:
             stream = _created(path)
-            writer = LineWriter(stream, _form(path), schema, path)
-        writer.close()
+            writer = LineWriter(stream, _form(path), job.schema, path)
+        if writer is not None:
+            writer.close()
     except BaseException:
         screen.note(f"{rows:,} rows written so far are in {path}" if rows else f"{path} is as it was: no rows had come")
         raise
@@ -131,15 +130,18 @@ def _created(path: str) -> IO[bytes]:
         raise akrunner.WriteError(f"output: cannot open {path}: {e.strerror}") from None
 
 
-def _committed(batches: Iterable[pa.RecordBatch], schema: Optional[pa.Schema], output: Output, screen: show.Screen) -> None:
+def _committed(job: "akrunner.StreamJob", output: Output, screen: show.Screen) -> None:
     assert output.path is not None
-    sink = stream_sink(output.path, schema, output.overwrite)
+    sink = stream_sink(output.path, job.schema, output.overwrite)
     rows = 0
     try:
-        for batch in batches:
+        for batch in job:
             sink.write_rows(batch)
             rows += batch.num_rows
-        sink.commit()
+        if job.only_printed:
+            sink.abort()
+        else:
+            sink.commit()
     except BaseException:
         sink.abort()
         screen.note(

@@ -7,10 +7,10 @@ What stands on a command line can be read by every user of the machine (`ps`). S
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import akrunner
-from akrunner.checks import nearest_file
+from akrunner.checks import KeyTwice, nearest_file, once_each
 from akrunner.foreign import ours, redacted
 
 #: more is no value but a user file
@@ -49,8 +49,8 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
     if path is not None:
         text = _read(path, "--params-file")
         try:
-            found = json.loads(text, object_pairs_hook=_once_each)
-        except _Twice as e:
+            found = json.loads(text, object_pairs_hook=once_each)
+        except KeyTwice as e:
             raise akrunner.ConfigError(
                 f"--params-file: {path} has the key {str(e)!r} twice in one object; which value is meant?"
             ) from None
@@ -62,8 +62,8 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
             raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(found).__name__}")
     for key, text in pairs(given, "--param", files=True).items():
         try:
-            found[key] = json.loads(text, object_pairs_hook=_once_each)
-        except _Twice as e:
+            found[key] = json.loads(text, object_pairs_hook=once_each)
+        except KeyTwice as e:
             raise akrunner.ConfigError(
                 f"--param {key} has the key {str(e)!r} twice in one object; which value is meant?"
             ) from None
@@ -71,17 +71,6 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
             found[key] = text
         except RecursionError:
             raise akrunner.ConfigError(f"--param {key} is nested too deep") from None
-    return found
-
-
-class _Twice(ValueError):
-    """An object of JSON has a key twice, of which Python would take the last."""
-
-
-def _once_each(given: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    found = dict(given)
-    if len(found) < len(given):
-        raise _Twice(next(key for number, (key, _) in enumerate(given) if key in dict(given[:number])))
     return found
 
 

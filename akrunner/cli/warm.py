@@ -47,7 +47,9 @@ _STARTING = 60.0
     help="Start keeping some, with the environment this shell has. Returns when they have been started; they import TensorFlow meanwhile.",
 )
 def start(
-    workers: int = typer.Option(2, min=1, help="How many wait. Each has 200 to 650 MiB of memory."),
+    workers: int = typer.Option(
+        2, min=1, help="How many wait. They are forked from one process that has 200 to 650 MiB of memory, and share that."
+    ),
     python_env: Optional[str] = typer.Option(
         None, help="As for `akrunner run`. Default: this one. It is learnt from the jobs, too."
     ),
@@ -181,9 +183,13 @@ def _show(status: Optional[Dict[str, Any]], as_json: bool, note: str) -> None:
     if note:
         typer.echo(note, err=True)
     typer.echo(in_words(status))
-    for spare in status["spares"]:
-        state = "waits" if spare["waiting"] else "imports TensorFlow"
-        typer.echo(f"  pid {spare['pid']}  {state}  {spare['rss'] >> 20} MiB  {spare['python']}")
+    for state, kept in (("is forked for each", status["templates"]), ("waits", status["spares"])):
+        for one in kept:
+            typer.echo(
+                f"  pid {one['pid']}  {state if one['waiting'] else 'imports TensorFlow'}  {one['memory'] >> 20} MiB  {one['python']}"
+            )
+    if status["alone"]:
+        typer.echo(f"  each imports TensorFlow for itself: {status['alone']}")
     typer.echo(
         f"kept by pid {status['pid']}; it ends when no job has come for {status['options']['idle_timeout']:g} s, or by `akrunner warm stop`"
     )

@@ -186,6 +186,11 @@ class Outcome:
     stats: Stats
     work_dir: Optional[str]
 
+    @property
+    def only_printed(self) -> bool:
+        """Whether no task has done more than to print its help: there is no output then."""
+        return bool(self.tasks) and all(task.only_printed for task in self.tasks)
+
 
 class Engine(Protocol):
     """Runs jobs.

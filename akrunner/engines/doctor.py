@@ -117,9 +117,10 @@ def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord]
     who, first = ", ".join(task.name for task in left), left[0]
     return (
         f"{who} {'wait' if len(left) > 1 else 'waits'} for a TensorFlow session with {', '.join(done)}, done and gone "
-        '("CreateSession still waiting"), and would for ever: a session is there when all have answered whom its device filters name, '
+        '("CreateSession still waiting"), and would for ever: one is there, or closed, when all have answered whom its device filters name, '
         "without filters all tasks. Let them name the parameter servers and the task itself: tf.compat.v1.ConfigProto("
-        f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config="
+        f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config=; of a "
+        "map_func(context), context.get_index() is the task's number"
     )
 
 
@@ -138,9 +139,9 @@ def is_stack(line: str) -> bool:
 
 
 def _in_session(stack: str) -> bool:
-    """Whether the main thread makes a session: TensorFlow does when the first graph is sent."""
+    """Whether the main thread makes a session, which TensorFlow does when the first graph is sent, or closes one: all have to answer."""
     calls = _main_thread(stack)
-    return bool(calls) and calls[0]["function"] == "_extend_graph" and calls[0]["file"].endswith("client/session.py")
+    return bool(calls) and calls[0]["function"] in ("_extend_graph", "close") and calls[0]["file"].endswith("client/session.py")
 
 
 def _in_join(stack: str) -> bool:

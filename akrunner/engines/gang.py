@@ -499,7 +499,8 @@ class Gang:
             "starting": "before it said that it had started",
             "importing": "while it imported the script or took its rows",
         }
-        where = before.get(result.state, "in main(), without saying that it was done")
+        running = "in the script" if self.job.script.program else "in main()"
+        where = before.get(result.state, f"{running}, without saying that it was done")
         self.fail(event.task, report.Failed(kind, f"ended {where}: {words}", ended.time_ns))
 
     # -- after

@@ -191,6 +191,14 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
         ),
     ),
     (
+        re.compile(r"this stream (?:is being|was) read already"),
+        lambda found, columns: (
+            f"{found[0]}: its rows come once, and something wants them a second time, the input_fn of an EvalSpec perhaps, validation_data or "
+            "a second epoch. Train on them alone (estimator.train, fit with epochs=1), evaluate on a file of its own (user_files=), or run "
+            "the job in batch mode, where rows can be read many times"
+        ),
+    ),
+    (
         re.compile(r"Collective ops must be configured at program startup"),
         _always(
             "TensorFlow was used before the strategy was made: make MultiWorkerMirroredStrategy() first. task_config.batches() is plain "

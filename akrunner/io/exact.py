@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -154,35 +154,50 @@ def refuse_wrapped(where: str, name: str, value: str, kind: pa.DataType) -> NoRe
     )
 
 
-def json_column(at: Callable[[int], str], data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:
-    """The type of a suspicious column of JSON lines: guessed while it is open, then checked. Args: data: the text; first: it is open.
+def json_columns(at: Callable[[int], str], data: bytes, kinds: Dict[str, pa.DataType], first: bool) -> Dict[str, pa.DataType]:
+    """The types of suspicious columns of JSON lines: guessed while they are open, then checked.
 
+    Args: data: the text, decoded once for all; kinds: what they are taken for; first: they are open.
     Raises: SourceError.
     """
-    if _LONG.search(data) is None:
-        return kind
-    whole = fits = True
-    wrong: Optional[Tuple[int, Any]] = None
-    beyond: Optional[Tuple[int, Any]] = None
+    if not kinds or _LONG.search(data) is None:
+        return kinds
+    columns = {name: _Numbers() for name in kinds}
     for row, document in enumerate(_documents(data)):
-        for number in _numbers(document.get(name)):
-            whole = whole and isinstance(number, int)
-            fits = fits and 0 <= number < 2**64
-            if isinstance(number, Decimal):
-                if wrong is None and abs(number) >= _EXACT and not _kept(str(number), float(number)):
-                    wrong = row, number
-                continue
-            if beyond is None and not -(2**63) <= number < 2**63:
-                beyond = row, number
-            if wrong is None and isinstance(number, int) and int(float(number)) != number:
-                wrong = row, number
-    if first and whole and fits:
-        return _unsigned(kind)
-    if first and whole:
-        wrong = beyond
-    if wrong is not None:
-        _refuse(at(wrong[0]), name, str(wrong[1]), text=False)
-    return kind
+        for name, column in columns.items():
+            for number in _numbers(document.get(name)):
+                column.look(row, number)
+    return {name: column.settled(at, name, kinds[name], first) for name, column in columns.items()}
+
+
+class _Numbers:
+    """What is found in one column of JSON lines. Attributes: whole, fits: all numbers are integers, and uint64 holds them; wrong: the first
+    (row, number) that a float does not hold; beyond: that bigint does not."""
+
+    def __init__(self) -> None:
+        self.whole = self.fits = True
+        self.wrong: Optional[Tuple[int, Any]] = None
+        self.beyond: Optional[Tuple[int, Any]] = None
+
+    def look(self, row: int, number: Any) -> None:
+        self.whole = self.whole and isinstance(number, int)
+        self.fits = self.fits and 0 <= number < 2**64
+        if isinstance(number, Decimal):
+            if self.wrong is None and abs(number) >= _EXACT and not _kept(str(number), float(number)):
+                self.wrong = row, number
+            return
+        if self.beyond is None and not -(2**63) <= number < 2**63:
+            self.beyond = row, number
+        if self.wrong is None and isinstance(number, int) and int(float(number)) != number:
+            self.wrong = row, number
+
+    def settled(self, at: Callable[[int], str], name: str, kind: pa.DataType, first: bool) -> pa.DataType:
+        if first and self.whole and self.fits:
+            return _unsigned(kind)
+        wrong = self.beyond if first and self.whole else self.wrong
+        if wrong is not None:
+            _refuse(at(wrong[0]), name, str(wrong[1]), text=False)
+        return kind
 
 
 def _documents(data: bytes) -> Iterator[Any]:

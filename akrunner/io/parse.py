@@ -119,8 +119,16 @@ class CsvParser:
             pa_csv.ReadOptions(column_names=names, block_size=len(piece.data) + 1, use_threads=len(piece.data) > _LARGE),
             # an empty line of a table of one column is an empty cell
             pa_csv.ParseOptions(newlines_in_values=b'"' in piece.data, ignore_empty_lines=names is None or len(names) > 1),
-            pa_csv.ConvertOptions(column_types=types, include_columns=only),
+            self._conversion(types, only),
         )
+
+    def _conversion(self, types: pa.Schema, only: Optional[List[str]]) -> pa_csv.ConvertOptions:
+        options = pa_csv.ConvertOptions(column_types=types, include_columns=only)
+        if not self.asked:
+            # 1 and 0 are truths where that was asked for; a guess would lose what stands there
+            options.true_values = [word for word in options.true_values if word != "1"]
+            options.false_values = [word for word in options.false_values if word != "0"]
+        return options
 
     def _headed(self, piece: Piece) -> Piece:
         """Take the names from the first line that is not blank. Returns: what is behind it."""
@@ -272,8 +280,8 @@ class JsonParser:
         if self.schema is None:
             _check_types(table.schema, self.name)
         first, types = self.schema is None, {field.name: field.type for field in table.schema}
-        for name in () if self.asked else exact.suspicious(table):
-            types[name] = exact.json_column(self._at, piece.data, name, types[name], first)
+        odd = {name: types[name] for name in ([] if self.asked else exact.suspicious(table))}
+        types.update(exact.json_columns(self._at, piece.data, odd, first))
         for name, kind in types.items():
             if zones.has_times(kind):
                 types[name] = self._times(piece.data, name, kind, first)

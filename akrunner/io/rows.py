@@ -174,11 +174,12 @@ class _RowBatcher:
     def _error(self, rows: List[Any], error: BaseException) -> SourceError:
         """Which of the rows it is."""
         where = f"rows {self._at} to {self._at + len(rows) - 1} do"
-        one_by_one = _RowBatcher(self._schema, self._asked)
-        one_by_one._at, one_by_one._zones = self._at, self._zones
-        for row in rows if len(rows) > 1 else ():
+        half_by_half = _RowBatcher(self._schema, self._asked)
+        half_by_half._at, half_by_half._zones = self._at, self._zones
+        middle = len(rows) // 2
+        for half in (rows[:middle], rows[middle:]) if middle else ():
             try:
-                one_by_one([row])
+                half_by_half(half)
             except SourceError as e:
                 return e
         if len(rows) == 1:

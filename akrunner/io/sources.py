@@ -15,7 +15,7 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import frames, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
-from akrunner.io.sql import duckdb_reader, heard, selected
+from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.values import kept
 from akrunner.schema import Schema, nearest, plain, to_floats
@@ -91,9 +91,11 @@ def _open(
     if _module(source) == "polars" and "Object" in map(str, getattr(source, "dtypes", ())):
         raise SourceError("source: a column of the polars frame has the type Object, which no other program can read; cast it")
     if type(source).__name__ == "DuckDBPyRelation":
-        reader = heard(lambda: duckdb_reader(source))
+        interrupt = interrupting(source)
+        reader = heard(lambda: duckdb_reader(source), interrupt)
         again = opened_once(iter(reader), lambda: iter(duckdb_reader(source)))
-        return TableSource(reader.schema, again, replayable=True)
+        table = TableSource(reader.schema, again, replayable=True)
+        return table if interrupt is None else dataclasses.replace(table, stop=interrupt)
     if hasattr(source, "fetch_record_batch"):
         # a connection of DuckDB, a cursor of ADBC: its result is read once
         reader = (

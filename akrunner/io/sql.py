@@ -38,15 +38,15 @@ _HARMLESS = 400
 #: seconds of a processor it may take to parse one, and how long that may last on a machine that is busy
 _PARSE_SECONDS = 3
 _PARSE_WAIT = 30.0
-_PARSER = f"""
+_PARSER = """
 import json, resource, sys
-resource.setrlimit(resource.RLIMIT_CPU, ({_PARSE_SECONDS}, {_PARSE_SECONDS}))
+sys.path[:], query, seconds = json.load(sys.stdin)
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-sys.path[:], query = json.load(sys.stdin)
 import duckdb
 try:
     # parses it and runs none of it
-    duckdb.connect(config={{"enable_external_access": "false"}}).execute("SELECT length(json_serialize_sql(?))", [query]).fetchall()
+    duckdb.connect(config={"enable_external_access": "false"}).execute("SELECT length(json_serialize_sql(?))", [query]).fetchall()
 except duckdb.Error:
     pass  # DuckDB says so once more, to whoever asked
 """
@@ -97,7 +97,7 @@ def check_query(query: str, parameter: str, kind: "type[ConfigError]") -> None:
         return
     if _LONG_NAME.search(_STRING.sub("''", query)):
         raise kind(f"{parameter}: a name in the query has more than {_PARTS} parts with dots between them: {query[:60]!r}...")
-    told = json.dumps([sys.path, query]).encode()
+    told = json.dumps([sys.path, query, _PARSE_SECONDS]).encode()
     with ours(kind, f"{parameter}: the query cannot be looked at"):
         try:
             done = subprocess.run(
@@ -230,6 +230,19 @@ def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
     if hasattr(relation, "to_arrow_reader"):
         return relation.to_arrow_reader(BATCH_ROWS)
     return relation.fetch_record_batch(BATCH_ROWS)
+
+
+def interrupting(relation: Any) -> Optional[Callable[[], None]]:
+    """What ends a DuckDB relation's query early. It does not say whose connection's it is: one of DuckDB's own connection (`duckdb.sql`) can be ended,
+    one of another cannot: None."""
+    import duckdb
+
+    try:
+        # refused, and not run, if they are of two connections
+        relation.cross(duckdb.sql("SELECT 1"))
+    except duckdb.Error:
+        return None
+    return lambda: duckdb.interrupt()
 
 
 def _check_type(name: str, kind: Any, inside: bool = False) -> None:

@@ -24,6 +24,7 @@ from akrunner import leftovers
 from akrunner.errors import AkrunnerError
 from akrunner.foreign import in_words, redacted
 from akrunner.launch import cache, limits
+from akrunner.launch.timed import timed
 from akrunner.launch.trees import CHUNK, Blame, component
 
 _TRIES = 3
@@ -97,7 +98,7 @@ def _name(url: str, blame: Blame, named: bool) -> str:
 def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> None:
     """Raises: AkrunnerError: there is no room for it, or it is too large; another exception: it does not come."""
     no_room = f"cannot keep {url} in the cache (XDG_CACHE_HOME)"
-    pieces = _from_web(url, budget) if _is_web(url) else _from_anywhere(url)
+    pieces = _from_web(url, budget) if _is_web(url) else timed(_from_anywhere(url), _SLOWEST_SECONDS, _SLOWEST)
     with blame.ours(no_room, partial):
         out = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb", buffering=0)
     with contextlib.closing(pieces), out:
@@ -113,7 +114,9 @@ def _from_anywhere(url: str) -> Generator[bytes, None, None]:
     # a TaskManager's Python has it only where something else needs it
     import fsspec
 
-    with fsspec.open(url, "rb") as source:
+    filesystem, path = fsspec.url_to_fs(url)
+    # blocks of a size of which one comes in time on a slow line, too; some libraries ask for 50 MB at once
+    with filesystem.open(path, "rb", block_size=CHUNK) as source:
         while piece := source.read(CHUNK):
             yield piece
 

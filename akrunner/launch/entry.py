@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Union
 
 from akrunner.errors import ScriptError
-from akrunner.launch.pages import calls, doing
+from akrunner.launch.pages import blocks, calls, doing
 from akrunner.schema import nearest
 
 _Main = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -286,7 +286,7 @@ def _meant_main(tree: ast.Module) -> bool:
 
 
 def _top_level_names(tree: ast.Module) -> Iterator[str]:
-    """Names the module binds at its top level, also under if, try and with; "*" for a star import."""
+    """Names the module binds at its top level, also under if, try, with, match; "*" for a star import."""
     pending: List[ast.stmt] = list(tree.body)
     while pending:
         node = pending.pop(0)
@@ -300,7 +300,5 @@ def _top_level_names(tree: ast.Module) -> Iterator[str]:
                 yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
-        elif isinstance(node, (ast.If, ast.With, ast.Try, ast.For, ast.While)):
-            pending = list(node.body) + list(getattr(node, "orelse", [])) + list(getattr(node, "finalbody", [])) + pending
-            for handler in getattr(node, "handlers", []):
-                pending = handler.body + pending
+        else:
+            pending = [inside for block in blocks(node) for inside in block] + pending

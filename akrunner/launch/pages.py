@@ -46,7 +46,7 @@ def _doing(body: List[ast.stmt], own: FrozenSet[str]) -> Iterator[ast.stmt]:
         if isinstance(node, (ast.For, ast.While, ast.With)) or _works(node, own):
             yield node
             continue
-        for inside in _blocks(node):
+        for inside in blocks(node, after_import=False):
             yield from _doing(inside, own)
 
 
@@ -82,15 +82,18 @@ def _called(call: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
 
 
-def _blocks(node: ast.stmt) -> Iterator[List[ast.stmt]]:
-    """What stands inside `if`, `try` and `match`. What is done where an import fails is no work of the script's."""
+def blocks(node: ast.stmt, after_import: bool = True) -> Iterator[List[ast.stmt]]:
+    """What stands inside `if`, `for`, `with`, `try`, `match` and their like; nothing of functions and classes.
+
+    Args: after_import: also what is done where an import fails, which is no work of the script's.
+    """
     if isinstance(node, _DEFINES):
         return
     body = getattr(node, "body", [])
     only_imports = bool(body) and all(isinstance(one, (ast.Import, ast.ImportFrom)) for one in body)
     yield body
     for part in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
-        if not (only_imports and isinstance(part, ast.ExceptHandler)):
+        if after_import or not (only_imports and isinstance(part, ast.ExceptHandler)):
             yield part.body
     yield getattr(node, "orelse", [])
     yield getattr(node, "finalbody", [])

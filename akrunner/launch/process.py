@@ -23,6 +23,7 @@ except ImportError:  # beside a Flink subtask, whose Python has what Flink bring
     psutil = None
 
 from akrunner.launch import procfs
+from akrunner.launch.pipes import Pipes
 from akrunner.wire.ending import HOST, MARK, started
 
 _KILL_WAIT = 5.0
@@ -138,12 +139,17 @@ def worker_environment(env: Mapping[str, str], mark: str, remove: str = "") -> D
     return {**inherited, **env, MARK: mark, HOST: host}
 
 
-def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, kind: str = "run") -> "ChildProcess":
-    """Start a task's process; of kind "spare", one that waits for its task.
+def worker_process(python: str, bundle: str, env: Mapping[str, str], cwd: str) -> "ChildProcess":
+    """Start a task's process. Args: env: all of it. Raises: OSError: it cannot be started."""
+    return ChildProcess([python, bundle, "run", "{read_fd}", "{write_fd}"], env, cwd)
 
-    Args: env: all of it. Raises: OSError: it cannot be started.
+
+def spare_process(python: str, bundle: str, env: Mapping[str, str], cwd: str, socket_fd: int) -> "ChildProcess":
+    """Start a process that waits for its task, or is forked for those that do. Args: socket_fd: on which the pipes of forks come.
+
+    Raises: OSError: it cannot be started.
     """
-    return ChildProcess([python, bundle, kind, "{read_fd}", "{write_fd}"], env, cwd)
+    return ChildProcess([python, bundle, "spare", "{read_fd}", "{write_fd}", str(socket_fd)], env, cwd, also=(socket_fd,))
 
 
 class LocalProcess(abc.ABC):
@@ -265,40 +271,34 @@ class LocalProcess(abc.ABC):
 class ChildProcess(LocalProcess):
     """A child with two pipes of its own besides stdout/stderr."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, pipe_bytes: int = 1 << 20) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str, also: Sequence[int] = ()) -> None:
         """Start it. `{read_fd}` and `{write_fd}` in the command become the child's ends of the pipes.
 
-        Raises: OSError: it cannot be started; nothing is left open.
+        Args: also: descriptors it has besides. Raises: OSError: it cannot be started; nothing is left open.
         """
-        opened: List[int] = []
+        pipes = Pipes()
+        child_read, child_write, child_log = pipes.far
         try:
-            child_read, input_fd = _pipe(opened)
-            output_fd, child_write = _pipe(opened)
-            log_fd, child_log = _pipe(opened)
-            for fd in (input_fd, output_fd):
-                _enlarge(fd, pipe_bytes)
             argv = [part.format(read_fd=child_read, write_fd=child_write) for part in command]
             self._process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=child_log,
                 stderr=child_log,
-                pass_fds=(child_read, child_write),
+                pass_fds=(child_read, child_write, *also),
                 start_new_session=True,
                 cwd=cwd,
                 env=dict(env),
             )
         except BaseException:
-            for fd in opened:
-                os.close(fd)
+            pipes.close()
             raise
-        for fd in (child_read, child_write, child_log):
-            os.close(fd)
+        pipes.handed()
         # a child's peak starts at the highest its parent had when it was forked, so a peak below that says nothing
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._parent_rss = usage.ru_maxrss * _RSS_UNIT
         try:
-            super().__init__(self._process.pid, input_fd, output_fd, log_fd)
+            super().__init__(self._process.pid, *pipes.near)
         except BaseException:
             self._process.wait()
             raise
@@ -403,22 +403,6 @@ def oom_kills() -> int:
     except (OSError, ValueError):
         pass
     return 0
-
-
-def _pipe(opened: List[int]) -> "tuple[int, int]":
-    ends = os.pipe()
-    opened.extend(ends)
-    return ends
-
-
-def _enlarge(fd: int, size: int) -> None:
-    """A larger pipe means fewer switches between the two processes; Linux only, and only if the limit allows."""
-    try:
-        import fcntl
-
-        fcntl.fcntl(fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), size)
-    except (ImportError, OSError):
-        pass
 
 
 def _size(count: int) -> str:

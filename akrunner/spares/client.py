@@ -29,6 +29,8 @@ _LOOK = 0.5
 #: seconds until one that has no room for a connection is asked again, and that it is asked altogether
 _AGAIN = 0.1
 _TRYING = 8.0
+#: of a worker
+_PIPES = 3
 #: seconds one that was told to end by a signal may take
 _ENDING = 5.0
 
@@ -113,14 +115,21 @@ def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> U
     question = {"do": "take", "version": talk.version(), "wanted": dataclasses.asdict(wanted), "names": list(names)}
     talk.say(connection, question)
     talk.hear(connection, _HEARD)
-    told, descriptors = _heard(connection, pid)
-    if told.get("why"):
-        return str(told["why"])
-    try:
-        late = [str(name) for name in told["late"]]
-        return Handed(str(told["mark"]), float(told["began"]), HandedProcess(int(told["pid"]), descriptors, connection), late)
-    except (LookupError, TypeError, ValueError) as e:
-        raise TalkError("not understood") from e
+    told, descriptors = _heard(connection, pid, taking=True)
+    with contextlib.ExitStack() as unclaimed:
+        for fd in descriptors:
+            unclaimed.callback(os.close, fd)
+        if told.get("why"):
+            return str(told["why"])
+        try:
+            mark, began, worker = str(told["mark"]), float(told["began"]), int(told["pid"])
+            late = [str(name) for name in told["late"]]
+        except (LookupError, TypeError, ValueError) as e:
+            raise TalkError("not understood") from e
+        if len(descriptors) != _PIPES or worker <= 1:
+            raise TalkError("not understood")
+        unclaimed.pop_all()
+    return Handed(mark, began, HandedProcess(worker, descriptors, connection), late)
 
 
 def ask(what: str, hurry: bool = False) -> Optional[Dict[str, Any]]:
@@ -216,13 +225,15 @@ def _connected() -> Optional[socket.socket]:
     return connection
 
 
-def _heard(connection: socket.socket, pid: int, seconds: float = _FOUND) -> Tuple[Dict[str, Any], List[int]]:
+def _heard(
+    connection: socket.socket, pid: int, seconds: float = _FOUND, taking: bool = False
+) -> Tuple[Dict[str, Any], List[int]]:
     """Its answer, unless the other end is stopped meanwhile."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         readable, _, _ = select.select([connection], [], [], _LOOK)
         if readable:
-            return talk.hear(connection, _HEARD)
+            return talk.hear(connection, _HEARD, taking)
         with contextlib.suppress(psutil.Error):
             if psutil.Process(pid).status() == psutil.STATUS_STOPPED:
                 raise TalkError("it was stopped")

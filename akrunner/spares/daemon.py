@@ -22,7 +22,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from akrunner.launch.process import ChildProcess
+from akrunner.launch.process import LocalProcess
 from akrunner.spares import talk
 from akrunner.spares.pool import Pool
 from akrunner.spares.spare import Spare
@@ -133,7 +133,10 @@ class Daemon:
                     continue
                 with self._lock:
                     self._silent[connection] = time.monotonic()
-                threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+                try:
+                    threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+                except RuntimeError:  # no threads left, for now
+                    self._cut_off(connection)
         finally:
             self._listening.close()
             self._pool.close()
@@ -152,6 +155,13 @@ class Daemon:
                         with contextlib.suppress(OSError):
                             connection.shutdown(socket.SHUT_RDWR)
         return True
+
+    def _cut_off(self, connection: socket.socket) -> None:
+        """One that nobody can attend to."""
+        with self._lock:
+            self._silent.pop(connection, None)
+        connection.close()
+        self._room.release()
 
     def _attend(self, connection: socket.socket) -> None:
         """One connection."""
@@ -208,7 +218,7 @@ class Daemon:
         try:
             descriptors = spare.hand_over()
             try:
-                body = {"pid": spare.process.pid, "mark": spare.mark, "began": spare.began, "late": spare.late()}
+                body = {"pid": spare.process.pid, "mark": spare.mark, "began": spare.began, "late": spare.late}
                 talk.say(connection, body, descriptors)
             finally:
                 # the job is to be the only one that writes to it: its end is the worker's
@@ -221,7 +231,7 @@ class Daemon:
             raise
         return spare
 
-    def _relay(self, connection: socket.socket, process: ChildProcess) -> None:
+    def _relay(self, connection: socket.socket, process: LocalProcess) -> None:
         """Say how a worker has ended; end it when its job has gone."""
         try:
             while process.wait(_LOOK) is None:

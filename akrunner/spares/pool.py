@@ -1,10 +1,11 @@
-"""Spare workers of this process: started in the background, taken by jobs, replaced, ended.
+"""Spare workers of this process: forked in the background, taken by jobs, replaced, ended.
 
 ::
 
-    job ---- take ---->  Pool: the spares             one that fits goes to the job, the others stay
-                           ^ starts and ends them
-    this pool's thread ----+                          what the last jobs wanted, while the processor has nothing else to do
+    job ---- take ---->  Pool: the spares             one that fits goes to the job, the others stay; where none is left, one is forked
+                           ^ forks and ends them
+    this pool's thread ----+--> templates             one for each kind the last jobs wanted: it imports once, while the processor has
+                                                      nothing else to do
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from akrunner.launch.bundle import bundle_bytes
 from akrunner.launch.capacity import memory_left
 from akrunner.leftovers.private import private_file
 from akrunner.spares.spare import Answer, Spare
+from akrunner.spares.template import CannotFork, Template
 from akrunner.spares.wanted import Wanted, surroundings
 
 _TICK = 0.25
-#: cores that have nothing to do when a spare is replaced
+#: cores that have nothing to do when something is imported
 _IDLE_CORES = 0.7
-#: seconds a machine may be busy until one is replaced nevertheless
+#: seconds a machine may be busy until it is nevertheless
 _LATEST = 30.0
 #: memory of the machine that is left alone
 _SPARED = 512 << 20
@@ -67,11 +69,20 @@ class Pool:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._spares: List[Spare] = []
+        #: what they are forked from; what turns out to be a spare itself is moved there
+        self._templates: List[Template] = []
+        #: why the last of them was
+        self._alone = ""
         #: asked by a job whether they are right for it; none is started in their place before they have said yes
         self._offered: List[Spare] = []
         self._wanted: Deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
+        #: the last kinds of workers that were wanted, newest first: the others need no template any more
+        self._kinds: List[Wanted] = []
+        for one in reversed(self._wanted):
+            self._note_kind(one)
         self._failed = 0
-        self._size = 0
+        #: bytes of the largest that has imported, and of the largest fork's own memory
+        self._size = self._fork_size = 0
         self._used = self._short_since = time.monotonic()
         self._hurry = hurry
         self._closed = False
@@ -92,6 +103,7 @@ class Pool:
         """
         why = "none was ready"
         while True:
+            began = time.time()
             spare, other = self._claim(wanted)
             if spare is None:
                 return None, other or self.trouble or why
@@ -99,7 +111,8 @@ class Pool:
             if not answer.why:
                 return spare, ""
             why = answer.why
-            if answer.usable:
+            if answer.usable or spare.began >= began:
+                # another would say the same, or was made for this job and is of no use
                 return None, why
 
     def note(self, wanted: Wanted) -> None:
@@ -112,7 +125,11 @@ class Pool:
             if all(one.other(wanted) for one in self._wanted):
                 self._failed = 0
             self._wanted.appendleft(wanted)
+            self._note_kind(wanted)
             self._changed.notify_all()
+
+    def _note_kind(self, wanted: Wanted) -> None:
+        self._kinds = [wanted, *(one for one in self._kinds if one.other(wanted))][: self.workers]
 
     def knows(self, python: str) -> bool:
         """Whether the last jobs used this interpreter."""
@@ -120,14 +137,50 @@ class Pool:
 
     def _claim(self, wanted: Wanted) -> Tuple[Optional[Spare], str]:
         with self._changed:
-            others = [spare.wanted.other(wanted) for spare in self._spares]
-            fitting = [spare for spare, other in zip(self._spares, others) if not other]
+            there = [*self._spares, *self._templates]
+            others = [one.wanted.other(wanted) for one in there]
+            fitting = [one for one, other in zip(there, others) if not other]
             if not fitting:
                 return None, others[0] if others else ""
-            spare = min(fitting, key=lambda one: (not one.waiting, one.began))
-            self._spares.remove(spare)
-            self._offered.append(spare)
-            return spare, ""
+            spare = fitting[0]
+            if not isinstance(spare, Template) or spare.alone:
+                self._spares.remove(spare)
+                self._offered.append(spare)
+                return spare, ""
+        return self._claim_new(spare)
+
+    def _claim_new(self, template: Template) -> Tuple[Optional[Spare], str]:
+        """A fork of this one, or itself if it is a spare. Blocks while it is still importing: a cold start would take longer."""
+        why = template.wait_until_imported()
+        with self._changed:
+            self._sort()
+            if not why and template in self._spares:
+                self._spares.remove(template)
+                self._offered.append(template)
+                return template, ""
+        if why or template.alone:
+            return None, why
+        return self._fork(template, self._offered)
+
+    def _fork(self, template: Template, to: List[Spare]) -> Tuple[Optional[Spare], str]:
+        """Args: to: where it is noted."""
+        try:
+            spare = template.fork()
+        except (CannotFork, OSError, RuntimeError) as e:
+            return None, str(e)
+        with self._changed:
+            if not self._closed:
+                to.append(spare)
+                return spare, ""
+        spare.end()
+        return None, "they are being ended"
+
+    def _sort(self) -> None:
+        """Those that have imported and cannot be forked are spares."""
+        for one in [one for one in self._templates if one.waiting and one.alone]:
+            self._templates.remove(one)
+            self._spares.append(one)
+            self._alone = one.alone
 
     def _ask(self, spare: Spare, names: Sequence[str]) -> Answer:
         """Offer it a job. It is the job's then, or back among the others, or ended."""
@@ -143,8 +196,11 @@ class Pool:
                 self.taken += taken
                 if back:
                     self._spares.append(spare)
+                over = self._without(spare.parent) if answer.stale and spare.parent is not None else []
+                self._changed.notify_all()
             if not taken and not back:
                 spare.end()
+            self._end(over)
 
     # -- for people
 
@@ -182,25 +238,20 @@ class Pool:
 
     def status(self) -> Dict[str, Any]:
         """As `akrunner.Warm.status`."""
-        spares = self.spares()
+        with self._changed:
+            self._sort()
+            spares, templates = list(self._spares), list(self._templates)
         return {
             "workers": self.workers,
             "waiting": sum(spare.waiting for spare in spares),
-            "importing": sum(not spare.waiting for spare in spares),
-            "rss": sum(spare.rss for spare in spares),
+            "importing": sum(not one.waiting for one in templates),
+            "memory": sum(one.memory.part for one in (*spares, *templates)),
             "most_bytes": self.most_bytes,
             "taken": self.taken,
             "trouble": self.why_fewer(),
-            "spares": [
-                {
-                    "pid": one.process.pid,
-                    "python": one.wanted.python,
-                    "waiting": one.waiting,
-                    "rss": one.rss,
-                    "since": one.began,
-                }
-                for one in spares
-            ],
+            "alone": self._alone,
+            "templates": [_shown(one) for one in templates],
+            "spares": [_shown(one) for one in spares],
         }
 
     def spares(self) -> List[Spare]:
@@ -219,7 +270,7 @@ class Pool:
             self._changed.notify_all()
         self._thread.join()
         with self._changed:
-            ended, self._spares = self._spares, []
+            ended, self._spares, self._templates = [*self._spares, *self._templates], [], []
         self._end(ended)
         leftovers.drop(self._folder)
         atexit.unregister(self.close)
@@ -232,7 +283,7 @@ class Pool:
             with self._changed:
                 missing = self._missing()
                 if not self._closed:
-                    self._changed.wait(_TICK if missing or self._spares else None)
+                    self._changed.wait(_TICK if missing or self._spares or self._templates else None)
                 if self._closed:
                     return
             try:
@@ -243,74 +294,118 @@ class Pool:
                 self.trouble = f"none can be started: {in_words(e)}"
 
     def _look(self, busy: "_Processor") -> None:
-        """End what is to end, start what is missing."""
+        """End what is to end, fork and start what is missing."""
         with self._changed:
+            self._sort()
             over = self._over()
         self._end(over)
         idle = busy.idle_cores()
+        missing = self._fork_missing()
         with self._changed:
-            if not all(spare.waiting for spare in self._spares):
+            importing = [one for one in self._templates if not one.waiting]
+            if importing:
                 # the time they are idle begins when they wait
                 self._used = time.monotonic()
-            missing = self._missing()
+            # those of the same kind are forked when it has imported
+            missing = [wanted for wanted in missing if all(one.wanted.other(wanted) for one in importing)]
             if not missing:
                 self._short_since = time.monotonic()
-                self._hurry = False
+                self._hurry = self._hurry and bool(importing)
             late = time.monotonic() - self._short_since
             self._waits = ""
             if not self._hurry and idle < _IDLE_CORES and late < _LATEST:
                 self._waits = f"the processor is busy; the next is started when it is not, or in {_LATEST - late:.0f} s"
-            elif self._too_many_at_once():
+            elif len(importing) >= _cores():
                 self._waits = "others are still importing TensorFlow"
-        if missing and not self._waits and self._has_memory():
+        if missing and not self._waits and self._has_memory(self._size):
             self._start(missing[0])
+
+    def _fork_missing(self) -> List[Wanted]:
+        """Fork what is missing. Returns: what has to be imported first."""
+        with self._changed:
+            missing, templates = self._missing(), [one for one in self._templates if one.waiting]
+        rest = []
+        for wanted in missing:
+            template = next((one for one in templates if not one.wanted.other(wanted)), None)
+            if template is None:
+                rest.append(wanted)
+            elif len(self._spares) + len(self._offered) < self.workers and self._has_memory(self._fork_size):
+                spare, why = self._fork(template, self._spares)
+                if spare is None:
+                    self.trouble = why
+                    break
+        return rest
 
     def _missing(self) -> List[Wanted]:
         """What the last jobs wanted and no spare is, newest first. Nothing when no job has come for long, or none can be started."""
-        if self.asleep() or self._failed >= _TRIES:
-            return []
-        there = [spare.wanted for spare in (*self._spares, *self._offered)]
-        missing = []
+        return [] if self.asleep() or self._failed >= _TRIES else self._compared()[0]
+
+    def _compared(self) -> Tuple[List[Wanted], List[Spare]]:
+        """(what the last jobs wanted and no spare is, newest first; the spares that are more than they wanted)."""
+        there, missing = [*self._offered, *self._spares], []
         for wanted in self._wanted:
-            same = next((one for one in there if not one.other(wanted)), None)
+            same = next((one for one in there if not one.wanted.other(wanted)), None)
             if same is not None:
                 there.remove(same)
             else:
                 missing.append(wanted)
-        return missing
+        return missing, [one for one in there if one in self._spares]
 
     def _over(self) -> List[Spare]:
         """Take out those that are to end: dead ones, all when no job has come for long, and those nobody wants any more."""
-        over = [spare for spare in self._spares if spare.process.exit is not None]
-        for spare in over:
-            self._failed += not spare.waiting
-            which = "one that waited" if spare.waiting else "the last one that was started"
-            self.trouble = f"{which} ended: {spare.last_words() or spare.lifeless()}"
+        over: List[Spare] = []
+        for one in (*self._templates, *self._spares):
+            if one.process.exit is not None or (isinstance(one, Template) and one.lifeless()):
+                self._failed += not one.waiting
+                which = "one that waited" if one.waiting else "the last one that was started"
+                self.trouble = f"{which} ended: {(not one.waiting and one.last_words()) or one.lifeless()}"
+                over.append(one)
+        there = [*self._spares, *self._templates]
         if self.asleep():
-            over = list(self._spares)
-        elif len(self._spares) - len(over) >= self.workers and self._missing():
-            wanted = list(self._wanted)
-            old = [one for one in self._spares if one not in over and all(one.wanted.other(each) for each in wanted)]
-            over += old[:1]
-        left = {one: one.rss for one in self._spares if one not in over and one.waiting}
-        self._size = max([self._size, *left.values()])
+            over = there
+        else:
+            over += [one for one in self._templates if all(one.wanted.other(kind) for kind in self._kinds) and one not in over]
+            over += self._in_the_way(over)
+        left = [one for one in there if one not in over and one.waiting]
+        sizes = [one.memory.part for one in left]
         room = memory_left()
-        if left and (room < _SPARED // 2 or sum(left.values()) > self.most_bytes):
-            over.append(next(iter(left)))
-            self.trouble = "one was ended: " + self._too_little(sum(left.values()), room)
-        self._spares = [one for one in self._spares if one not in over]
-        return over
+        if left and (room < _SPARED // 2 or sum(sizes) > self.most_bytes):
+            self._note_sizes(left)
+            over.append(left[0])
+            self.trouble = "one was ended: " + self._too_little(sum(sizes), room)
+        return [gone for one in over for gone in self._without(one)]
 
-    def _too_many_at_once(self) -> bool:
-        importing = sum(not spare.waiting for spare in self.spares())
-        return importing >= max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    def _in_the_way(self, over: Sequence[Spare]) -> List[Spare]:
+        """Those that are more than the last jobs wanted, as many as others can be in their place at once; where each imports for itself, one."""
+        ready = [one.wanted for one in self._templates if one.waiting and one not in over]
+        coming = [one for one in self._missing() if any(not kind.other(one) for kind in ready)]
+        if self._alone:
+            coming = self._missing()[:1]
+        count = len(self._offered) + len([one for one in self._spares if one not in over])
+        more = [one for one in self._compared()[1] if one not in over]
+        return more[: max(0, count + len(coming) - self.workers)] if coming else []
 
-    def _has_memory(self) -> bool:
-        there, left = sum(spare.rss for spare in self.spares()), memory_left()
-        few = there + self._size > self.most_bytes or left < self._size + _SPARED
+    def _without(self, spare: Spare) -> List[Spare]:
+        """Take one out, and what was forked from it. Returns: those that were there, the forks first."""
+        out = [one for one in (*self._spares, *self._templates) if one is spare or one.parent is spare]
+        self._spares = [one for one in self._spares if one not in out]
+        self._templates = [one for one in self._templates if one not in out]
+        return out
+
+    def _has_memory(self, size: int) -> bool:
+        """Whether there is room for one more of so many bytes."""
+        with self._changed:
+            there = [one for one in (*self._spares, *self._templates) if one.waiting]
+        self._note_sizes(there)
+        total, left = sum(one.memory.part for one in there), memory_left()
+        few = total + size > self.most_bytes or left < size + _SPARED
         if few or not self._failed:
-            self.trouble = self._too_little(there + self._size, left) if few else ""
+            self.trouble = self._too_little(total + size, left) if few else ""
         return not few
+
+    def _note_sizes(self, there: Sequence[Spare]) -> None:
+        self._fork_size = max([self._fork_size, *(one.memory.own for one in there if one.parent is not None)])
+        self._size = max([self._size, *(one.memory.whole for one in there if one.parent is None)])
 
     def _too_little(self, wanted: int, left: int) -> str:
         """Of memory. Args: wanted: bytes by all of them; left: on this machine."""
@@ -328,22 +423,37 @@ class Pool:
             self.trouble = "jobs are run with other limits, signals or cores than this pool has (" + wanted.differs(here) + ")"
             return
         try:
-            spare = Spare(wanted, self._folder, self.preload)
+            template = Template(wanted, self._folder, self.preload)
         except (OSError, RuntimeError) as e:
             self._failed += 1
             self.trouble = f"none can be started: {e}"
             return
         with self._changed:
-            self._spares.append(spare)
+            self._templates.append(template)
 
     def _whole(self) -> bool:
-        return not self._missing() and all(spare.waiting for spare in self._spares)
+        return self._failed < _TRIES and not self._missing() and all(spare.waiting for spare in self._spares)
 
     def _end(self, spares: Sequence[Spare]) -> None:
-        for spare in spares:
+        """End these; a template whose forks run jobs goes when they have ended."""
+        templates = [one for one in spares if isinstance(one, Template)]
+        forks = [one for one in spares if one not in templates]
+        for spare in forks:
             spare.process.kill()
-        for spare in spares:
+        for spare in forks:
             spare.end()
+        for template in templates:
+            template.retire()
+
+
+def _shown(one: Spare) -> Dict[str, Any]:
+    """For people."""
+    told = {"pid": one.process.pid, "python": one.wanted.python, "waiting": one.waiting, "memory": one.memory.part}
+    return {**told, "since": one.began}
+
+
+def _cores() -> int:
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 class _Processor:

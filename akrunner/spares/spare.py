@@ -6,30 +6,61 @@ import contextlib
 import os
 import threading
 import time
-import uuid
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import psutil
 
 from akrunner import leftovers
-from akrunner.launch.process import ChildProcess, LocalProcess, worker_environment, worker_process
-from akrunner.spares.wanted import Wanted, early, is_late
+from akrunner.launch.process import LocalProcess
+from akrunner.spares.wanted import Wanted, is_late
 from akrunner.wire import frames, messages
 
 #: seconds a spare that waits may take to answer
 _PATIENCE = 2.0
 #: seconds one may take to import what it should; a cold start would take as long
-_IMPORTING = 120.0
-_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+IMPORTING = 120.0
+#: seconds until its memory is looked at again, which takes the system some milliseconds
+_MEASURED = 5.0
+#: seconds until its parent has said how one has ended
+_TOLD = 1.0
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a spare is right for a job. Attributes: why: why not, in words, "" when it is; usable: whether it may be for another."""
+    """Whether a spare is right for a job.
+
+    Attributes: why: why not, in words, "" when it is; usable: whether it may be for another; stale: whether what it has imported has changed.
+    """
 
     why: str
     usable: bool = True
+    stale: bool = False
+
+
+class Memory(NamedTuple):
+    """Bytes a process has, zeros when it is gone.
+
+    Attributes: whole: all of them; part: of what it shares with others, its part; own: what it shares with nobody.
+    """
+
+    whole: int
+    part: int
+    own: int
+
+    @classmethod
+    def of(cls, pid: int) -> "Memory":
+        """As the system says it now."""
+        with contextlib.suppress(OSError, LookupError, ValueError), open(f"/proc/{pid}/smaps_rollup") as f:
+            told = {line.split()[0]: int(line.split()[1]) << 10 for line in f.readlines()[1:]}
+            return cls(told["Rss:"], told["Pss:"], told["Private_Clean:"] + told["Private_Dirty:"])
+        try:
+            size = int(psutil.Process(pid).memory_info().rss)
+        except psutil.Error:
+            size = 0
+        return cls(size, size, size)
 
 
 class Spare:
@@ -37,60 +68,64 @@ class Spare:
 
     Attributes:
         wanted: what it is; process: its; mark: in its environment, as others see it; began: when, since the epoch.
-        waiting: whether it has imported what it should; seconds: which took so long.
+        late: variables it has that a job gives it anew; parent: what it was forked from, None: it was not.
+        waiting: whether it has imported what it should; seconds: which took so long; called: in words.
     """
 
-    def __init__(self, wanted: Wanted, folder: str, preload: Sequence[str]) -> None:
-        """Start it. Args: folder: of the pool, with a bundle in it; preload: modules to import. Raises: OSError: it cannot be started."""
+    def __init__(
+        self,
+        wanted: Wanted,
+        process: LocalProcess,
+        mark: str,
+        late: Sequence[str],
+        began: float,
+        parent: "Optional[Spare]" = None,
+    ) -> None:
+        """Of a process that is there, and will go if this one does (`leftovers`)."""
+        self.called = "the warm worker"
         self.wanted = wanted
-        self.mark = uuid.uuid4().hex
-        self.began = time.time()
+        self.process = process
+        self.mark = mark
+        self.late = list(late)
+        self.began = began
+        self.parent = parent
         self.waiting = False
         self.seconds = 0.0
         self._changed = threading.Condition()
         self._answer: Optional[Answer] = None
-        self._bundle = os.path.join(folder, "bundle.zip")
-        ours = {name: value for name, value in worker_environment({}, self.mark, folder).items() if is_late(name)}
-        self._env = {**early(wanted.env), **ours, "TMPDIR": os.path.join(folder, "tmp")}
-        leftovers.mark(self.mark)
-        try:
-            self.process: ChildProcess = worker_process(wanted.python, self._bundle, self._env, folder, "spare")
-        except BaseException:
-            leftovers.unmark(self.mark)
-            raise
-        leftovers.watch(self.process.pid)
-        self._writer = frames.FrameWriter(self.process.input_fd)
-        self._reader = frames.FrameReader(self.process.output_fd, frames.FROM_SPARE)
-        self._thread = threading.Thread(target=self._read, name=f"akrunner-spare-{self.process.pid}", daemon=True)
+        self._printed = b""
+        self._memory, self._measured = Memory(0, 0, 0), 0.0
+        self._writer = frames.FrameWriter(process.input_fd)
+        self._reader = frames.FrameReader(process.output_fd, frames.FROM_SPARE)
+        self._thread = threading.Thread(target=self._read, name=f"akrunner-spare-{process.pid}", daemon=True)
         self._thread.start()
-        told = {"env": dict(wanted.task_env), "cpus": list(wanted.cpus), "overlay": wanted.overlay, "preload": list(preload)}
-        self._say(frames.SPARE, {**told, "began_ns": int(self.began * 1e9)})
 
     @property
-    def rss(self) -> int:
-        """Bytes of memory it has, 0 when it is gone."""
-        try:
-            return int(psutil.Process(self.process.pid).memory_info().rss)
-        except psutil.Error:
-            return 0
+    def memory(self) -> "Memory":
+        """What it has, looked at now and then."""
+        if not self.waiting or time.monotonic() - self._measured > _MEASURED:
+            self._memory, self._measured = Memory.of(self.process.pid), time.monotonic()
+        return self._memory
 
     def lifeless(self) -> str:
         """Why no answer can be expected of it, in words; "" when one can."""
-        ended = self.process.exit
-        if ended is not None:
-            return f"the warm worker had ended: {ended.words()}"
         try:
             state = psutil.Process(self.process.pid).status()
         except psutil.Error:
-            return "the warm worker had ended"
-        return f"the warm worker was {state}" if state in _STOPPED else ""
+            state = psutil.STATUS_DEAD
+        if state in _ENDED:
+            ended = self.process.wait(_TOLD)
+            return f"{self.called} had ended" + (f": {ended.words()}" if ended is not None else "")
+        if state in _STOPPED:
+            return f"{self.called} was {state}"
+        return self.parent.lifeless() if self.parent is not None else ""
 
     def offer(self, names: Sequence[str]) -> Answer:
         """Ask whether it is right for a job. Blocks while it is still importing: a cold start would take longer.
 
         Args: names: of files beside the script.
         """
-        self._wait(lambda: self.waiting, self.began + _IMPORTING - time.time())
+        self._wait(lambda: self.waiting, self.began + IMPORTING - time.time())
         if not self.waiting:
             return Answer(self.lifeless() or "the warm worker took too long to import TensorFlow", False)
         if self.lifeless():
@@ -103,12 +138,8 @@ class Spare:
     def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> LocalProcess:
         """Make it the worker process of a job that it has been offered. Args: env: all of that process's environment."""
         self._thread.join()
-        become(self.process.input_fd, env, self.late(), cwd, bundle)
+        become(self.process.input_fd, env, self.late, cwd, bundle)
         return self.process
-
-    def late(self) -> List[str]:
-        """Variables it has that a job gives it anew."""
-        return [name for name in self._env if is_late(name)]
 
     def hand_over(self) -> List[int]:
         """Let a job of another process have it, which orders. Returns: its pipes' descriptors, to be closed here."""
@@ -121,7 +152,8 @@ class Spare:
         """Kill it. Returns when it is gone and nothing is held for it any more."""
         self.process.kill()
         self.process.wait(5.0)
-        self._thread.join(1.0)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(1.0)
         for fd in (self.process.input_fd, self.process.output_fd, self.process.log_fd):
             os.close(fd)
         leftovers.unwatch(self.process.pid)
@@ -129,13 +161,15 @@ class Spare:
 
     def last_words(self) -> str:
         """The last line it printed, of one that has ended."""
-        os.set_blocking(self.process.log_fd, False)
-        try:
-            said = os.read(self.process.log_fd, 1 << 20)
-        except OSError:
-            return ""
-        lines = said.decode("utf-8", "backslashreplace").strip().splitlines()
+        lines = self.printed().decode("utf-8", "backslashreplace").strip().splitlines()
         return lines[-1] if lines else ""
+
+    def printed(self) -> bytes:
+        """What it has printed so far, of one whose log nobody else is going to read."""
+        os.set_blocking(self.process.log_fd, False)
+        with contextlib.suppress(OSError):
+            self._printed += os.read(self.process.log_fd, 1 << 20)
+        return self._printed
 
     def _wait(self, until: Callable[[], bool], seconds: float) -> None:
         """Until it is so, or cannot become so, for at most so long."""
@@ -153,19 +187,26 @@ class Spare:
     def _read(self) -> None:
         """What it says, until it has taken a job, or ended."""
         try:
-            while self._answer is None or self._answer.why:
+            while self._is_ours():
                 frame = self._reader.read()
                 if frame is None:
                     return
                 body = messages.read(frame)
                 with self._changed:
-                    if frame.kind == frames.WAITING:
-                        self.waiting, self.seconds = True, float(body["seconds"])
-                    else:
-                        self._answer = Answer(body["why"], not body["stale"])
+                    self._heard(frame.kind, body)
                     self._changed.notify_all()
         except (OSError, frames.WireError):
             self.process.kill()
+
+    def _is_ours(self) -> bool:
+        """Whether what it says next is not said to a job."""
+        return self._answer is None or bool(self._answer.why)
+
+    def _heard(self, kind: int, body: Dict[str, Any]) -> None:
+        if kind == frames.WAITING:
+            self.waiting, self.seconds = True, float(body["seconds"])
+        elif kind == frames.ANSWER:
+            self._answer = Answer(body["why"], not body["stale"], body["stale"])
 
 
 def become(input_fd: int, env: Mapping[str, str], late: Sequence[str], cwd: str, bundle: str) -> None:
@@ -179,4 +220,4 @@ def become(input_fd: int, env: Mapping[str, str], late: Sequence[str], cwd: str,
         frames.FrameWriter(input_fd).write_json(frames.ORDER, body)
 
 
-__all__ = ["Answer", "Spare", "become"]
+__all__ = ["IMPORTING", "Answer", "Memory", "Spare", "become"]

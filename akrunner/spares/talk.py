@@ -124,8 +124,8 @@ def say(connection: socket.socket, body: Dict[str, Any], descriptors: Sequence[i
         raise TalkError(str(e)) from None
 
 
-def hear(connection: socket.socket, seconds: "float | None") -> Tuple[Dict[str, Any], List[int]]:
-    """(the next message, descriptors that came with it). Raises: TalkError."""
+def hear(connection: socket.socket, seconds: "float | None", taking: bool = False) -> Tuple[Dict[str, Any], List[int]]:
+    """(the next message, descriptors that came with it). Args: taking: such are expected; others are closed. Raises: TalkError."""
     deadline = None if seconds is None else time.monotonic() + seconds
     came: List[int] = []
     try:
@@ -136,12 +136,18 @@ def hear(connection: socket.socket, seconds: "float | None") -> Tuple[Dict[str, 
         body = json.loads(_read(connection, length, deadline, came))
         if not isinstance(body, dict):
             raise TalkError("no object")
+        if not taking:
+            _close(came)
         return body, came
     except (OSError, ValueError, RecursionError, TalkError) as e:
-        for fd in came:
-            os.close(fd)
+        _close(came)
         kind = CutOffError if isinstance(e, (ConnectionError, CutOffError)) else TalkError
         raise kind(str(e)) from None
+
+
+def _close(descriptors: List[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def _read(connection: socket.socket, size: int, deadline: "float | None", came: List[int]) -> bytes:

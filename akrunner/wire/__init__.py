@@ -20,3 +20,6 @@ PROTOCOL_VERSION = 2
 
 #: the host sends it to a worker process to have every thread's stack printed to the log
 STACKS_SIGNAL = signal.SIGUSR2
+
+#: words of a command line that ask a program about itself
+ASKS_ABOUT = frozenset({"-h", "--help", "--helpfull", "--helpshort", "--version"})

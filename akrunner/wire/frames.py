@@ -30,6 +30,7 @@ BARRIER = 7
 SPARE = 8
 OFFER = 9
 ORDER = 10
+FORK = 11
 # worker -> host
 HELLO = 16
 OPENED = 17
@@ -46,6 +47,8 @@ LEFT = 27
 # a worker process that waits for its job -> host
 WAITING = 28
 ANSWER = 29
+FORKED = 30
+ENDED = 31
 # to a host on another machine, in place of rows that do not come to it
 PASSED = 32
 # worker -> host, of tables a script asks for; each names its request
@@ -72,6 +75,7 @@ NAMES = {
     READ_TABLE: "read table", WRITE_TABLE: "write table", CLOSE_TABLE: "close table", TAKE_WORK: "take work",
     TABLE_OPENED: "table opened", TABLE_DONE: "table done", TABLE_FAILED: "table failed", WORK: "work", TABLE_ROWS: "table rows",
     WRITE_MORE: "write more", READ_MORE: "read more", ADD_ROWS: "add rows",
+    FORK: "fork", FORKED: "forked", ENDED: "ended",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -98,8 +102,8 @@ FROM_WORKER = {
     CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
 }  # fmt: skip
 #: and before either, while the process waits for its job
-TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY}
-FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD}
+TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY, FORK: _WORD}
+FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD, FORKED: _WORD, ENDED: _WORD}
 EITHER_WAY = {**TO_WORKER, **FROM_WORKER, **TO_SPARE, **FROM_SPARE}
 #: (kind, count) -> most bytes of such a frame
 Most = Callable[[int, int], int]

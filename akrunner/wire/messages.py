@@ -92,10 +92,10 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
         "rows_dropped": _count, "rows_padded": _count, "notes": _texts,
     },
     frames.LEFT: {"notes": _texts},
-    frames.SPARE: {"env": _environment, "cpus": _counts, "overlay": _name, "preload": _texts, "began_ns": _count},
+    frames.SPARE: {"env": _environment, "cpus": _counts, "overlay": _name, "preload": _texts, "began_ns": _count, "temp": _name},
     frames.OFFER: {"names": _names},
     frames.ORDER: {"env": _environment, "cwd": _name, "bundle": _name},
-    frames.WAITING: {"seconds": _number, "modules": _count},
+    frames.WAITING: {"seconds": _number, "alone": _text},
     frames.ANSWER: {"why": _text, "stale": _truth},
     frames.LOOK_TABLE: {"request": _count, "table": _text},
     frames.READ_TABLE: {
@@ -114,6 +114,9 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.WORK: {"request": _count, "work": _maybe_text},
     frames.READ_MORE: {"request": _count, "chunks": _positive},
     frames.WRITE_MORE: {"request": _count, "chunks": _positive},
+    frames.FORK: {"mark": _text},
+    frames.FORKED: {"mark": _text, "pid": _count, "why": _text},
+    frames.ENDED: {"mark": _text, "status": _count, "peak_rss": _count, "cpu_seconds": _number},
 }  # fmt: skip
 
 

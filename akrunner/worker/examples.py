@@ -20,6 +20,8 @@ _DTYPES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
 _TAGS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
 #: bytes of a row's numbers, in the mean, from which on each row is copied as a whole
 _LONG = 64
+#: lists of strings that are read one after the other, where the others have no more
+_FEW_LISTS = 16
 #: numbers
 _AT_ONCE = 1 << 14
 
@@ -278,6 +280,10 @@ def _every_string(octets, at, size):
     left = size > 0
     while left.any():
         rows, at, ends = rows[left], at[left], ends[left]
+        if len(rows) < _FEW_LISTS:
+            # of few that are long, each string is quicker found by itself
+            found.append(_one_by_one(octets, rows, at, ends))
+            break
         starts, stops = _tagged_string(octets, at)
         if (stops > ends).any():
             raise WireError("a list of byte strings is cut short")
@@ -286,6 +292,31 @@ def _every_string(octets, at, size):
     row, start, stop = (np.concatenate(parts) for parts in zip(*found))
     order = np.argsort(row, kind="stable")
     return row[order], start[order], stop[order]
+
+
+def _one_by_one(octets, rows, at, ends):
+    """As `_every_string`."""
+    owners, starts, stops = [], [], []
+    for row, place, end in zip(rows.tolist(), at.tolist(), ends.tolist()):
+        held = octets[place:end].tobytes()
+        inside = 0
+        before = len(starts)
+        while inside < len(held):
+            size = shift = 0
+            octet = 0x80
+            while octet > 0x7F and inside + 1 < len(held):
+                inside += 1
+                octet = held[inside]
+                size |= (octet & 0x7F) << shift
+                shift += 7
+            inside += 1
+            starts.append(place + inside)
+            inside += size
+            stops.append(place + inside)
+            if inside > len(held) or octet > 0x7F:
+                raise WireError("a list of byte strings is cut short")
+        owners += [row] * (len(starts) - before)
+    return tuple(np.array(part, np.int64) for part in (owners, starts, stops))
 
 
 def _cut(whole, starts, stops):

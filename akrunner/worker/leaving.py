@@ -95,7 +95,7 @@ def end_far():
     ours = os.getpgid(0)
     seen = []
     while True:
-        found = [pid for above in ["self"] + seen for pid in _below(above) if pid not in seen]
+        found = [pid for above in ["self"] + seen for pid in below(above) if pid not in seen]
         if not found:
             break
         seen += found
@@ -109,10 +109,11 @@ def end_far():
 
 def _children():
     """Processes this one has started and not waited for."""
-    return [_called(pid) for pid in _below("self") if _called(pid)]
+    return [_called(pid) for pid in below("self") if _called(pid)]
 
 
-def _below(pid):
+def below(pid):
+    """Numbers of the processes that one, or "self", has started and not waited for."""
     found = []
     try:
         for thread in os.listdir("/proc/%s/task" % pid):

@@ -7,12 +7,15 @@
 """
 
 import csv
+import operator
 import sys
 import types
 
 from akrunner.worker import chunks, data, running
 
 _END = "\r\n"
+#: rows from which on they are a batch of their own
+_FEW = 8
 
 
 def dataset(config):
@@ -97,13 +100,13 @@ class RecordWriter(object):
         import numpy as np
 
         found = np.ravel(records).tolist()
-        for record in found:
-            if self._csv:
-                # an empty line is a row of one empty text
-                values = next(csv.reader([record.decode("utf-8", "surrogateescape")]), None) or [""]
-                write_values(values, self._schema)
-            else:
+        if self._csv:
+            write_lines([record.decode("utf-8", "surrogateescape") for record in found], self._schema)
+        elif len(found) < _FEW:
+            for record in found:
                 running.writer().write(record)
+        else:
+            running.writer().write_all(found)
         return np.int64(len(found))
 
 
@@ -127,15 +130,51 @@ def _output_schema():
     return schema
 
 
+def write_lines(texts, schema):
+    """Add rows of the result, doubles as they are. Args: texts: a line of CSV for each, without its end."""
+    rows = []
+    try:
+        # an empty line is a row of one empty text
+        rows = [values or [""] for values in csv.reader(texts)]
+    except csv.Error:
+        if len(texts) == 1:
+            raise
+    if len(rows) == len(texts) < _FEW and all(column["dtype"] != "float64" for column in schema):
+        # to go out with others; an Example has no doubles
+        for values in rows:
+            write_values(values, schema)
+    elif len(rows) == len(texts) and set(map(len, rows)) == {len(schema)}:
+        running.writer().write_batch({column["name"]: _values(some, column) for column, some in zip(schema, zip(*rows))})
+    elif len(texts) == 1:
+        raise _not_as_many(rows[0], schema)
+    else:
+        # a quote is not closed, a row is too short, ...: each by itself is right, or says what is wrong
+        for text in texts:
+            write_lines([text], schema)
+
+
+def _values(texts, column):
+    """A column of the result, of its texts."""
+    import numpy as np
+
+    if column["kind"] == "bytes":
+        values = np.empty(len(texts), dtype=object)
+        values[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
+    else:
+        read, dtype = (float, np.float64) if column["kind"] == "float" else (int, np.int64)
+        nulls = np.fromiter(map(operator.not_, texts), bool, len(texts))
+        values = np.fromiter(map(read, [text or "0" for text in texts] if nulls.any() else texts), dtype, len(texts))
+        values = np.ma.masked_array(values, nulls) if nulls.any() else values
+    # a list of one
+    return values if column["shape"] == [] else values.reshape(-1, 1)
+
+
 def write_values(values, schema):
     """Add one row of the result. Args: values: in the order of the schema; text, where it is to be a number, is read as one."""
     import tensorflow as tf
 
     if len(values) != len(schema):
-        names = ", ".join(column["name"] for column in schema)
-        raise ValueError(
-            "a row of %d values, and the result has %d columns: %s (output_schema=)" % (len(values), len(schema), names)
-        )
+        raise _not_as_many(values, schema)
     example = tf.train.Example()
     for column, value in zip(schema, values):
         if value is None or (isinstance(value, str) and not value and column["kind"] != "bytes"):
@@ -150,3 +189,10 @@ def write_values(values, schema):
         else:
             feature.int64_list.value.append(int(value))
     running.writer().write(example)
+
+
+def _not_as_many(values, schema):
+    names = ", ".join(column["name"] for column in schema)
+    return ValueError(
+        "a row of %d values, and the result has %d columns: %s (output_schema=)" % (len(values), len(schema), names)
+    )

@@ -18,6 +18,7 @@ import threading
 import time
 
 from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
+from akrunner.worker import forked
 
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
@@ -27,22 +28,17 @@ _told = {"marks": [], "host": {}}
 _going = threading.Lock()
 
 
-#: what is said to a child that wants to speak for the task
-FORKED = (
-    "this process was forked from the task's: rows and reports are sent by the task's own process only; hand it what it shall send, "
-    "by a multiprocessing.Pool, say, or a pipe"
-)
-
-
 class Writer(frames.FrameWriter):
     """Frames to the host, from the process of the task only: a child that the script has forked has the pipe, too."""
 
-    forked = False
+    #: in a child, what it tries is noted here (`akrunner.worker.forked.Refused`)
+    refused = None
 
     def write(self, kind, payload=b"", count=0):
         """As `FrameWriter.write`. Raises: RuntimeError: in a child."""
-        if self.forked:
-            raise RuntimeError(FORKED)
+        if self.refused is not None:
+            self.refused.note(forked.REPORTS)
+            raise RuntimeError(forked.WHY)
         super(Writer, self).write(kind, payload, count)
 
 
@@ -58,7 +54,7 @@ class Link(object):
     """
 
     def __init__(self, read_fd, write_fd):
-        remember_host()
+        remember_host(more=True)
         # what the script starts with exec must not hold the pipes open
         os.set_inheritable(read_fd, False)
         os.set_inheritable(write_fd, False)
@@ -237,9 +233,9 @@ def _say(what, error):
     sys.stderr.flush()
 
 
-def remember_host():
-    """Take from the environment whose process this is."""
-    _told["marks"] += [mark for mark in [os.environ.get(ending.MARK)] if mark]
+def remember_host(more=False):
+    """Take from the environment whose process this is. Args: more: it has been another's, or nobody's yet, whose mark it still carries."""
+    _told["marks"] = _told["marks"] * more + [mark for mark in [os.environ.get(ending.MARK)] if mark]
     _told["host"] = json.loads(os.environ.get(ending.HOST, "{}"))
 
 

@@ -1,4 +1,4 @@
-"""Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, `python bundle.zip spare READ_FD WRITE_FD`, or
+"""Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, `python bundle.zip spare READ_FD WRITE_FD SOCKET_FD`, or
 `python bundle.zip replay TASK_DIR`."""
 
 import faulthandler
@@ -13,15 +13,15 @@ from akrunner.worker.task import Task, leave
 
 def main(argv):
     """Run one task. Args: argv: without the program's name."""
-    if argv[:1] in (["run"], ["spare"]) and len(argv) == 3:
+    if argv[:1] == ["run"] and len(argv) == 3:
         settle()
-        read_fd, write_fd = int(argv[1]), int(argv[2])
-        if argv[0] == "spare":
-            # not before it is asked for: a module of it is in no cold start
-            from akrunner.worker import spare
+        return run(int(argv[1]), int(argv[2]))
+    if argv[:1] == ["spare"] and len(argv) == 4:
+        settle()
+        # not before it is asked for: a module of it is in no cold start
+        from akrunner.worker import spare
 
-            spare.wait_for_job(read_fd, write_fd)
-        return run(read_fd, write_fd)
+        return run(*spare.wait_for_job(*map(int, argv[1:])))
     if argv[:1] == ["replay"] and len(argv) >= 2:
         return replay.main(argv[1:])
     sys.stderr.write("usage: python BUNDLE replay TASK_DIR [--cluster]\n")

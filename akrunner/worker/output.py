@@ -11,6 +11,7 @@ import threading
 import time
 
 from akrunner.wire import frames
+from akrunner.worker import forked
 
 _FLUSH_BYTES = 256 * 1024
 _FLUSH_ROWS = frames.MOST_EXAMPLES
@@ -39,7 +40,7 @@ class OutputWriter(object):
         self._size = 0
         self._since = 0.0
         self._closed = False
-        self._disowned = ""
+        self._refused = None
         self.rows = 0
         self._wake = threading.Event()
         if flush_seconds is not None:
@@ -82,6 +83,21 @@ class OutputWriter(object):
                 self._since = time.monotonic()
                 self._wake.set()
             elif len(self._pending) % 16 == 0 and time.monotonic() - self._since > _FLUSH_SECONDS:
+                self._flush()
+
+    def write_all(self, examples):
+        """Add several rows, and send them. Args: examples: a list of serialized Examples. Raises: as `write`."""
+        longest = max(map(len, examples), default=0)
+        if longest >= _FLUSH_BYTES:
+            for example in examples:
+                self.write(example)
+            return
+        some = max(1, min(_FLUSH_ROWS, _BATCH_BYTES // max(longest, 1)))
+        with self._lock:
+            self._check()
+            self._flush()
+            for first in range(0, len(examples), some):
+                self._pending = examples[first : first + some]
                 self._flush()
 
     def write_batch(self, columns):
@@ -142,12 +158,12 @@ class OutputWriter(object):
                 self._flush()
                 self._closed = True
 
-    def disown(self, why):
-        """Take no more, and send nothing: this is a copy, in a child that the script has forked. Args: why: what it is told."""
+    def disown(self, refused):
+        """Take no more, and send nothing: this is a copy, in a child that the script has forked. Args: refused: notes what it tries."""
         # whoever held the lock is not in this process
         self._lock = threading.Lock()
         self._pending, self._size = [], 0
-        self._closed, self._disowned = True, why
+        self._closed, self._refused = True, refused
 
     def _check(self):
         if self._schema is None:
@@ -155,8 +171,9 @@ class OutputWriter(object):
                 "this job was started without an output schema, so its script cannot write rows; start it with "
                 "output_schema='id bigint, p double' (--output-schema)"
             )
-        if self._disowned:
-            raise RuntimeError("output_writer: " + self._disowned)
+        if self._refused is not None:
+            self._refused.note(forked.ROWS)
+            raise RuntimeError("output_writer: " + forked.WHY)
         if self._closed:
             raise RuntimeError("output_writer is closed: rows can be written until main() returns")
 

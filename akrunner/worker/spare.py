@@ -1,10 +1,11 @@
-"""A worker process that waits for its job: `python bundle.zip spare READ_FD WRITE_FD`.
+"""A worker process that waits for its job: `python bundle.zip spare READ_FD WRITE_FD SOCKET_FD`.
 
 ::
 
     host                              spare
     spare(what to import)  ->         imports TensorFlow, as the job's script would
-                           <-         waiting
+                           <-         waiting(whether it can be forked)
+    fork                   ->         is forked from now on (`akrunner.worker.template`); what follows is said to its forks:
     offer(the job's files) ->         looks whether a cold start would import the same
                            <-         answer(why not)
     order(environment...)  ->         becomes the worker process: from here on as if it had been started by `run`
@@ -22,7 +23,7 @@ import zipimport
 
 from akrunner import worker
 from akrunner.wire import frames, messages
-from akrunner.worker import link
+from akrunner.worker import link, template
 from akrunner.worker.task import before_import
 
 #: milliseconds between two looks whether the host is still there; the end of its pipe is noticed at once
@@ -31,46 +32,84 @@ _LOOK = 2000
 _IMPORTABLE = (".py", ".so", ".pyd", ".pth", ".egg", ".zip", ".dist-info", ".egg-info", ".egg-link")
 
 
-def wait_for_job(read_fd, write_fd):
-    """Import what the host says, wait for a job, and become its worker process. Returns when it has; ends with the host."""
-    reader, writer = frames.FrameReader(read_fd, frames.TO_SPARE), frames.FrameWriter(write_fd)
-    for fd in (read_fd, write_fd):
-        os.set_inheritable(fd, False)
+def wait_for_job(read_fd, write_fd, socket_fd):
+    """Import what the host says, wait for a job, and become its worker process. Returns when it has, or a fork of it has: the
+    descriptors of the pipes, which are others in a fork; ends with the host. Args: socket_fd: on which those of forks come."""
+    host = Host(read_fd, write_fd)
     link.remember_host()
-    host = os.getppid()
+    os.set_inheritable(socket_fd, False)
     ours = frozenset(sys.modules)
-    told = _next(reader, host, frames.SPARE)
+    opened = template.descriptors()
+    _, told = host.next((frames.SPARE,))
     before_import(told["env"], told["cpus"], told["overlay"])
     began = time.monotonic()
     for name in told["preload"]:
         importlib.import_module(name)
     imported = {name.partition(".")[0] for name in sys.modules if name not in ours}
     files = Files(told["began_ns"])
+    alone = template.why_not(opened, told["temp"])
     # what was printed so far is the log's, as it would be of a cold start
     sys.stdout.flush()
-    writer.write_json(frames.WAITING, {"seconds": time.monotonic() - began, "modules": len(sys.modules)})
-    why = None
-    while why != "":
-        names = _next(reader, host, frames.OFFER)["names"]
+    host.writer.write_json(frames.WAITING, {"seconds": time.monotonic() - began, "alone": alone})
+    kind, body = host.next((frames.OFFER, frames.FORK))
+    if kind == frames.FORK:
+        read_fd, write_fd = template.Template(host, socket_fd).serve(body)
+        host = Host(read_fd, write_fd)
+        host.writer.write_json(frames.WAITING, {"seconds": 0, "alone": ""})
+        _, body = host.next((frames.OFFER,))
+    else:
+        os.close(socket_fd)
+    while True:
         stale = files.changed()
-        why = stale or shadowed(names, imported)
-        writer.write_json(frames.ANSWER, {"why": why, "stale": bool(stale)})
-    _become(_next(reader, host, frames.ORDER), told["overlay"])
+        why = stale or shadowed(body["names"], imported)
+        host.writer.write_json(frames.ANSWER, {"why": why, "stale": bool(stale)})
+        if not why:
+            break
+        _, body = host.next((frames.OFFER,))
+    _, order = host.next((frames.ORDER,))
+    _become(order, told["overlay"], [str(read_fd), str(write_fd)])
+    return read_fd, write_fd
 
 
-def _next(reader, host, kind):
-    """The body of the next message, which must be of this kind. Does not return when the host is gone."""
-    poll = select.poll()
-    poll.register(reader.fd, select.POLLIN | select.POLLHUP)
-    while not poll.poll(_LOOK):
-        if os.getppid() != host:
+class Host(object):
+    """The process that has a job for this one, or will: the other end of the pipes. Attributes: writer: frames to it."""
+
+    def __init__(self, read_fd, write_fd):
+        for fd in (read_fd, write_fd):
+            os.set_inheritable(fd, False)
+        self.writer = frames.FrameWriter(write_fd)
+        self._reader = frames.FrameReader(read_fd, frames.TO_SPARE)
+        # the host itself, or the template this process was forked from
+        self._parent = os.getppid()
+
+    def next(self, kinds, fd=None, noticed=None):
+        """(kind, body) of the next message, which must be of one of these kinds. Does not return when the host is gone.
+
+        Args: fd, noticed: what is called whenever this descriptor can be read.
+        """
+        poll = select.poll()
+        for one in (self._reader.fd, fd):
+            if one is not None:
+                poll.register(one, select.POLLIN | select.POLLHUP)
+        while True:
+            ready = dict(poll.poll(_LOOK))
+            if os.getppid() != self._parent:
+                link.host_is_gone()
+            if fd in ready:
+                noticed()
+            if self._reader.fd in ready:
+                break
+        frame = self._reader.read()
+        if frame is None:
             link.host_is_gone()
-    frame = reader.read()
-    if frame is None:
-        link.host_is_gone()
-    if frame.kind != kind:
-        raise frames.WireError("expected %s, got %s" % (frames.NAMES[kind], frames.NAMES[frame.kind]))
-    return messages.read(frame)
+        if frame.kind not in kinds:
+            raise frames.WireError("expected %s, got %s" % (frames.NAMES[kinds[0]], frames.NAMES[frame.kind]))
+        return frame.kind, messages.read(frame)
+
+    def close(self):
+        """Close this process's ends of the pipes."""
+        self._reader.close()
+        self.writer.close()
 
 
 def shadowed(names, imported):
@@ -147,8 +186,8 @@ def _importable(folder):
     return frozenset(name for name in names if name.endswith(_IMPORTABLE) or ("." not in name and name != "__pycache__"))
 
 
-def _become(order, overlay):
-    """As a process started just now would be at this point."""
+def _become(order, overlay, pipes):
+    """As a process started just now would be at this point. Args: pipes: what its command line would end with."""
     for name, value in order["env"].items():
         if value is None:
             os.environ.pop(name, None)
@@ -168,14 +207,15 @@ def _become(order, overlay):
             _move(module, old, new)
     sys.argv[0] = new
     if hasattr(sys, "orig_argv"):
-        sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv]
+        sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv[:-3]] + pipes
     tempfile = sys.modules.get("tempfile")
     if tempfile is not None:
         # asked for while something was imported; TMPDIR is another now
         tempfile.tempdir = None
-    # and this module is in none
-    del sys.modules[__name__]
-    del worker.spare
+    # and these modules are in none
+    for module in (__name__, template.__name__):
+        del sys.modules[module]
+    del worker.spare, worker.template
 
 
 def _move(module, old, new):

@@ -10,6 +10,7 @@ import queue
 import threading
 
 from akrunner.wire.frames import WireError
+from akrunner.worker import forked
 
 #: chunks between the reader and the dataset
 _DEPTH = 4
@@ -45,7 +46,14 @@ class RowStream(object):
         self._kept = []
         self._kept_bytes = 0
         self._ended = False
+        self._refused = None
         self.rows_read = 0
+
+    def disown(self, refused):
+        """Give no rows: this is a copy, in a child that the script has forked, where none arrive. Args: refused: notes what it tries."""
+        # whoever held the lock is not in this process
+        self._lock = threading.Lock()
+        self._refused = refused
 
     # -- the reader thread
 
@@ -77,6 +85,7 @@ class RowStream(object):
         An iterator that is dropped after a few rows (Keras looks at a first batch to build a model) does not count: the next
         one starts with the same rows.
         """
+        self._check()
         import tensorflow as tf
 
         from akrunner.worker import data
@@ -97,6 +106,7 @@ class RowStream(object):
 
     def batches(self, batch_size, drop_remainder):
         """A `tf.data.Dataset` of vectors of serialized Examples: so many each, fewer before a barrier. For streams with barriers."""
+        self._check()
         import tensorflow as tf
 
         from akrunner.worker import data
@@ -151,6 +161,7 @@ class RowStream(object):
                 yield self._given(item)
                 self._asked_on(item)
             while not self._ended:
+                self._check()
                 try:
                     item = self._queue.get(timeout=pause)
                 except queue.Empty:
@@ -177,7 +188,13 @@ class RowStream(object):
         if isinstance(item, _Barrier) and self.answered is not None:
             self.answered(item.number)
 
+    def _check(self):
+        if self._refused is not None:
+            self._refused.note(forked.READING)
+            raise RuntimeError(forked.WHY_NOT_READ)
+
     def _begin(self):
+        self._check()
         with self._lock:
             if self._state == "running":
                 raise RuntimeError("this stream is being read already: it can have one iterator at a time")

@@ -7,12 +7,12 @@ import sys
 import threading
 import time
 
-from akrunner.wire import failure, frames
+from akrunner.wire import ASKS_ABOUT, failure, frames
 from akrunner.worker import data, export, flink_row, pai_program, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
+from akrunner.worker.forked import Refused
 from akrunner.worker.leaving import flush, only_here
-from akrunner.worker.link import FORKED
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
 
@@ -24,8 +24,6 @@ _NEVER_ASKED = (
     "the script ran as a program and did not ask for its %d rows: `from akrunner.worker import current; task_config = current()` gives "
     "what main(task_config) is given, and AKRUNNER_DATASET_FILE names their file"
 )
-#: words of a command line that ask a program about itself
-_ABOUT = {"-h", "--help", "--helpfull", "--helpshort", "--version"}
 #: modes and formats in which a task's rows are a TFRecord file of Examples
 _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 
@@ -54,13 +52,15 @@ class Task(object):
         self.names_variables = False
         self._last_word = threading.Lock()
         self.pid = os.getpid()
+        self.refused = Refused()
         os.register_at_fork(after_in_child=self.disown)
 
     def disown(self):
         """In a child that the script has forked: it is not the task."""
-        self.link.writer.forked = True
-        if self.writer is not None:
-            self.writer.disown(FORKED)
+        self.link.writer.refused = self.refused
+        for end in (self.writer, self.stream):
+            if end is not None:
+                end.disown(self.refused)
 
     def alone(self, call, *args):
         """Call what runs code of the script's; a child it has forked does not come back from it."""
@@ -116,7 +116,7 @@ class Task(object):
             "rows_read": self.stream.rows_read if self.stream else 0,
             "main_ns": self.main_ns,
             "output_blocked_ns": self.link.writer.blocked_ns,
-            "notes": self.notes,
+            "notes": self.notes + self.refused.news(),
         }
         if self.unasked is not None:
             body["unasked"] = self.unasked
@@ -134,7 +134,7 @@ class Task(object):
     def say_left(self, notes):
         """After the last word: what the script has left, and that its exit handlers have run."""
         try:
-            self.link.writer.write_json(frames.LEFT, {"notes": notes})
+            self.link.writer.write_json(frames.LEFT, {"notes": notes + self.refused.news()})
         except OSError:
             self.link.check_host()
 
@@ -235,7 +235,7 @@ class Task(object):
         if self.phase != _IN_PROGRAM or running.asked():
             return
         told = [_NEVER_ASKED % self.rows_given] if self.rows_given and not self.names_variables else []
-        if exited and (told or _ABOUT.intersection(self.context["script"]["args"])):
+        if exited and (told or ASKS_ABOUT.intersection(self.context["script"]["args"])):
             self.unasked = told
         else:
             self.notes += told
@@ -243,6 +243,9 @@ class Task(object):
     def check_export(self):
         """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
         if self.context["mode"] != "train" or self.context["task"] != self.context["first"]:
+            return None
+        if self.unasked is not None and ASKS_ABOUT.intersection(self.context["script"]["args"]):
+            # its help has been asked for, not a model
             return None
         self.phase = "after main()"
         try:

@@ -67,7 +67,8 @@ def page(name: str) -> str:
 
 def own_methods(operator: Any) -> List[str]:
     """What it can do that others cannot."""
-    shared = set(dir(alink.BatchOperator)) | set(dir(alink.StreamOperator))
+    # what only says that it is not here is no member
+    shared = {name for kind in (alink.BatchOperator, alink.StreamOperator) for name, _ in inspect.getmembers(kind, callable)}
     params = {prefix + name[0].upper() + name[1:] for name in getattr(operator, "_named", {}) for prefix in ("set", "get")}
     found = []
     for name, member in inspect.getmembers(operator, callable):

@@ -38,7 +38,7 @@ def main(task_config):
             logits = features @ kernel + bias
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         for variable, gradient in zip((kernel, bias), tape.gradient(loss, [kernel, bias])):
-            variable.assign_sub(params.get("learning_rate", 0.1) * gradient)
+            variable.assign_sub(params.get("learning_rate", 0.02) * gradient)
         seen.assign_add(tf.size(ids, tf.int64))
         return loss, ids
 

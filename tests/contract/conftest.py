@@ -43,7 +43,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 #: rows that would only cost time on Flink: a job of its own each; and moments at which the crash table has the same crash in batch mode
 ONCE_ON_FLINK = re.compile(
-    r"test_host_killed\[flink-(?!time)|test_a_task_is_killed_at_some_moment\[flink-13|test_jobs_started_together_never_collide\[flink|"
+    r"test_host_killed\[flink-(?!time)|test_a_task_is_killed_at_some_moment\[flink-6|test_jobs_started_together_never_collide\[flink|"
     r"test_fatal\[(train|stream|columns)-flink-.*-(importing|reading|writing)\]|test_harmless\[(train|stream|columns)-flink-(?!leaves)"
 )
 #: rows of the crash table whose end is another for a worker process that has waited; not what it writes, nor where in `main` it crashes

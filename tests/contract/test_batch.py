@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import akrunner
+from akrunner.cli.main import main
+from akrunner.engines import workdir
 from akrunner.engines.base import Progress
 from tests.conftest import Script
 
@@ -303,7 +305,9 @@ def batches_of(rows: Any) -> Any:
     return (pa.RecordBatch.from_pylist([row]) for row in rows)
 
 
-def test_debug_keeps_what_a_replay_needs(run: Run, script: Script, tmp_path: Path, leaves_nothing: Path) -> None:
+def test_debug_keeps_what_a_replay_needs(
+    run: Run, script: Script, tmp_path: Path, leaves_nothing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     body = """
     import model
 
@@ -327,15 +331,17 @@ def test_debug_keeps_what_a_replay_needs(run: Run, script: Script, tmp_path: Pat
     os.remove(path)
 
     def replay(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "akrunner", "replay", str(kept), *arguments]
-        return subprocess.run(command, capture_output=True, text=True)
+        """What the command line says that it would become."""
+        assert main(["replay", str(kept), *arguments, "--print-command", "--json"]) == 0
+        return subprocess.run(json.loads(capsys.readouterr().out)["command"], capture_output=True, text=True)
 
-    chief = replay()
+    command = [sys.executable, "-m", "akrunner", "replay", str(kept)]
+    chief = subprocess.run(command, capture_output=True, text=True)
     assert chief.returncode == 0, chief.stderr
     assert "rows 4 2" in chief.stdout and "alone" in chief.stdout and "it wrote 1 rows" in chief.stdout
     worker = replay("--task", "worker:0", "--cluster")
     assert "rows 3 2" in worker.stdout and "alone" not in worker.stdout
-    assert "had chief:0, worker:0" in replay("--task", "ps:0").stderr
+    assert main(["replay", str(kept), "--task", "ps:0"]) == 2 and "had chief:0, worker:0" in capsys.readouterr().err
     context = kept / "tasks" / "worker-0" / "context.json"
     told = json.loads(context.read_text())
     context.write_text(json.dumps({**told, "user_params": {"fail": True}}))
@@ -414,15 +420,19 @@ def test_checkpoint_dir(run: Run, script: Script, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path / "deep" / "ckpt")) == ["chief", "worker"]
 
 
-def test_full_logs_of_a_failed_job_are_kept_and_the_oldest_forgotten(run: Run, script: Script) -> None:
+def test_full_logs_of_a_failed_job_are_kept_and_the_oldest_forgotten(
+    run: Run, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert workdir._FAILED_KEPT == 20
+    monkeypatch.setattr(workdir, "_FAILED_KEPT", 2)
     path = script("def main(c):\n    print('the log')\n    raise ValueError\n")
-    for _ in range(22):
+    for _ in range(4):
         with pytest.raises(akrunner.ScriptFailedError) as caught:
             run(path)
     assert caught.value.failure is not None
     log = Path(caught.value.failure.log_path)
     assert log.read_text().startswith("the log")
-    assert len(os.listdir(log.parents[3])) == 20
+    assert len(os.listdir(log.parents[3])) == 2
 
 
 def test_columns_over_several_workers(run: Run, script: Script) -> None:

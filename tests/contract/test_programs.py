@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,11 +101,26 @@ def test_a_programs_help_is_shown(script: Script, leaves_nothing: Any, capfd: py
         parser.add_argument("--option-%d" % i, help="about it")
     parser.parse_args()
     print({rows})
+    current().output_writer.write_batch({{"w": [1]}})
     """
     command = ["run", script(body), "-i", script("a\n1\n2\n", "t.csv"), "--num-workers", "2"]
     assert main([*command, "--", "--help"]) == 0
     shown = capfd.readouterr().err
     assert shown.count("usage: trainer [-h]") == 1 and shown.count("  about it") == 150 and "warning" not in shown
+    if rows == "current()":
+        # and that is all that happens, in every mode
+        out = Path(command[1]).parent / "out"
+        to = ["-o", f"{out}.jsonl", "--output-schema", "w bigint"]
+        for more in (
+            to,
+            ["--mode", "stream", *to],
+            ["--mode", "stream", "--output-live", *to],
+            ["--mode", "train", "--model-out", str(out)],
+        ):
+            assert main([*command[:4], *more, "--", "-h"]) == 0
+            shown = capfd.readouterr().err
+            assert shown.count("usage: trainer [-h]") == 1 and "warning" not in shown and "output:" not in shown
+        assert not list(out.parent.glob("*out*"))
     assert main(["run", script("import sys\nsys.exit()\n", "silent.py"), *command[2:4]]) == 0
     assert "did not ask for its 2 rows" in capfd.readouterr().err
 

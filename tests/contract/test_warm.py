@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Callable, Iterator
@@ -85,10 +86,9 @@ def test_each_is_used_once_and_replaced(warm: akrunner.Warm, start: Start) -> No
     assert "2 taken by jobs" in repr(warm) and "MiB" in repr(warm)
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(signal.SIGKILL, "had ended: SIGKILL"), (signal.SIGSEGV, "SIGSEGV"), (signal.SIGSTOP, "was stopped")]
-)
-def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number: int, words: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
+def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number: int) -> None:
+    """The job takes another, which is forked for it."""
     (pid,) = pids(warm)
     (spare,) = warm._pool.spares()
     with warm._pool._changed:  # nobody replaces it before the job comes
@@ -96,9 +96,82 @@ def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number:
         while not spare.lifeless():
             time.sleep(0.01)
         result = start()
-    assert started(result).startswith("cold: ") and words in started(result)
+    assert started(result) == "warm" and result.table["pid"].to_pylist() != [pid] and not result.stats.warnings
+    assert gone([pid])
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(signal.SIGKILL, "had ended: SIGKILL"), (signal.SIGSEGV, "SIGSEGV"), (signal.SIGSTOP, "was stopped")]
+)
+def test_what_they_are_forked_from_died_or_was_stopped(warm: akrunner.Warm, start: Start, number: int, words: str) -> None:
+    (pid,), (template,) = pids(warm), warm._pool._templates
+    with warm._pool._changed:
+        os.kill(template.process.pid, number)
+        while not template.lifeless():
+            time.sleep(0.01)
+        result = start()
+    assert started(result).startswith("cold: the process that warm workers are forked from ") and words in started(result)
     assert result.table["pid"].to_pylist() != [pid] and not result.stats.warnings
     assert warm.wait() and started(start()) == "warm", "another has taken its place"
+    assert gone([pid, template.process.pid])
+
+
+@pytest.mark.parametrize(("number", "words"), [(signal.SIGKILL, "had ended: SIGKILL"), (signal.SIGSTOP, "was stopped")])
+def test_the_job_goes_on_without_what_it_was_forked_from(warm: akrunner.Warm, script: Script, number: int, words: str) -> None:
+    (template,) = warm._pool._templates
+    path = script(
+        SAYS + f"    os.kill({template.process.pid}, {int(number)})\n    __import__('time').sleep(0.5)\n", "goes_on.py"
+    )
+    result = akrunner.run(path, {"a": [1]}, output_schema="pid bigint, said string")
+    assert started(result) == "warm" and result.table.num_rows == 1
+    assert any("nobody knows how" in warning and words in warning for warning in result.stats.warnings)
+    assert gone([template.process.pid])
+
+
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True, name='mine').start()\n"
+NATIVE = "import ctypes\nC = ctypes.CDLL(None)\nC.pthread_create(ctypes.byref(ctypes.c_ulong()), None, C.pause, None)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (THREAD, "has started the thread mine"),
+        (NATIVE, "has started a thread, .*, that a fork would not have"),
+        ("import tempfile\nFOLDER = tempfile.TemporaryDirectory()\n", "has made tmp.* in the temp directory"),
+        ("OPENED = open(__file__)\nimport mmap\nSHARED = mmap.mmap(-1, 1)\n", "has opened .*prepared.py"),
+    ],
+)
+def test_what_should_not_be_forked_imports_for_itself(prepared: Path, start: Start, code: str, words: str) -> None:
+    (prepared / "prepared.py").write_text(code)
+    os.utime(prepared / "prepared.py", (1e9, 1e9))
+    with akrunner.warm(workers=2, preload=["prepared"]) as warm:
+        assert warm.wait() and re.search(words, warm.status()["alone"]) and not warm.status()["templates"]
+        first = pids(warm)
+        for _ in range(2):
+            result = start()
+            assert started(result) == "warm" and result.table["pid"].to_pylist()[0] in first
+            assert result.tasks[0].exit == "exit code 0" and not result.stats.warnings
+        assert warm.wait() and not set(first) & set(pids(warm))
+
+
+def test_how_they_end_is_known(warm: akrunner.Warm, script: Script) -> None:
+    """Also when they are closed meanwhile: what they were forked from stays until then, and no longer."""
+    (template,) = warm._pool._templates
+    body = "import os, signal, time\ndef main(c):\n    x = bytes(64 << 20)\n    open(c.user_params['out'], 'w').close(); time.sleep(1)\n    END\n"
+    for end, words in (("os._exit(7)", "exit code 7"), ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV")):
+        out = script("", "out")
+        os.unlink(out)
+        path = script(body.replace("END", end), "ends.py")
+        if "SEGV" in end:
+            closes = threading.Thread(
+                target=lambda out=out: [time.sleep(0.01) for _ in iter(lambda: os.path.exists(out), True)] + [warm.close()]
+            )
+            closes.start()
+        with pytest.raises(akrunner.TaskDiedError, match=words) as caught:
+            akrunner.run(path, {"a": [1]}, user_params={"out": out})
+        assert caught.value.failure is not None
+    closes.join()
+    assert gone([template.process.pid])
 
 
 def test_a_program_with_a_command_line(warm: akrunner.Warm, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +257,26 @@ def test_what_a_job_wants_is_learnt(warm: akrunner.Warm, start: Start) -> None:
         os.umask(old)
 
 
+def test_kinds_that_alternate_stay(prepared: Path, start: Start) -> None:
+    """As many as there are to be workers."""
+    with akrunner.warm(workers=2, preload=["prepared"]) as warm:
+        assert warm.wait()
+        for said, how in (
+            ("x", "cold"),
+            ("x", "warm"),
+            ("", "warm"),
+            ("x", "warm"),
+            ("y", "cold"),
+            ("y", "warm"),
+            ("x", "warm"),
+        ):
+            result = start(env={"SAID": said} if said else {})
+            assert started(result).partition(":")[0] == how and result.table["said"].to_pylist() == [said]
+            assert warm.wait()
+            assert len(pids(warm)) == 2 and len(warm.status()["templates"]) <= 2
+        assert started(start()).startswith("cold: the environment variable SAID is not set")
+
+
 def test_what_cannot_be_had_is_not_learnt(warm: akrunner.Warm, start: Start) -> None:
     """A child of the pool's thread has the signals of that thread."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -207,14 +300,14 @@ def test_switched_off(warm: akrunner.Warm, start: Start, monkeypatch: pytest.Mon
     assert started(start()) == "cold" and not warm.status()["taken"]
 
 
-def test_two_tasks_and_one_spare(warm: akrunner.Warm, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_tasks_and_one_spare(warm: akrunner.Warm, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
     path = script("def main(c):\n    pass\n", "two.py")
     akrunner.run(path, {"a": [1, 2]}, num_workers=2)
     assert warm.wait()
-    result = akrunner.run(path, {"a": [1, 2]}, num_workers=2)
-    assert result.stats.starts == {"chief:0": "warm", "worker:0": "cold: none was ready"}
+    result = akrunner.run(path, {"a": [1, 2, 3]}, num_workers=3)
+    assert set(result.stats.starts.values()) == {"warm"}, "what is missing is forked at once"
 
 
 def test_what_cannot_be_imported(leaves_nothing: Path, start: Start) -> None:
@@ -233,6 +326,11 @@ def test_why_there_are_fewer_is_always_said(prepared: Path, monkeypatch: pytest.
         while warm._pool._hurry:  # somebody has just waited for it: it would be replaced at once
             time.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + ENDS
+        while pids(warm) in ([pid], []):  # a fork is replaced however busy the processor is
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.kill(warm.status()["templates"][0]["pid"], signal.SIGKILL)
         assert until(warm, "one that waited ended: .*SIGKILL") and warm.status()["waiting"] == 0
         warm._pool.trouble = ""
         assert until(warm, "the processor is busy; the next is started")
@@ -240,7 +338,7 @@ def test_why_there_are_fewer_is_always_said(prepared: Path, monkeypatch: pytest.
         monkeypatch.setattr(pool, "memory_left", lambda: 1 << 20)
         assert until(warm, "the machine has only 1 MiB of memory left")
         monkeypatch.setattr(pool, "memory_left", lambda: 1 << 40)
-        monkeypatch.setattr(pool, "Spare", lambda *given: {}["a fault of ours"])
+        monkeypatch.setattr(pool, "Template", lambda *given: {}["a fault of ours"])
         assert until(warm, "none can be started: .*a fault of ours")
     assert warm.status()["trouble"] == "they are being ended"
 
@@ -305,7 +403,7 @@ import os, sys, akrunner
 
 warm = akrunner.warm(workers=2, preload=())
 assert warm.wait()
-print(*[spare["pid"] for spare in warm.status()["spares"]], flush=True)
+print(*[one["pid"] for kind in ("spares", "templates") for one in warm.status()[kind]], flush=True)
 if sys.argv[1:]:
     akrunner.run(sys.argv[1], {"a": [1]}, env={"OUT": "x"})
 sys.stdin.read()
@@ -314,12 +412,14 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("how", ["killed", "killed with its guard", "ended", "closed"])
 def test_all_are_gone_with_the_host(leaves_nothing: Path, how: str) -> None:
-    """One of the two is stopped, and notices nothing."""
+    """One of the two is stopped, and so is what they were forked from: they notice nothing."""
     with subprocess.Popen([sys.executable, "-c", HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdin is not None and host.stdout is not None
         spares = [int(pid) for pid in host.stdout.readline().split()]
         guards = [child for child in psutil.Process(host.pid).children() if child.pid not in spares]
-        os.kill(spares[0], signal.SIGSTOP)
+        assert len(spares) == 3
+        for pid in (spares[0], spares[2]):
+            os.kill(pid, signal.SIGSTOP)
         if how == "closed":
             host.stdin.close()
         elif how == "ended":

@@ -17,6 +17,7 @@ import pytest
 import akrunner
 from akrunner.cli.main import main
 from akrunner.engines.workdir import WorkDir
+from akrunner.io import sql
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess
 
@@ -236,6 +237,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dict[str, str]:
     for name, folder in (("TMPDIR", "temp"), ("XDG_STATE_HOME", "state")):
         monkeypatch.setenv(name, str(tmp_path / folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
+    # of a processor, for a query that cannot be parsed
+    monkeypatch.setattr(sql, "_PARSE_SECONDS", 1)
     monkeypatch.chdir(here)
     return {"FILE": "t.csv", "FILLED": "filled", "TABLE": "t.csv", "FILE/below": "t.csv/below"}
 

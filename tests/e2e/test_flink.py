@@ -10,11 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterator, List
+from typing import Callable, Iterator, List
 
 import psutil
 import pytest
@@ -22,7 +24,7 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.hub import RemoteProcess
-from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
+from tests.conftest import FLINK, QUICK_JAVA, Script, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -36,13 +38,11 @@ WAITS = """
 
 
 class There:
-    """A running cluster."""
+    """A running cluster, and an engine for it whose process with Java is started once for all tests. Each job is a Flink job of its own."""
 
     def __init__(self, running: cluster.Cluster) -> None:
         self.cluster = running
-
-    def engine(self) -> FlinkEngine:
-        return FlinkEngine(self.cluster.address, python=str(FLINK))
+        self.engine = FlinkEngine(running.address, python=str(FLINK))
 
     def nothing_is_left(self) -> None:
         nothing_is_left(self.cluster)
@@ -52,54 +52,57 @@ class There:
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
     need_flink()
     started = start_cluster(tmp_path_factory.mktemp("faults"), taskmanagers=2, slots=2)
-    yield There(started)
+    there = There(started)
+    with there.engine._client_kept():
+        with pytest.MonkeyPatch.context() as patched:
+            # not in a test's own temp directory
+            patched.setenv("TMPDIR", str(tmp_path_factory.mktemp("flink-client")))
+            patched.setattr(tempfile, "tempdir", None)
+            there.engine._live_client()
+        yield there
     started.stop()
     assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
 
 
 class Running:
-    """A job of two tasks that wait, in a process of its own."""
+    """A job of two tasks that wait."""
 
-    def __init__(self, host: "subprocess.Popen[str]", notes: Path) -> None:
-        self.host = host
+    def __init__(self, notes: Path, job: "Future[akrunner.Result]") -> None:
+        self._job = job
         self._notes = notes
 
     def pids(self) -> List[int]:
         """Of its tasks, once both are in main."""
-        deadline = time.monotonic() + 60
-        while len(list(self._notes.iterdir())) < 2:
-            assert time.monotonic() < deadline and self.host.poll() is None, self.host.stderr and self.host.stderr.read()
-            time.sleep(0.1)
-        return [int("".join(filter(str.isdigit, note.name))) for note in self._notes.iterdir()]
+        return noted(self._notes, lambda: not self._job.done(), self._job)
 
     def error(self) -> str:
         """What it said when it failed."""
-        _, said = self.host.communicate(timeout=60)
-        assert self.host.returncode == 1
-        return said
+        error = self._job.exception(60)
+        return f"{type(error).__name__}: {error}"
+
+
+def noted(notes: Path, goes_on: Callable[[], bool], said: object) -> List[int]:
+    deadline = time.monotonic() + 60
+    while len(list(notes.iterdir())) < 2:
+        assert time.monotonic() < deadline and goes_on(), said
+        time.sleep(0.1)
+    return [int("".join(filter(str.isdigit, note.name))) for note in notes.iterdir()]
 
 
 @pytest.fixture
-def running(there: There, script: Script, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Running]:
-    with waiting(there.cluster.address, script(WAITS), tmp_path / "notes", getattr(request, "param", 0)) as started:
+def running(
+    there: There, leaves_nothing: Path, script: Script, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Running]:
+    with waiting(there.engine, script(WAITS), tmp_path / "notes", getattr(request, "param", 0)) as started:
         yield started
 
 
 @contextlib.contextmanager
-def waiting(master: str, path: str, notes: Path, restarts: int = 0) -> Iterator[Running]:
+def waiting(engine: FlinkEngine, path: str, notes: Path, restarts: int = 0) -> Iterator[Running]:
     notes.mkdir()
-    program = (
-        "import sys, akrunner\nfrom akrunner.engines.flink import FlinkEngine\n"
-        f"akrunner.run({path!r}, {{'a': [1, 2]}}, num_workers=2, user_params={{'notes': {str(notes)!r}}}, python_env=sys.executable,"
-        f" max_restarts={restarts}, engine=FlinkEngine({master!r}, python={str(FLINK)!r}))"
-    )
-    host = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        yield Running(host, notes)
-    finally:
-        if host.poll() is None:
-            os.killpg(host.pid, signal.SIGKILL)
-        host.communicate(timeout=60)
+    options = dict(num_workers=2, user_params={"notes": str(notes)}, max_restarts=restarts, engine=engine)
+    with ThreadPoolExecutor(1) as pool:
+        yield Running(notes, pool.submit(akrunner.run, path, {"a": [1, 2]}, **options))
 
 
 def python_worker_of(pid: int) -> psutil.Process:
@@ -109,7 +112,7 @@ def python_worker_of(pid: int) -> psutil.Process:
 
 def test_too_few_slots(there: There, leaves_nothing: Path, script: Script) -> None:
     with pytest.raises(akrunner.ConfigError, match="the job needs 5 task slots, 4 free"):
-        akrunner.run(script(WAITS), {"a": [1]}, num_workers=5, engine=there.engine())
+        akrunner.run(script(WAITS), {"a": [1]}, num_workers=5, engine=there.engine)
 
 
 def test_what_flink_cannot_do_is_said_before_anything_starts(leaves_nothing: Path, script: Script) -> None:
@@ -149,9 +152,20 @@ def test_a_python_worker_is_killed(there: There, running: Running) -> None:
     there.nothing_is_left()
 
 
-def test_the_submitter_is_killed(there: There, running: Running) -> None:
-    running.pids()
-    os.killpg(running.host.pid, signal.SIGKILL)
+def test_the_submitter_is_killed(there: There, script: Script, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    program = (
+        "import sys, akrunner\nfrom akrunner.engines.flink import FlinkEngine\n"
+        f"akrunner.run({script(WAITS)!r}, {{'a': [1, 2]}}, num_workers=2, user_params={{'notes': {str(notes)!r}}}, python_env=sys.executable,"
+        f" engine=FlinkEngine({there.cluster.address!r}, python={str(FLINK)!r}))"
+    )
+    host = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        noted(notes, lambda: host.poll() is None, host)
+    finally:
+        os.killpg(host.pid, signal.SIGKILL)
+        host.communicate(timeout=60)
     there.nothing_is_left()
     deadline = time.monotonic() + 60
     while there.cluster.overview()["jobs-running"] and time.monotonic() < deadline:
@@ -169,7 +183,7 @@ def test_a_script_that_dies_is_told_first(there: There, leaves_nothing: Path, sc
             time.sleep(100)
         """
     with pytest.raises(akrunner.ScriptFailedError, match=r"\[worker:0\] raised ValueError in main\(\): bad luck"):
-        akrunner.run(script(body), {"a": [1, 2]}, num_workers=2, engine=there.engine())
+        akrunner.run(script(body), {"a": [1, 2]}, num_workers=2, engine=there.engine)
     there.nothing_is_left()
 
 
@@ -185,7 +199,7 @@ def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, scrip
         """
     result = akrunner.run(
         script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
-        engine=there.engine(),
+        engine=there.engine,
     )  # fmt: skip
     assert sorted(result.table["a"].to_pylist()) == [1, 2, 3] and result.stats.attempt == 1
     there.nothing_is_left()
@@ -215,7 +229,7 @@ def test_a_thread_of_ours_that_fails_fails_the_job(
         akrunner.JobError, match="akrunner's own thread 'place' failed:\nTraceback(.|\n)*AttributeError: no such thing"
     ):
         akrunner.run(
-            script(WAITS), {"a": [1]}, user_params={"notes": str(leaves_nothing.parent)}, max_restarts=2, engine=there.engine()
+            script(WAITS), {"a": [1]}, user_params={"notes": str(leaves_nothing.parent)}, max_restarts=2, engine=there.engine
         )
     there.nothing_is_left()
 
@@ -255,7 +269,7 @@ def test_a_taskmanager_is_killed_and_there_are_slots_to_start_again(there: There
     killer.start()
     result = akrunner.run(
         script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
-        user_params={"notes": str(notes)}, timeout=100, engine=there.engine(),
+        user_params={"notes": str(notes)}, timeout=100, engine=there.engine,
     )  # fmt: skip
     killer.join()
     shutil.rmtree(notes)
@@ -264,44 +278,46 @@ def test_a_taskmanager_is_killed_and_there_are_slots_to_start_again(there: There
     assert "the TaskManager on" in result.stats.warnings[0]
 
 
-def test_the_last_taskmanager_is_killed(there: There, running: Running) -> None:
-    taskmanager_of(running.pids()[0]).kill()
-    said = running.error()
-    assert "TaskDiedError" in said and "the TaskManager on" in said
+def test_the_jobmanager_is_killed(there: There, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+    """The end of that cluster."""
+    with waiting(there.engine, script(WAITS), tmp_path / "notes", restarts=2) as running:
+        running.pids()
+        psutil.Process(next(iter(there.cluster.processes))).kill()
+        said = running.error()
+    assert "JobManagerLostError" in said and f"the JobManager at {there.cluster.address} is gone" in said
     there.nothing_is_left()
 
 
-def test_the_jobmanager_is_killed(script: Script, tmp_path: Path) -> None:
+def test_start_and_stop_from_the_command_line(script: Script, tmp_path: Path) -> None:
+    """Meanwhile, the only TaskManager is killed under a job."""
     need_flink()
-    started = start_cluster(tmp_path / "cluster", taskmanagers=1, slots=2)
-    try:
-        with waiting(started.address, script(WAITS), tmp_path / "notes", restarts=2) as running:
-            running.pids()
-            psutil.Process(next(iter(started.processes))).kill()
-            said = running.error()
-        assert "JobManagerLostError" in said and f"the JobManager at {started.address} is gone" in said
-        nothing_is_left(started)
-    finally:
-        started.stop()
-    assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
-
-
-def test_start_and_stop_from_the_command_line(tmp_path: Path) -> None:
-    need_flink()
-    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "JAVA_TOOL_OPTIONS": QUICK_JAVA}
     command = [sys.executable, "-m", "akrunner", "flink"]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    start = [*command, "start", "--taskmanagers", "1", "--slots", "1", "--port", port, "--python", str(FLINK)]
+    start = [*command, "start", "--taskmanagers", "1", "--slots", "2", "--port", port, "--python", str(FLINK)]
     done = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert f"http://127.0.0.1:{port}   1 TaskManagers, 1 slots" in done.stdout
-    again = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=60)
-    assert again.returncode == 2 and "is running" in again.stderr
-    stopped = subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60)
+    try:
+        assert f"http://127.0.0.1:{port}   1 TaskManagers, 2 slots" in done.stdout
+        again = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=60)
+        assert again.returncode == 2 and "is running" in again.stderr
+        the_last_taskmanager_is_killed(f"127.0.0.1:{port}", script(WAITS), tmp_path / "notes")
+        started = cluster.running(str(tmp_path / "akrunner" / "flink"))
+        assert started is not None
+        nothing_is_left(started)
+    finally:
+        stopped = subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60)
     assert stopped.stdout == "stopped\n"
     assert (
         subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60).stdout
         == "no cluster is running\n"
     )
+
+
+def the_last_taskmanager_is_killed(master: str, path: str, notes: Path) -> None:
+    with waiting(FlinkEngine(master, python=str(FLINK)), path, notes) as running:
+        taskmanager_of(running.pids()[0]).kill()
+        said = running.error()
+    assert "TaskDiedError" in said and "the TaskManager on" in said

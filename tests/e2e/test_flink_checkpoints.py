@@ -42,7 +42,7 @@ SCRIPT = """
 class Program:
     """One run of the program, in a process of its own."""
 
-    def __init__(self, address: str, folder: Path, rate: int, restarts: int = 0, savepoint: str = "") -> None:
+    def __init__(self, address: str, folder: Path, rate: int, savepoint: str = "") -> None:
         self.rest = Rest(address)
         self.told: Dict[str, Any] = {}
         environ = {
@@ -51,10 +51,12 @@ class Program:
         }  # fmt: skip
         code = str(Path(__file__).parent / "programs" / "stream.py")
         places = [address, sys.executable, str(folder / "s.py"), str(folder / "kept")]
-        command = [str(PROGRAM), code, *places, str(ROWS), str(rate), str(restarts), savepoint]
+        command = [str(PROGRAM), code, *places, str(ROWS), str(rate), savepoint]
         self._said = folder / "temp" / "said.txt"
         with open(self._said, "w") as said:
-            self._process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=said, text=True)
+            self._process = subprocess.Popen(
+                command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
+            )
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
 
@@ -85,6 +87,8 @@ class Program:
         self.until("more checkpoints", lambda: self.checkpoints() > before + 1)
 
     def end(self) -> Dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         assert self._process.wait(100) == 0, self._said.read_text()[-3000:]
         self._reading.join()
         return self.told
@@ -93,6 +97,8 @@ class Program:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._reading.join()
 
 
@@ -135,7 +141,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
     program: Optional[Program] = None
     told: Dict[str, Any] = {}
     try:
-        program = Program(started.address, folder, 200, restarts=1)
+        program = Program(started.address, folder, 200)
         program.until("the job", lambda: "job" in program.told)
         program.until(
             "the script's second attempt", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"]
@@ -148,15 +154,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
         program.until("the third", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"] == 2)
         program.more_checkpoints()
         savepoint = stop(program, folder / "savepoints")
-        told["stopped"] = program.end()
+        program.until("its end", lambda: "Flink" in program.told)
         told["kept then"] = kept(folder / "kept")
         told["left then"] = tasks(started)
+        told["stopped"] = program.end()
+        failed = {name.partition(": ")[2]: value for name, value in told["stopped"].items() if name.startswith("for good: ")}
+        restored = program.rest._object(f"/jobs/{failed['job']}/checkpoints")["counts"]["restored"]
+        told["failed"] = {**failed, "restored": restored}
         program = Program(started.address, folder, 1500, savepoint=savepoint)
         told["resumed"] = program.end()
         told["kept"] = kept(folder / "kept")
-        program = Program(started.address, folder, 1500)
-        told["failed"] = program.end()
-        told["failed"]["restored"] = program.rest._object(program.path + "/checkpoints")["counts"]["restored"]
         nothing_is_left(started)
         yield told
     finally:

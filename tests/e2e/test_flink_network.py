@@ -17,7 +17,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 from akrunner.engines.flink.java import java_home
-from tests.conftest import FLINK, Script, need_flink, not_run, start_cluster
+from tests.conftest import FLINK, Script, need_flink, not_run, quick_java, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -67,25 +67,17 @@ def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
 
 
 def taskmanager_away(here: Path, there: Path) -> "subprocess.Popen[bytes]":
-    shutil.copytree(here / "conf", there / "conf")
+    for folder in ("conf", "lib"):
+        shutil.copytree(here / folder, there / folder, symlinks=True)
     (there / "log").mkdir()
     (there / "tmp").mkdir()
     config = (there / "conf" / "config.yaml").read_text()
     for key in ("taskmanager.host", "taskmanager.bind-host"):
         config = config.replace(f"{key}: {HERE}", f"{key}: {THERE}")
     (there / "conf" / "config.yaml").write_text(config.replace(str(here / "tmp"), str(there / "tmp")))
-    home = cluster.flink_home(str(FLINK))
-    environ = {
-        **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": str(there / "conf"), "FLINK_LOG_DIR": str(there / "log"),
-        "FLINK_PID_DIR": str(there), "FLINK_LIB_DIR": str(here / "lib"), "FLINK_OPT_DIR": f"{home}/opt",
-        "FLINK_PLUGINS_DIR": f"{home}/plugins", "FLINK_BIN_DIR": f"{home}/bin", "JAVA_HOME": java_home(str(FLINK)),
-        "TMPDIR": str(there / "tmp"),
-    }  # fmt: skip
-    with open(there / "log" / "out.txt", "wb") as out:
-        return subprocess.Popen(
-            ["ip", "netns", "exec", AWAY, f"{home}/bin/taskmanager.sh", "start-foreground"],
-            env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-        )  # fmt: skip
+    away = ("ip", "netns", "exec", AWAY)
+    with quick_java():
+        return cluster.spawn(str(there), cluster.flink_home(str(FLINK)), java_home(str(FLINK)), "taskmanager", 0, away)
 
 
 def test_the_link_is_cut(split: cluster.Cluster, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict
 
 import pytest
 
 from akrunner.engines.flink.cluster import Cluster, flink_home
 from akrunner.engines.flink.java import java_home
 from tests import models
-from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
+from tests.conftest import FLINK, PROGRAM, QUICK_JAVA, need_flink, nothing_is_left
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
@@ -59,24 +59,40 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Any]]:
-    """What the program has printed."""
-    yield from printed("tables.py", flink_cluster, scripts, tmp_path_factory.mktemp("program"))
-
-
-def printed(name: str, flink_cluster: Cluster, scripts: Path, temp: Path) -> Iterator[Dict[str, Any]]:
+def programs(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Dict[str, Any]]:
+    """What each of the programs has printed. They run in one process, so that Java and Flink's planner are started once."""
     need_flink(program=True)
-    program = Path(__file__).parent / "programs" / name
+    temp = tmp_path_factory.mktemp("program")
     environ = {
         **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(temp), "XDG_STATE_HOME": str(temp / "state"),
-        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp}",
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp} {QUICK_JAVA}",
     }  # fmt: skip
-    command = [str(PROGRAM), str(program), flink_cluster.address, sys.executable, str(scripts)]
+    program = Path(__file__).parent / "programs" / "all.py"
+    names = "tables.py,rows.py,alink_tables.py"
+    command = [str(PROGRAM), str(program), names, flink_cluster.address, sys.executable, str(scripts)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
-    yield dict(json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("TOLD "))
-    assert not list(temp.glob("akrunner-*")), "the program has left something"
+    assert not list(temp.glob("akrunner-*")), "the programs have left something"
     nothing_is_left(flink_cluster)
+    told: Dict[str, Dict[str, Any]] = {}
+    for name, value in (json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("TOLD ")):
+        if name == "program":
+            latest = told.setdefault(value, {})
+        else:
+            latest[name] = value
+    return told
+
+
+@pytest.fixture
+def told(programs: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+    """By the first of them."""
+    return of(programs, "tables.py")
+
+
+def of(programs: Dict[str, Dict[str, Any]], name: str) -> Dict[str, Any]:
+    """What one of them has printed; it went through to its end."""
+    assert "raised" not in programs[name], programs[name]["raised"]
+    return programs[name]
 
 
 def test_rows_come_to_the_tasks_and_to_the_caller(told: Dict[str, Any]) -> None:
@@ -151,31 +167,31 @@ def test_what_is_refused(told: Dict[str, Any], name: str, words: str) -> None:
     assert words in told[name][1]
 
 
-def test_without_the_java_operators(flink_cluster: Cluster, scripts: Path, tmp_path: Path) -> None:
+def test_without_the_java_operators(programs: Dict[str, Dict[str, Any]]) -> None:
     """Row by row through Python: the same values, where Flink's compiler does not take the operators, or somebody wants it so."""
-    for told in printed("rows.py", flink_cluster, scripts, tmp_path):
-        check_types_in(told)
-        check_types_out(told)
-        (said,) = told["said"]
-        assert "rows go through Python one by one, some ten times slower" in said and "NoSuchSerializer" in said
-        assert told["a stream to a table"] == sum(range(1000)) and told["shares"] == [500, 500]
-        assert told["Flink says"] is True
-        assert "java_operators: without them no checkpoint would have the rows" in told["checkpoints"]
+    told = of(programs, "rows.py")
+    check_types_in(told)
+    check_types_out(told)
+    (said,) = told["said"]
+    assert "rows go through Python one by one, some ten times slower" in said and "NoSuchSerializer" in said
+    assert told["a stream to a table"] == sum(range(1000)) and told["shares"] == [500, 500]
+    assert told["Flink says"] is True
+    assert "java_operators: without them no checkpoint would have the rows" in told["checkpoints"]
 
 
-def test_alinks_operators_on_flinks_tables(flink_cluster: Cluster, scripts: Path, tmp_path: Path) -> None:
+def test_alinks_operators_on_flinks_tables(programs: Dict[str, Dict[str, Any]]) -> None:
     """Their SQL is Flink's."""
-    for told in printed("alink_tables.py", flink_cluster, scripts, tmp_path):
-        assert told["schema"] == "kind VARCHAR, n BIGINT, j VARCHAR"
-        assert told["Flink's SQL"] == [["a", 2, '{"most":3}'], ["b", 1, '{"most":2}']]
-        assert told["ordered"] == [[3, "a", 4.0], [2, "b", None]]
-        assert told["joined"] == [[1, 1.5], [3, 4.0]] and told["anti"] == [[2]] and told["others"] == [3, 2]
-        assert told["drawn once"] == 12, "random numbers are the same for both that use them"
-        assert told["a script over Flink's table"] == [[500, sum(range(0, 1000, 2)), float(sum(range(0, 1000, 2)))]]
-        assert told["predicted"] == [[0, 0.0], [2, 2.0], [4, 4.0]] and told["a file"] == 500
-        assert "Column 'nothing' not found" in told["wrong SQL"] and "SELECT nothing FROM" in told["wrong SQL"]
-        assert "this table is of another Flink environment" in told["another environment"]
-        assert "call useRemoteEnv(...)" in told["no environment"]
+    told = of(programs, "alink_tables.py")
+    assert told["schema"] == "kind VARCHAR, n BIGINT, j VARCHAR"
+    assert told["Flink's SQL"] == [["a", 2, '{"most":3}'], ["b", 1, '{"most":2}']]
+    assert told["ordered"] == [[3, "a", 4.0], [2, "b", None]]
+    assert told["joined"] == [[1, 1.5], [3, 4.0]] and told["anti"] == [[2]] and told["others"] == [3, 2]
+    assert told["drawn once"] == 12, "random numbers are the same for both that use them"
+    assert told["a script over Flink's table"] == [[500, sum(range(0, 1000, 2)), float(sum(range(0, 1000, 2)))]]
+    assert told["predicted"] == [[0, 0.0], [2, 2.0], [4, 4.0]] and told["a file"] == 500
+    assert "Column 'nothing' not found" in told["wrong SQL"] and "SELECT nothing FROM" in told["wrong SQL"]
+    assert "this table is of another Flink environment" in told["another environment"]
+    assert "call useRemoteEnv(...)" in told["no environment"]
 
 
 @pytest.mark.tensorflow
@@ -185,7 +201,10 @@ def test_the_example_submitted_with_flink_run(flink_cluster: Cluster, tmp_path: 
         f"{flink_home(str(FLINK))}/bin/flink", "run", "-m", flink_cluster.address, "-pyclientexec", str(PROGRAM), "-pyexec", str(FLINK),
         "-py", str(ROOT / "examples" / "flink" / "iris_table.py"), sys.executable,
     ]  # fmt: skip
-    environ = {**os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(tmp_path), "FLINK_LOG_DIR": str(tmp_path)}
+    environ = {
+        **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(tmp_path), "FLINK_LOG_DIR": str(tmp_path),
+        "JAVA_TOOL_OPTIONS": QUICK_JAVA,
+    }  # fmt: skip
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     found = {name: int(correct) for name, correct in re.findall(r"(\w+): (\d+) of 50", done.stdout)}

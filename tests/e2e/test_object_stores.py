@@ -247,6 +247,7 @@ def test_a_host_that_is_killed(s3: S3, script: Script, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"id": i}) + "\n" for i in range(100)))
     code = script(COPY + "    print('written', flush=True)\n    import time\n    time.sleep(60)\n")
     command = [sys.executable, "-m", "akrunner", "run", code, "-i", str(path), "-o", f"s3://{s3.bucket}/out/", "--debug"]
+    command += ["--work-dir", str(tmp_path / "kept")]
     with subprocess.Popen([*command, "--output-schema", "id bigint"], stderr=subprocess.PIPE, text=True) as job:
         assert job.stderr is not None
         for line in job.stderr:

@@ -16,7 +16,7 @@ from tests.conftest import Script
 
 SNAPSHOT = """
 import tensorflow as tf
-import atexit, ctypes, faulthandler, gc, json, locale, logging, os, random, resource, signal, socket, stat, sys, tempfile, threading
+import atexit, contextlib, ctypes, faulthandler, gc, json, locale, logging, os, random, resource, signal, socket, stat, sys, tempfile, threading, uuid
 import warnings
 import numpy as np
 
@@ -60,7 +60,7 @@ def main(task_config):
         "umask": mask,
         "limits": {n: resource.getrlimit(getattr(resource, n)) for n in dir(resource) if n.startswith("RLIMIT_")},
         "threads": sorted(t.name for t in threading.enumerate()),
-        "threads of the system": len(os.listdir("/proc/self/task")),
+        "main thread": [threading.current_thread() is threading.main_thread(), threading.get_ident() == threading.main_thread().ident],
         "warnings": [str(one) for one in warnings.filters],
         "logging": [str(logging.root), str(logging.root.handlers), logging.root.disabled],
         "locale": locale.setlocale(locale.LC_ALL),
@@ -77,7 +77,17 @@ def main(task_config):
         "devices": [d.name for d in tf.config.experimental.list_physical_devices()],
     }
     with open(task_config.user_params["out"], "w") as f:
-        json.dump([told, [random.random(), float(np.random.rand())]], f)
+        json.dump([told, drawn()], f)
+
+def drawn():
+    layer = tf.keras.layers.Dense(1)
+    with tf.compat.v1.Session() if not tf.executing_eagerly() else contextlib.nullcontext() as session:
+        uniform, weights = tf.random.uniform([]), layer(tf.ones([1, 2]))
+        if session is not None:
+            session.run(tf.compat.v1.global_variables_initializer())
+            uniform, weights = session.run([uniform, weights])
+        name = os.path.basename(tempfile.mktemp())
+        return [random.random(), float(np.random.rand()), str(uuid.uuid4()), name, float(uniform), float(weights[0][0])]
 
 def inheritable(fd):
     try:
@@ -137,11 +147,13 @@ def test_a_script_sees_what_it_sees_cold(
     cold_program, _ = snapshot(program, tmp_path / "cold_program.json", "cold", **line)
     with akrunner.warm(matrix_python.path, workers=2, env=options["env"]) as warm:
         assert warm.wait()
+        status = warm.status()
+        assert len(status["templates"]) == 1 and not status["alone"] and len(status["spares"]) == 2
         first, drawn = snapshot(path, tmp_path / "first.json", "warm", **options)
         second, other = snapshot(program, tmp_path / "second.json", "warm", **line)
     assert {**cold, **first} == cold and {**cold_program, **second} == cold_program
     assert second["command line"][:2] == [3, program] and "TF_CONFIG" not in second["environment"]
-    assert drawn != other and drawn[0] != other[0] and drawn[1] != other[1], "no two begin with the same random state"
+    assert not set(drawn) & set(other), "no two begin with the same random state"
 
 
 @pytest.mark.tensorflow

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
+import marshal
 import os
 import signal
 import subprocess
 import threading
 import zipfile
+from importlib import util
+from importlib.machinery import SourceFileLoader
 from typing import IO, Any, Dict, List, Mapping, Optional, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.rest import HEADERS, Address
-from akrunner.errors import StartError
+from akrunner.engines.flink.rest import HEADERS, Address, Rest
+from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours
 
 _LINE_BYTES = 16 << 20
+_ASK_SECONDS = 5.0
+#: rooms nothing of which is imported beside a task
+_NOT_THERE = ("alink", "cli")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -53,11 +59,12 @@ class Client:
     """One such process; close it.
 
     Args: python: has PyFlink; java: JAVA_HOME; cluster: where it submits, None: to a cluster within it. Attributes: package: akrunner as
-    a zip; folder: its temp directory, which goes with it, whoever is killed. Raises: StartError: it cannot be started.
+    a zip; folder: its temp directory. That and all its processes go with this process, whoever is killed. Raises: StartError: it cannot be started.
     """
 
     def __init__(self, python: str, java: str, cluster: Optional[Address] = None) -> None:
         self._cluster = cluster
+        self._closed = False
         with ours(StartError, "no directory can be made for what submits to Flink (TMPDIR)"):
             self.folder = leftovers.temp_folder("akrunner-flink-")
         try:
@@ -91,13 +98,9 @@ class Client:
             cwd=self.folder,
             env=environ,
         )
+        leftovers.watch(self._process.pid)
         assert self._process.stdout is not None
         self._listening = threads.started("flink", self._died, self._listen, self._process.stdout)
-
-    @property
-    def pid(self) -> int:
-        """Also of its group, Java's."""
-        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -108,7 +111,8 @@ class Client:
         number, job = next(self._numbers), Submission()
         self._jobs[number] = job
         remote = self._cluster.flink_options if self._cluster is not None else None
-        self._write({"submit": number, "package": self.package, "remote": remote, **order})
+        brings = brings_python(self._cluster)
+        self._write({"submit": number, "package": self.package, "remote": remote, "brings_python": brings, **order})
         return job
 
     def cancel(self, job: Submission) -> None:
@@ -120,6 +124,9 @@ class Client:
     def close(self, seconds: float = 15.0) -> None:
         """End it, its jobs, Java, and on the local cluster Flink's Python workers."""
         assert self._process.stdin is not None and self._process.stdout is not None
+        if self._closed:
+            return
+        self._closed = True
         try:
             self._process.stdin.close()
         except OSError:
@@ -135,6 +142,7 @@ class Client:
         except (ProcessLookupError, PermissionError):
             pass
         self._process.wait(10.0)
+        leftovers.unwatch(self._process.pid)
         self._listening.join(5.0)
         self._process.stdout.close()
         self._log.close()
@@ -183,11 +191,36 @@ class Client:
         return ": " + "\n".join(lines[traces[-1] :] if traces else lines[-1:]) if lines else ""
 
 
+def brings_python(cluster: Optional[Address]) -> bool:
+    """Whether a job has to bring Flink's Python to a cluster: 42 MB to each of its machines. Args: cluster: None: one in the process that submits."""
+    if cluster is None:
+        return False
+    try:
+        return not Rest(cluster, _ASK_SECONDS).has_python()
+    except ClusterError:
+        return True  # it does no harm
+
+
 def write_package(path: str) -> None:
-    """akrunner itself, as a zip TaskManagers can import from."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    """akrunner itself, as a zip TaskManagers can import from.
+
+    Beside each module is its bytecode, which Python reads there if it is of this one's version: from a zip it would compile every module in
+    every process, 0.2 s for each subtask.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for folder, _, names in os.walk(_PACKAGE):
             for name in names:
                 if name.endswith(".py"):
                     full = os.path.join(folder, name)
-                    archive.write(full, os.path.join("akrunner", os.path.relpath(full, _PACKAGE)))
+                    inside = os.path.join("akrunner", os.path.relpath(full, _PACKAGE))
+                    archive.write(full, inside)
+                    if inside.split(os.sep)[1] not in _NOT_THERE:
+                        archive.writestr(inside + "c", _bytecode(full))
+
+
+def _bytecode(path: str) -> bytes:
+    """A module's, as `py_compile` writes it with "unchecked": machines' clocks and zones differ, so it is not compared with its text's time."""
+    loader = SourceFileLoader(os.path.basename(path), path)
+    # mostly what is in __pycache__
+    code = loader.get_code(loader.name)
+    return util.MAGIC_NUMBER + (1).to_bytes(4, "little") + util.source_hash(loader.get_data(path)) + marshal.dumps(code)

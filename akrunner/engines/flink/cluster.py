@@ -23,7 +23,7 @@ import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import psutil
 
@@ -31,6 +31,22 @@ from akrunner.engines.flink.java import java_home
 from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
+#: name -> what Java is told of its memory; its class. As Flink's scripts deal out 1024 and 1600 MiB for a process
+_PROCESSES: Mapping[str, Tuple[List[str], str]] = {
+    "jobmanager": (
+        ["-Xmx448m", "-Xms448m", "-XX:MaxMetaspaceSize=256m"],
+        "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint",
+    ),
+    "taskmanager": (
+        ["-Xmx384m", "-Xms384m", "-XX:MaxDirectMemorySize=231m", "-XX:MaxMetaspaceSize=384m"],
+        "org.apache.flink.runtime.taskexecutor.TaskManagerRunner",
+    ),
+}
+_TASK_MEMORY = {
+    "network.min": "103m", "network.max": "103m", "managed.size": "409m", "task.heap.size": "256m", "task.off-heap.size": "0b",
+    "framework.heap.size": "128m", "framework.off-heap.size": "128m", "jvm-metaspace.size": "384m",
+    "jvm-overhead.min": "192m", "jvm-overhead.max": "192m",
+}  # fmt: skip
 _STATE = "cluster.json"
 _TEMP = "tmp"
 #: a TaskManager that has had Python functions waits longer than that for processes that have gone
@@ -122,17 +138,11 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
     _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
-    environ = {
-        **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "FLINK_PID_DIR": folder, "JAVA_HOME": java,
-        "FLINK_LIB_DIR": lib, "FLINK_OPT_DIR": os.path.join(home, "opt"),
-        "FLINK_PLUGINS_DIR": os.path.join(home, "plugins"), "FLINK_BIN_DIR": os.path.join(home, "bin"),
-        "TMPDIR": temp,
-    }  # fmt: skip
     processes: Dict[int, float] = {}
     children = []
     for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
         for number in range(count):
-            process = _spawn(home, name, os.path.join(logs, f"{name}-{number}.txt"), environ)
+            process = spawn(folder, home, java, name, number)
             children.append(process)
             processes[process.pid] = psutil.Process(process.pid).create_time()
     cluster = Cluster(folder, f"{host}:{rest}", processes, tuple(children))
@@ -169,17 +179,39 @@ def flink_home(python: str) -> str:
     return done.out.strip()
 
 
-def _spawn(home: str, name: str, log: str, environ: Dict[str, str]) -> "subprocess.Popen[bytes]":
-    with open(log, "wb") as out:
+def spawn(folder: str, home: str, java: str, name: str, number: int, before: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+    """Start one process of a cluster whose folder is there.
+
+    Flink's own scripts would do no more, but for starting Java three times before, to ask what is known here.
+
+    Args: name: "jobmanager" or "taskmanager"; number: of those of that name; before: words before the command.
+    """
+    conf, logs, temp = (os.path.join(folder, made) for made in ("conf", "log", _TEMP))
+    settings = f"file:{conf}/log4j-console.properties"
+    said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
+    said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
+    memory, main = _PROCESSES[name]
+    # the same order as Flink's scripts have; what is in HADOOP_CLASSPATH is for file systems
+    jars = sorted(glob.glob(os.path.join(folder, "lib", "*.jar")), key=lambda jar: ("flink-dist" in jar, jar))
+    paths = [*jars, *filter(None, [os.environ.get("HADOOP_CLASSPATH")])]
+    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", *_java_options(conf), *said]
+    command += ["-classpath", os.pathsep.join(paths), main, "--configDir", conf]
+    environ = {
+        **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "JAVA_HOME": java,
+        "FLINK_LIB_DIR": os.path.join(folder, "lib"), "FLINK_OPT_DIR": os.path.join(home, "opt"),
+        "FLINK_PLUGINS_DIR": os.path.join(home, "plugins"), "FLINK_BIN_DIR": os.path.join(home, "bin"),
+        "TMPDIR": temp,
+    }  # fmt: skip
+    with open(os.path.join(logs, f"{name}-{number}.txt"), "wb") as out:
         return subprocess.Popen(
-            [os.path.join(home, "bin", f"{name}.sh"), "start-foreground"],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-            env=environ,
-            cwd=os.path.dirname(log),
+            [*before, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environ, cwd=logs
         )
+
+
+def _java_options(conf: str) -> List[str]:
+    """`env.java.opts.all` of its config.yaml."""
+    with open(os.path.join(conf, "config.yaml")) as f:
+        return next((line.partition(": ")[2].split() for line in f if line.startswith("env.java.opts.all: ")), [])
 
 
 def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
@@ -192,15 +224,15 @@ def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: st
         "heartbeat.interval": "2000",
         # one that comes before the JobManager tries again soon
         "cluster.registration.error-delay": "500",
-        "jobmanager.memory.process.size": "1024m",
+        "jobmanager.memory.heap.size": "448m",
         "rest.address": host,
         "rest.bind-address": host,
         "rest.port": rest,
         "taskmanager.host": host,
         "taskmanager.bind-host": host,
-        "taskmanager.memory.process.size": "1600m",
+        **{f"taskmanager.memory.{key}": size for key, size in _TASK_MEMORY.items()},
+        "taskmanager.cpu.cores": float(slots),
         "taskmanager.numberOfTaskSlots": slots,
-        "taskmanager.memory.jvm-metaspace.size": "384m",
         "classloader.resolve-order": "parent-first",
         "slot.request.timeout": "30 s",
         "python.executable": python,
@@ -209,9 +241,7 @@ def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: st
     with open(path) as f:
         java = next((line.split("all:", 1)[1].strip() for line in f if line.strip().startswith("all:")), "")
     with open(path, "w") as f:
-        f.write(
-            "".join(f"{key}: {value}\n" for key, value in ours.items()) + f"env.java.opts.all: -Djava.io.tmpdir={temp} {java}\n"
-        )
+        f.write("".join(f"{key}: {value}\n" for key, value in ours.items()) + f"env.java.opts.all: {java}\n")
 
 
 def _wait_for_slots(cluster: Cluster, slots: int) -> None:

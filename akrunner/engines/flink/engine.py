@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, List, Mapping, Optional
+from typing import Any, Iterator, List, Mapping, Optional
 
 import pyarrow as pa
 
@@ -95,6 +95,8 @@ class FlinkEngine:
         self.java_operators = java_operators
         self.options = check_settings("options", options if options is not None else {})
         self._keeps = False
+        #: jobs under way
+        self._running = 0
         self._client: Optional[Client] = None
         self._kept: List[Subtasks] = []
         self._version: Optional[str] = None
@@ -115,9 +117,10 @@ class FlinkEngine:
         files, parts = self._files(job, source), self._parts(sink)
 
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
-            return FlinkLauncher(self, job, work, guard, resources, table, None, files, parts)
+            return FlinkLauncher(self, job, work, resources, table, None, files, parts)
 
-        return run_attempts(job, source, sink, observer, cancel, launcher)
+        with self._client_kept():
+            return run_attempts(job, source, sink, observer, cancel, launcher)
 
     def _files(self, job: JobSpec, source: RowSource) -> Optional[SharedFiles]:
         """What the tasks' machines may read; the local cluster's is this one, where one reader does."""
@@ -180,7 +183,7 @@ class FlinkEngine:
         resources = self._resources(job)
 
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
-            return FlinkLauncher(self, job, work, guard, resources, rows, subtasks)
+            return FlinkLauncher(self, job, work, resources, rows, subtasks)
 
         def run() -> Outcome:
             return run_attempts(job, rows, None, observer, None, launcher)
@@ -217,19 +220,16 @@ class FlinkEngine:
             self._client.close()
             self._client = None
 
-    def take(self, count: int, name: str, guard: Guard) -> Subtasks:
+    def take(self, count: int, name: str) -> Subtasks:
         """Subtasks for a gang: the ones that are kept, or those of a new Flink job. Give them back.
 
-        Args: count: at least so many; name: of the Flink job; guard: knows what must not outlive this process.
+        Args: count: at least so many; name: of the Flink job.
         """
         taken = self._take_kept(count)
         if taken is None:
             client = self._live_client()
             order = {"python": self.python_executable, "options": self.options, "name": name}
             taken = Subtasks(client, self.host or reachable_host(self._address), count, order, self._address)
-        if isinstance(taken.client, Client):
-            # its directory is its own, and stays as long as it is kept
-            guard.watch(taken.client.pid)
         return taken
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
@@ -260,29 +260,47 @@ class FlinkEngine:
             if client is not self._client:
                 client.close()
 
+    @contextlib.contextmanager
+    def _client_kept(self) -> Iterator[None]:
+        """The process with Java is started once for all attempts of a job, and for jobs at the same time."""
+        with self._lock:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                client = None
+                if not self._keeps and not self._running:
+                    client, self._client = self._client, None
+            if client is not None:
+                client.close()
+
     def _live_client(self) -> Client:
         """The one that is kept, or another."""
         with self._lock:
             client = self._client
             if client is None or not client.alive:
                 client = Client(self.python, java_home(self.python), self._address)
-                if self._keeps:
+                # what a job leaves on a cluster within that process goes when the process does
+                if self._keeps or (self._running and self._address is not None):
                     self._client = client
             return client
 
-    def give_back(self, subtasks: Subtasks, guard: Guard) -> None:
+    def give_back(self, subtasks: Subtasks) -> None:
         """A gang has ended; its places are clear."""
         with self._lock:
             if self._keeps and subtasks.can_be_used() and subtasks.client is self._client:
                 self._kept.append(subtasks)
                 return
         subtasks.close()
-        if subtasks.lost and subtasks.client is self._client:
-            # Flink's own client goes on asking for a minute
-            self._client = None
-        if subtasks.client is not self._client:
-            if isinstance(subtasks.client, Client):
-                guard.forget(subtasks.client.pid)
+        with self._lock:
+            client = self._client
+            well = not subtasks.lost and subtasks.submitted.ended.is_set()
+            if client is not None and subtasks.client is client and not (well and client.alive):
+                # it was killed, or is stuck; or Flink's own client goes on asking the JobManager for a minute
+                client = self._client = None
+        if subtasks.client is not client:
             subtasks.client.close()
 
     def _take_kept(self, count: int) -> Optional[Subtasks]:

@@ -13,7 +13,6 @@ from akrunner.engines.flink.client import Submission
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.subtasks import Subtasks
 from akrunner.engines.flink.table import FlinkTable
-from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
 _EVERYWHERE = "0.0.0.0"
@@ -47,11 +46,11 @@ class HostedEngine(FlinkEngine):
     def _check(self, job: JobSpec, table: Optional[FlinkTable]) -> None:
         self._check_resources(job)
 
-    def take(self, count: int, name: str, guard: Guard) -> Subtasks:
+    def take(self, count: int, name: str) -> Subtasks:
         """The same for every attempt."""
         return self._subtasks
 
-    def give_back(self, subtasks: Subtasks, guard: Guard) -> None:
+    def give_back(self, subtasks: Subtasks) -> None:
         """They stay until the job ends."""
 
 

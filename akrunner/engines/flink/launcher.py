@@ -21,7 +21,6 @@ from akrunner.errors import JobError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch import archives
 from akrunner.launch.files import lay_out
-from akrunner.launch.guard import Guard
 from akrunner.launch.session import TaskSession
 from akrunner.launch.trees import Blame
 from akrunner.spec import JobSpec, TaskSpec
@@ -45,7 +44,6 @@ class FlinkLauncher:
         engine: "FlinkEngine",
         job: JobSpec,
         work: WorkDir,
-        guard: Guard,
         resources: Mapping[TaskSpec, TaskResources],
         table: Optional[FlinkTable] = None,
         given: Optional[Subtasks] = None,
@@ -57,7 +55,6 @@ class FlinkLauncher:
         self._engine = engine
         self._job = job
         self._work = work
-        self._guard = guard
         self._resources = resources
         self._table = table
         self._given = given
@@ -72,7 +69,7 @@ class FlinkLauncher:
         if self._given is not None:
             self._subtasks = self._given
         elif self._table is None:
-            self._subtasks = self._engine.take(len(self._job.cluster.tasks), name, self._guard)
+            self._subtasks = self._engine.take(len(self._job.cluster.tasks), name)
         else:
             self._subtasks = self._engine.take_for(self._table, self._job, name)
         return self
@@ -244,4 +241,4 @@ class FlinkLauncher:
         if os.path.exists(self._package_path):
             os.unlink(self._package_path)
         if self._given is None:
-            self._engine.give_back(self._subtasks, self._guard)
+            self._engine.give_back(self._subtasks)

@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -31,6 +32,7 @@ ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 CREDENTIALS = "AKRUNNER_FLINK_CREDENTIALS"
 #: Flink's own: lines of "Header: value" that its REST client sends
 HEADERS = "FLINK_REST_CLIENT_HEADERS"
+_PYTHON_JAR = re.compile(r"flink-python-[^/]*\.jar$")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -177,6 +179,14 @@ class Rest:
             return [str(one["id"]) for one in self._object("/taskmanagers")["taskmanagers"]]
         except (KeyError, TypeError):
             raise self._not_flink("/taskmanagers") from None
+
+    def has_python(self) -> bool:
+        """Whether Flink's Python is in the cluster's own `lib`: a job need not bring it then, which is 42 MB to each machine."""
+        path = "/jobmanager/environment"
+        found = self._object(path).get("classpath")
+        if not isinstance(found, list):
+            raise self._not_flink(path)
+        return any(_PYTHON_JAR.match(os.path.basename(str(jar))) for jar in found)
 
     def cancel(self, job: str) -> None:
         """Ask for its end."""

@@ -19,6 +19,7 @@ from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import load_java_class
 
 from akrunner.engines.flink import bridge
+from akrunner.engines.flink.client import brings_python
 from akrunner.engines.flink.rest import HEADERS, Address
 from akrunner.engines.flink.submit import environment_of, words
 from akrunner.errors import ConfigError
@@ -89,7 +90,7 @@ class Sql:
                 configuration.set_string(key, value)
             with _credentials(self._cluster):
                 remote = self._cluster.flink_options if self._cluster is not None else None
-                environment = environment_of(configuration, remote)
+                environment = environment_of(configuration, remote, brings_python(self._cluster))
             environment.set_parallelism(self._parallelism)
             self._environment = StreamTableEnvironment.create(environment, EnvironmentSettings.in_batch_mode())
         return self._environment

@@ -166,13 +166,17 @@ def _environment(order: Dict[str, Any], more: Dict[str, str]) -> Any:
     for key, value in {**defaults, **more, **order["options"]}.items():
         if value is not None:
             configuration.set_string(key, str(value))
-    environment = environment_of(configuration, order["remote"])
+    environment = environment_of(configuration, order["remote"], order["brings_python"])
     environment.add_python_file(order["package"])
     return environment
 
 
-def environment_of(configuration: Any, remote: Optional[Mapping[str, str]]) -> Any:
-    """Flink's environment. Args: remote: where a cluster's REST service is (`Address.flink_options`), None: a cluster inside this process."""
+def environment_of(configuration: Any, remote: Optional[Mapping[str, str]], brings_python: bool = True) -> Any:
+    """Flink's environment.
+
+    Args: remote: where a cluster's REST service is (`Address.flink_options`), None: a cluster inside this process; brings_python: whether
+    jobs bring Flink's Python to the cluster.
+    """
     from pyflink.datastream import StreamExecutionEnvironment
 
     if remote is None:
@@ -180,8 +184,11 @@ def environment_of(configuration: Any, remote: Optional[Mapping[str, str]]) -> A
     import pyflink
     from pyflink.java_gateway import get_gateway
 
-    (jar,) = glob.glob(os.path.join(os.path.dirname(pyflink.__file__), "opt", "flink-python-*.jar"))
-    for key, value in {"execution.target": "remote", "pipeline.jars": "file://" + jar, **remote}.items():
+    jars = {}
+    if brings_python:
+        (jar,) = glob.glob(os.path.join(os.path.dirname(pyflink.__file__), "opt", "flink-python-*.jar"))
+        jars["pipeline.jars"] = "file://" + jar
+    for key, value in {"execution.target": "remote", **jars, **remote}.items():
         configuration.set_string(key, value)
     certificates = os.environ.get("SSL_CERT_FILE")
     if "security.ssl.rest.enabled" in remote and certificates and not configuration.contains_key(_TRUSTSTORE):

@@ -18,7 +18,7 @@ from akrunner.engines.flink.rest import Address
 from akrunner.engines.flink.submit import environment_of
 
 MASTER, PYTHON, SCRIPTS = sys.argv[1:]
-environment = environment_of(Configuration(), Address.of(MASTER).flink_options)
+environment = environment_of(Configuration(), Address.of(MASTER).flink_options, brings_python=False)
 environment.set_parallelism(2)
 t_env = StreamTableEnvironment.create(environment)
 numbers = t_env.from_elements([(i, i / 2) for i in range(1000)], ["a", "x"])
@@ -62,9 +62,11 @@ t_env.execute_sql(
 ticking = t_env.sql_query("SELECT i AS a, x FROM clock")
 # a Flink whose classes inside are others
 source, bridge._source = bridge._source, lambda name: source(name).replace("ArrowSerializer", "NoSuchSerializer")
+bridge.operators_compile.cache_clear()
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     job = flink.stream(script("doubles"), ticking, num_workers=2, output_schema="a bigint, x double", **options)
+bridge._source = source
 tell("said", [str(one.message) for one in said if one.category is RuntimeWarning])
 with job.table.execute().collect() as rows:
     tell("a stream to a table", sum(row[0] for row in rows))
@@ -85,3 +87,5 @@ try:
     )
 except akrunner.ConfigError as e:
     tell("checkpoints", str(e))
+# other programs may run in this process
+bridge.operators_compile.cache_clear()

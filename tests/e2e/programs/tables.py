@@ -16,7 +16,7 @@ from akrunner.engines.flink.submit import environment_of
 
 MASTER, PYTHON, SCRIPTS = sys.argv[1:]
 ENGINE = flink.FlinkEngine()
-environment = environment_of(Configuration(), Address.of(MASTER).flink_options)
+environment = environment_of(Configuration(), Address.of(MASTER).flink_options, brings_python=False)
 environment.set_parallelism(2)
 t_env = StreamTableEnvironment.create(environment)
 numbers = t_env.from_elements([(i, i / 2) for i in range(1000)], ["a", "x"])

@@ -56,3 +56,16 @@ def test_a_name_of_nobodys_is_no_operator() -> None:
     with pytest.raises(ConfigError, match="^SortLocalOp is not in akrunner; use"):
         alink.SortLocalOp()
     assert "KMeans" not in dir(alink) and not hasattr(alink.KMeans, "__len__")
+
+
+def test_methods_that_are_not_here() -> None:
+    """Of a class, and of an object."""
+    table = alink.BatchOperator.fromTable({"x": [1, 2, 3]})
+    for named in (lambda: alink.BatchOperator.sqlQuery, lambda: table.sqlQuery, lambda: alink.StreamOperator.registerFunction):
+        with pytest.raises(AttributeError, match=r"Alink's \w+\.\w+ is not in akrunner; use "):
+            named()
+    with pytest.raises(AttributeError, match="use an operator that has one: SplitBatchOp"):
+        table.getSideOutput(0)
+    assert not hasattr(table, "lazyVizDive") and callable(alink.SplitBatchOp().getSideOutput)
+    with pytest.raises(AttributeError, match="has no selekt; did you mean select"):
+        _ = table.selekt

@@ -24,9 +24,9 @@ def environment() -> Iterator[None]:
     alink.resetEnv()
 
 
-def model(tmp_path: Path, labels: Any) -> KerasModel:
+def model(tmp_path: Path, labels: Any, size: int = 100_000) -> KerasModel:
     (tmp_path / "m").mkdir(exist_ok=True)
-    (tmp_path / "m" / "saved_model.pb").write_bytes(np.random.default_rng(1).bytes(3_000_000))
+    (tmp_path / "m" / "saved_model.pb").write_bytes(np.random.default_rng(1).bytes(size))
     return KerasModel(Model(str(tmp_path / "m")), "t", labels)
 
 
@@ -34,7 +34,7 @@ def model(tmp_path: Path, labels: Any) -> KerasModel:
 def test_the_model_table_there_and_back(labels: Any, tmp_path: Path) -> None:
     given = None if labels is None else pa.array(labels)
     kind = pa.float64() if given is None else given.type
-    table = model(tmp_path, given).to_table(kind)
+    table = model(tmp_path, given, 3_000_000).to_table(kind)
     assert (
         table.schema.names == ["model_id", "model_info", "label_value"]
         and max(map(len, filter(None, table[1].to_pylist()))) <= 32768

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner import alink
-from akrunner.errors import ConfigError, SchemaError
+from akrunner.errors import ConfigError, ModelError, SchemaError
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,8 +35,26 @@ def test_lists_may_be_json_or_one_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[{", "pipeline.json is not JSON"),
+        ("{}", "not a list of stages"),
+        ('["Select"]', "not a list of stages"),
+        ('[{"stage": "Select"}]', "not a list of stages"),
+        ("[" * 100_000, "pipeline.json is not JSON: .*nested too deep"),
+        ('[{"stage": "Other", "params": {}}]', "has a stage 'Other'"),
+    ],
+)
+def test_a_pipeline_that_is_damaged(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "pipeline.json").write_text(text)
+    with pytest.raises(ModelError, match="load: .*" + words):
+        alink.PipelineModel.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
     ("setter", "value", "words"),
     [
+        ("setUserParams", '{"a": {"b": 1, "b": 2}}', ".userParams: .* has the key 'b' twice in one object"),
         ("setNumWorkers", "two", "numWorkers takes a whole number, not 'two'"),
         ("setNumWorkers", True, "numWorkers takes a whole number"),
         ("setUserFiles", [1], "userFiles takes a list of texts"),

@@ -75,6 +75,11 @@ def test_sql() -> None:
     assert ids(table.distinct().orderBy("x", limit=1, offset=1)) == [3]
     assert ids(table.distinct().orderBy("x", isAscending=False, fetch=1)) == [1]
     assert ids(table.firstN(2)) == [1, 2]
+    assert (
+        sorted(ids(table.shuffle())) == sorted(ids(table))
+        and len(ids(table.sampleWithSize(2))) == 2
+        and table.rebalance() is table
+    )
     assert table.select(["name"]).getColNames() == ["name"]
     assert table.as_("a, b, c").getColNames() == table.alias(["a", "b", "c"]).getColNames() == ["a", "b", "c"]
     assert sorted(table.groupBy("id", "id, COUNT(*) AS n, MAX(x) AS m").collect()) == [(1, 1, 3.0), (2, 1, 1.0), (3, 2, 2.0)]

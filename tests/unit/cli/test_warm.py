@@ -12,7 +12,7 @@ from akrunner import warming
 from akrunner.cli import warm
 
 STATUS: Dict[str, Any] = {
-    "workers": 2, "waiting": 1, "importing": 0, "rss": 0, "taken": 0, "trouble": "the machine has only 1 MiB of memory left", "spares": [], "pid": 7,
+    "workers": 2, "waiting": 1, "importing": 0, "memory": 0, "taken": 0, "alone": "", "templates": [], "trouble": "the machine has only 1 MiB of memory left", "spares": [], "pid": 7,
     "options": {"idle_timeout": 1.0},
 }  # fmt: skip
 

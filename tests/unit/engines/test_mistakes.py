@@ -26,6 +26,11 @@ def said(kind: str, message: str) -> str:
     ("kind", "message", "words"),
     [
         (
+            "tensorflow.python.framework.errors_impl.UnknownError",
+            "RuntimeError: this stream was read already, and its rows are gone: iterate it once (epochs=1, no repeat())\n\t [[PyFunc]]",
+            "this stream was read already: its rows come once, and something wants them a second time, the input_fn of an EvalSpec perhaps",
+        ),
+        (
             INVALID,
             NODE + "Key: age.  Data types don't match. Data type: int64 but expected type: float\n\t [[{{node ParseSingleExample}}]]",
             "column 'age' is int64 in the table and comes as int64, and the script reads it as float: read it by tf.io.FixedLenFeature([], "

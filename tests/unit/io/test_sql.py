@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -40,6 +41,10 @@ def test_ctrl_c_ends_a_query_as_itself() -> None:
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         selected(ENDLESS)
+    # of a relation, too, if it is of DuckDB's own connection
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        open_source(duckdb.sql(ENDLESS.replace(", input", "")), read_examples=codec.read_examples)
     assert not [thread for thread in threading.enumerate() if thread.name == "akrunner-query"]
 
 

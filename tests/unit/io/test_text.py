@@ -47,6 +47,8 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
         (b'b,a\n1,"007"\n2,8\n', "string", ["007", "8"]),
         (b"a,b\r 09 ,1\r10,2\r", "string", [" 09 ", "10"]),
         (b"a\n-01\n2\n", "string", ["-01", "2"]),
+        (b"a,b\ntrue,1\n1,0\n0,1\n", "string", ["true", "1", "0"]),
+        (b"a,b\ntrue,1\n,\nFalse,0\n", "bool", [True, None, False]),
         (b"a,b\n0,x 05\n-0,2024-01-02 03:04:05\n10,00:30\n", "int64", [0, 0, 10]),
         (b"a,b\n0.05,0x1F\n-0.5,01\n1e05,x\n", "double", [0.05, -0.5, 1e5]),
         (b"a\n+4915112345678\n+1\n", "string", ["+4915112345678", "+1"]),
@@ -93,6 +95,15 @@ def test_an_identifier_far_behind_numbers_is_an_error(tmp_path: Path, monkeypatc
     (tmp_path / "1.csv").rename(tmp_path / "0.csv")
     (tmp_path / "1.csv").write_bytes(b"a,b\n12,x\n")
     assert table(tmp_path)["a"].to_pylist() == ["012", "12"]
+
+
+def test_numbers_for_truths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they were asked for, and nowhere else."""
+    monkeypatch.setattr(text, "PIECE_BYTES", 50)
+    (tmp_path / "0.csv").write_bytes(b"a,b\n" + b"true,x\n" * 40 + b"1,x\n")
+    with pytest.raises(SourceError, match="line 42: column 'a': .*bool: invalid value '1'.*the types were guessed"):
+        table(tmp_path / "0.csv")
+    assert table(tmp_path / "0.csv", input_schema=Schema.parse("a boolean"))["a"].to_pylist() == [True] * 41
 
 
 def test_hexadecimal_numbers_that_were_asked_for(tmp_path: Path) -> None:

@@ -6,16 +6,18 @@ import base64
 import concurrent.futures
 import hashlib
 import http.server
+import itertools
 import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Iterator, List
 
 import pytest
 
 from akrunner.errors import UserFilesError
-from akrunner.launch import downloads
+from akrunner.launch import downloads, timed
 from akrunner.launch.fetch import fetch
 
 
@@ -116,6 +118,34 @@ def test_anything_fsspec_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with fsspec.open("memory://there/train.py", "wb") as f:
         f.write(BODY)
     assert Path(fetch("memory://there/train.py", "user_files").path).read_bytes() == BODY
+
+
+def test_a_store_that_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec.implementations.memory
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(downloads, "_SLOWEST_SECONDS", 0.05)
+    monkeypatch.setattr(downloads.time, "sleep", lambda seconds: None)
+    over = threading.Event()
+    monkeypatch.setattr(fsspec.implementations.memory.MemoryFile, "read", lambda *given: over.wait(60) and b"")
+    with fsspec.open("memory://there/late.py", "wb") as f:
+        f.write(BODY)
+    try:
+        with pytest.raises(
+            UserFilesError, match=r"cannot download memory://there/late.py: it has sent nothing for 0.05 s \(3 tries\)"
+        ):
+            fetch("memory://there/late.py", "user_files")
+    finally:
+        over.set()
+    assert not list((tmp_path / "cache").rglob("*.partial"))
+
+
+def test_a_store_that_hardly_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0, 20)
+    monkeypatch.setattr(timed, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with pytest.raises(OSError, match="it sends less than 16 bytes in 60 s"):
+        list(timed.timed((piece for piece in [b"x"] * 9), 60, 16))
+    assert list(timed.timed((piece for piece in [b"x" * 16] * 9), 60, 16)) == [b"x" * 16] * 9
 
 
 # -- servers that mean no good

@@ -369,6 +369,20 @@ THEIRS = "from dl_on_flink_tensorflow.tensorflow_context import TFContext\n"
 
 
 @pytest.mark.parametrize(
+    "source",
+    [
+        "import sys\nmatch sys.platform:\n    case 'x':\n        from a import main\n    case _:\n        from b import main\n",
+        "for one in (1,):\n    with open('x'):\n        def main(c):\n            pass\n",
+        "try:\n    from fast import main\nexcept ImportError:\n    from slow import main\n",
+        "try:\n    import fast\nexcept ImportError:\n    from slow import main\n",
+        "while True:\n    break\nelse:\n    main = print\n",
+    ],
+)
+def test_a_main_inside_other_statements(source: str) -> None:
+    assert check_script(source.encode(), "/x/s.py") is False
+
+
+@pytest.mark.parametrize(
     ("source", "entry"),
     [
         ("def map_func(context):\n    pass\nif __name__ == '__main__':\n    map_func(context)", "map_func"),

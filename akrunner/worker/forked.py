@@ -1,0 +1,41 @@
+"""Children that the script forks: what they may not do in their task's name, and how the task comes to know that they have tried."""
+
+import mmap
+
+ROWS, REPORTS, READING = range(3)
+
+#: what is said to a child that wants to speak for the task
+WHY = (
+    "this process was forked from the task's: rows and reports are sent by the task's own process only; hand it what it shall send, "
+    "by a multiprocessing.Pool, say, or a pipe"
+)
+#: what is said to a child that wants rows of a stream
+WHY_NOT_READ = (
+    "this process was forked from the task's: the rows of a stream arrive in the task's own process only; read them there, and hand "
+    "them on, by a multiprocessing.Pool, say, or a pipe"
+)
+_TOLD = {
+    ROWS: "a process that the script has forked tried to write rows, which was refused: they are not in the result",
+    REPORTS: "a process that the script has forked tried to report to the job, which was refused",
+    READING: "a process that the script has forked tried to read the stream, which was refused",
+}
+_INSTEAD = " (only the task's own process can: hand it what the others have, by a multiprocessing.Pool, say, or a pipe)"
+
+
+class Refused(object):
+    """What children have tried, in memory that they share with the task."""
+
+    def __init__(self):
+        # not a file: it goes with the last of these processes
+        self._seen = mmap.mmap(-1, len(_TOLD))
+        self._told = set()
+
+    def note(self, what):
+        """In a child. Args: what: ROWS, REPORTS or READING."""
+        self._seen[what] = 1
+
+    def news(self):
+        """In the task. Returns: what was tried and was not told yet, in sentences."""
+        new = [what for what in sorted(_TOLD) if self._seen[what] and what not in self._told]
+        self._told.update(new)
+        return [_TOLD[what] + _INSTEAD for what in new]

@@ -1,0 +1,225 @@
+"""A template: a process that has imported TensorFlow, and is forked for every worker that is to wait, or is wanted at once.
+
+::
+
+    host                               template                         fork
+    three descriptors (socket)   ->
+    fork(mark)                   ->    forks                       ->   a session, a mark, random numbers of its own, the descriptors
+                                 <-    forked(mark, pid)           <-   (end of a pipe: it has them)
+                                 <- ...............................     waiting; from here on as a spare that has imported by itself
+                                 <-    ended(mark, status...)      <-   x
+
+What an import leaves in a process is not always fit to be in two: threads, descriptors and device files are looked for first.
+"""
+
+import array
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+import warnings
+
+from akrunner.wire import ending, frames
+from akrunner.worker import link
+from akrunner.worker.leaving import below, flush
+
+#: threads whose library starts them again in a fork. OpenBLAS ends its own before one, and starts them when they are needed
+_SURVIVE = frozenset({"jemalloc_bg_thd"})
+#: fields of /proc/PID/stat, counted from the one after the name: where the environment begins in memory, and ends
+_ENVIRONMENT = slice(47, 49)
+_DESCRIPTORS = 3
+
+
+def descriptors():
+    """Those that are open: number -> what."""
+    found = {}
+    for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        with contextlib.suppress(OSError):
+            found[int(name)] = os.readlink("/proc/self/fd/" + name)
+    return found
+
+
+def why_not(opened, temp):
+    """Why this process cannot be forked, in words; "" when it can.
+
+    Args: opened: descriptors that were open before anything was imported; temp: the temp directory, which was empty then.
+    """
+    if not sys.platform.startswith("linux"):
+        return "processes that have imported much cannot be forked on this system"
+    threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if threads:
+        return "what was imported has started the thread %s" % threads[0]
+    new = [what for fd, what in descriptors().items() if opened.get(fd) != what]
+    if new:
+        return "what was imported has opened %s" % new[0]
+    if below("self"):
+        return "what was imported has started a process"
+    if os.listdir(temp):
+        return "what was imported has made %s in the temp directory" % os.listdir(temp)[0]
+    if _shares_memory():
+        return "what was imported has made memory that forks would share"
+    if not _is_fresh():
+        return "what was imported has drawn, or seeded, random numbers of numpy's"
+    try:
+        remark(os.environ[ending.MARK])
+        pid = _forked()
+        if not pid:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    except (OSError, LookupError, ValueError) as e:
+        return "%s: %s" % (type(e).__name__, e)
+    # a library that knows of forks has ended its threads before this one
+    left = [name for name in _threads() if name not in _SURVIVE]
+    return "what was imported has started a thread, %s, that a fork would not have" % left[0] if left else ""
+
+
+def _threads():
+    """Names of the system's threads beside this one."""
+    found = []
+    for number in os.listdir("/proc/self/task"):
+        if int(number) != os.getpid():
+            with contextlib.suppress(OSError), open("/proc/self/task/%s/comm" % number) as f:
+                found.append(f.read().strip())
+    return found
+
+
+def _shares_memory():
+    with open("/proc/self/maps") as f:
+        return any(rights[1] == "w" and rights[3] == "s" for rights in (line.split()[1] for line in f))
+
+
+def _is_fresh():
+    """Whether numpy's random numbers are as they come: its first word is this one unless somebody has chosen a seed, or drawn."""
+    numpy = sys.modules.get("numpy.random")
+    if numpy is None:
+        return True
+    kind, words, at = numpy.get_state()[:3]
+    return kind == "MT19937" and int(words[0]) == 1 << 31 and at >= 623
+
+
+def _forked():
+    """As `os.fork`, which would warn of threads: those there are have been looked at (`why_not`)."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        return os.fork()
+
+
+def remark(mark):
+    """Have the environment of this process, as others see it, say another mark, which is as long as the one it was started with.
+
+    Raises: OSError, LookupError, ValueError: the system does not let it.
+    """
+    with open("/proc/self/stat", "rb") as f:
+        start, end = map(int, f.read().rsplit(b")", 1)[1].split()[_ENVIRONMENT])
+    name, value = ("\0%s=" % ending.MARK).encode("ascii"), mark.encode("ascii")
+    with open("/proc/self/mem", "r+b", 0) as memory:
+        memory.seek(start)
+        text = b"\0" + memory.read(end - start)
+        at = text.index(name) + len(name)
+        if text.index(b"\0", at) - at != len(value):
+            raise ValueError("the mark it was started with has another length")
+        memory.seek(start + at - 1)
+        memory.write(value)
+    os.environ[ending.MARK] = mark
+
+
+class Template(object):
+    """Forks this process. Args: host: whose process it is; descriptors: number of the socket on which those of forks come."""
+
+    def __init__(self, host, descriptors):
+        self._host = host
+        self._socket = socket.socket(fileno=descriptors)
+        #: pid -> mark
+        self._forks = {}
+
+    def serve(self, body):
+        """Fork whenever the host says so, and say how forks have ended. Returns in forks only: their pipes' descriptors.
+
+        Args: body: of the first message that says so.
+        """
+        gc.collect()
+        # the collector would write to every object, and so make a copy of it in each fork
+        gc.freeze()
+        self._woken, self._wakes = os.pipe()
+        for fd in (self._woken, self._wakes):
+            os.set_blocking(fd, False)
+        self._handler = signal.signal(signal.SIGCHLD, lambda number, stack: None)
+        self._wakeup = signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
+        while True:
+            pipes = self._fork(body["mark"])
+            if pipes is not None:
+                return pipes
+            _, body = self._host.next((frames.FORK,), self._woken, self._reap)
+
+    def _fork(self, mark):
+        """One fork. Returns: None; in the fork its pipes' descriptors."""
+        read_fd, write_fd, log_fd = self._received()
+        settled, settles = os.pipe()
+        flush()
+        why = ""
+        try:
+            pid = _forked()
+        except OSError as e:
+            pid, why = -1, "no process can be forked: %s" % e
+        if pid == 0:
+            self._settle(mark, log_fd)
+            for fd in (settled, settles):
+                os.close(fd)
+            return read_fd, write_fd
+        for fd in (read_fd, write_fd, log_fd, settles):
+            os.close(fd)
+        if pid > 0:
+            # until then it is in the session of this process, and carries its mark
+            os.read(settled, 1)
+            self._forks[pid] = mark
+        os.close(settled)
+        self._host.writer.write_json(frames.FORKED, {"mark": mark, "pid": max(pid, 0), "why": why})
+        self._reap()
+        return None
+
+    def _received(self):
+        """The descriptors of the next fork."""
+        size = array.array("i").itemsize
+        _, ancillary, _, _ = self._socket.recvmsg(1, socket.CMSG_LEN(_DESCRIPTORS * size))
+        came = array.array("i")
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                came.frombytes(data[: len(data) - len(data) % size])
+        if len(came) != _DESCRIPTORS:
+            link.host_is_gone()
+        for fd in came:
+            os.set_inheritable(fd, False)
+        return came
+
+    def _settle(self, mark, log_fd):
+        """In a fork: nothing of the template's is left in it but what was imported."""
+        os.setsid()
+        signal.set_wakeup_fd(self._wakeup)
+        signal.signal(signal.SIGCHLD, self._handler)
+        for fd in (1, 2):
+            os.dup2(log_fd, fd)
+        for fd in (log_fd, self._woken, self._wakes):
+            os.close(fd)
+        self._socket.close()
+        self._host.close()
+        remark(mark)
+        link.remember_host()
+        ending.wake_when_parent_dies()
+        numpy = sys.modules.get("numpy.random")
+        if numpy is not None:
+            # Python's own random numbers are others in each fork by themselves, and TensorFlow has drawn none yet
+            numpy.seed()
+
+    def _reap(self):
+        """Say which forks have ended, and how."""
+        with contextlib.suppress(OSError):
+            while os.read(self._woken, 512):
+                pass
+        for pid in list(self._forks):
+            ended, status, usage = os.wait4(pid, os.WNOHANG)
+            if ended:
+                told = {"status": status, "peak_rss": usage.ru_maxrss << 10, "cpu_seconds": usage.ru_utime + usage.ru_stime}
+                self._host.writer.write_json(frames.ENDED, dict(told, mark=self._forks.pop(pid)))
