@@ -235,7 +235,9 @@ def test_what_is_asked_of_tables() -> None:
         shared = JobTables(TablesSpec(("odps://p/tables/t",), ("odps://p/tables/t",), store), 8, 1 << 20)
         read, write = os.pipe()
         failed: List[str] = []
-        one = Conversation(shared, TaskSpec("chief", 0), frames.FrameWriter(write), lambda kind, what, failed=failed: failed.append(kind))
+        one = Conversation(
+            shared, TaskSpec("chief", 0), frames.FrameWriter(write), lambda kind, what, failed=failed: failed.append(kind)
+        )
         drained = threading.Thread(target=_drain, args=(read,))
         drained.start()
         with contextlib.suppress(ProtocolError):
