@@ -23,6 +23,7 @@ import akrunner
 from akrunner.codec import decode_examples, encode_examples, encode_records
 from akrunner.schema import Schema
 from bench import tables
+from bench.asked import asked
 from bench.flink import flink
 
 #: what was measured: (what, measured, against, ratio, goal, whether it was met)
@@ -712,6 +713,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "columns": columns,
     "predict": predict,
     "rendezvous": rendezvous,
+    "asked": asked,
     "flink": lambda: flink(ratio_row),
 }
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -31,10 +32,11 @@ from akrunner.tables import statements
 from akrunner.tables.buckets import Buckets
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName, project_of
-from akrunner.tables.statements import StatementResult
+from akrunner.tables.statements import Statement, StatementResult
 
 #: a file that becomes a resource of the project's
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
+_USE = re.compile(r"use\s+([A-Za-z_]\w*)\Z", re.IGNORECASE)
 #: what one statement of a file came to: a job's result, or what SQL says
 Done = Union[Result, StatementResult]
 
@@ -125,12 +127,20 @@ class Runner:
     def plans(self, given: texts.Statements) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
         self._folder = given.folder
-        for one in given.others:
-            added = _ADD.match(one.text)
+        if given.command is not None:
+            return [self._planned(given.command, dry=True)]
+        project, found = self._project, []
+        for one in given.every:
+            added, used = _ADD.match(one.text), _USE.match(one.text)
             if added is not None:
                 self._resources[added[2] or os.path.basename(added[1])] = added[1]
-        commands = [given.command] if given.command is not None else [command for _, command in given.commands]
-        return [self._planned(command, dry=True, tables=not given.others) for command in commands]
+            elif used is not None:
+                self._project = used[1]
+            elif one.kind == "pai":
+                with _located(one, given):
+                    found.append(self._planned(words.parsed(one.text, one.line), dry=True, tables=not given.others))
+        self._project = project
+        return found
 
     def run(self, given: texts.Statements) -> List[Done]:
         """Run everything. Raises: as `running`."""
@@ -148,14 +158,15 @@ class Runner:
         for one in given.every:
             if one.kind == "pai":
                 self._project = session.project
-                yield self._job(words.parsed(one.text, one.line))
+                with _located(one, given):
+                    done = self._job(words.parsed(one.text, one.line))
+                yield done
             elif _ADD.match(one.text):
                 yield StatementResult(one, "a resource is a file here: it stays where it is")
             else:
-                try:
-                    yield session.run(one)
-                except ConfigError as e:
-                    raise e if str(e).startswith("line ") else type(e)(f"line {one.line}: {e}") from e
+                with _located(one, given):
+                    told = session.run(one)
+                yield told
 
     def _store(self, project: str) -> Any:
         """Whose tables are where is said once, if they are not on this machine."""
@@ -226,6 +237,17 @@ class Runner:
 
 def _nothing(text: str) -> None:
     """What is planned only is said by whoever shows the plan."""
+
+
+@contextlib.contextmanager
+def _located(one: Statement, given: texts.Statements) -> Iterator[None]:
+    """What is wrong with one of several statements is told with its line."""
+    try:
+        yield
+    except ConfigError as e:
+        if given.single or str(e).startswith("line "):
+            raise
+        raise type(e)(f"line {one.line}: {e}") from e
 
 
 #: nothing is dealt to the tasks: they ask

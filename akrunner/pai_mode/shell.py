@@ -64,7 +64,10 @@ def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
 
     Raises: ConfigError: a quote or a here-document is not closed; a call needs a variable whose value is not known.
     """
-    return _Reader(text, folder, variables).read()
+    try:
+        return _Reader(text, folder, variables).read()
+    except RecursionError:
+        raise ConfigError("the script's expansions are nested too deep") from None
 
 
 class _Reader:
@@ -260,7 +263,7 @@ class _Reader:
             return self.known.get(body, f"{_MARK}{body}{_MARK}")
         value = self.known.get(match[1])
         if match[2] is not None and not value:
-            return match[3].strip("'\"") if match[3] is not None else ""
+            return self._expanded(match[3].strip("'\"")) if match[3] is not None else ""
         return value if value is not None else f"{_MARK}{match[1]}{_MARK}"
 
     def _called(self, command: str) -> str:

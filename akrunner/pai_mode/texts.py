@@ -34,11 +34,6 @@ class Statements:
     notes: Tuple[str, ...] = ()
 
     @property
-    def commands(self) -> List[Tuple[Statement, Command]]:
-        """Those of PAI among them. Raises: ConfigError: one cannot be read."""
-        return [(one, words.parsed(one.text, one.line)) for one in self.every if one.kind == "pai"]
-
-    @property
     def others(self) -> List[Statement]:
         """Those that are none of PAI's."""
         return [one for one in self.every if one.kind != "pai"]

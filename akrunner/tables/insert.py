@@ -13,7 +13,7 @@ from akrunner.tables import types
 from akrunner.tables.ddl import Create
 from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName, check_value
-from akrunner.tables.sql import Queries, duckdb_type, quoted
+from akrunner.tables.sql import Queries, column_names, duckdb_type, quoted
 from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 
 _VALUES = re.compile(r"\s*values\b", re.IGNORECASE)
@@ -23,15 +23,11 @@ def create_as(made: Create, name: TableName, store: Callable[[str], TableStore],
     """CREATE TABLE ... AS SELECT. Returns: how many rows. Raises: ConfigError; the table is not there then."""
     with Queries(store, project) as queries:
         reader = queries.rows(made.select or "")
-        named = [field.with_name(column_name(field.name, number).lower()) for number, field in enumerate(reader.schema)]
+        names = column_names(queries, reader.schema.names)
+        named = [field.with_name(name.lower()) for name, field in zip(names, reader.schema)]
         info = TableInfo(types.as_columns(pa.schema(named)), (), made.comment, made.lifecycle)
         output = new_table(store(name.project), name, info)
         return _written(output, (batch.rename_columns(info.columns.names) for batch in queries.draw(reader)))
-
-
-def column_name(name: str, number: int) -> str:
-    """As MaxCompute calls what has no name of its own."""
-    return name if re.fullmatch(r"\w+", name) else f"_c{number}"
 
 
 def _written(output: TableOutput, batches: Iterable[pa.RecordBatch]) -> int:

@@ -21,15 +21,32 @@ from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.tables import types
 from akrunner.tables.local_reading import LocalReading, literal, quoted
 from akrunner.tables.names import TableName
+from akrunner.tables.sqltext import Token, tokens
 from akrunner.tables.store import Reading, TableStore
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+#: MaxCompute's letters of a date, in which mm are months, as DuckDB's
+_FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"))
+#: (function, how many arguments it is given) -> its name here: Hive has one of that name, which takes others
+_RENAMED = {
+    ("isnull", 1): "odps_isnull",
+    ("datediff", 3): "odps_datediff",
+    ("to_date", 2): "odps_to_date",
+    ("to_char", 2): "odps_to_char",
+}
+#: -> DuckDB's function, and what its first argument is
+_DATES = {"odps_to_date": ("strptime", "VARCHAR"), "odps_to_char": ("strftime", "TIMESTAMP")}
 #: functions of MaxCompute's that neither sqlglot nor DuckDB has
 _MACROS = (
+    "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' WHEN 'hh' THEN 'hour' "
+    "WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
     "CREATE MACRO wm_concat(sep, x) AS string_agg(CAST(x AS VARCHAR), sep)",
     "CREATE MACRO getdate() AS CAST(now() AS TIMESTAMP)",
+    "CREATE MACRO odps_isnull(x) AS x IS NULL",
+    "CREATE MACRO odps_datediff(a, b, part) AS date_diff(odps_unit(part), CAST(b AS TIMESTAMP), CAST(a AS TIMESTAMP))",
+    "CREATE MACRO dateadd(x, n, part) AS date_add(CAST(x AS TIMESTAMP), CAST(n || ' ' || odps_unit(part) AS INTERVAL))",
     "CREATE MACRO tolower(x) AS lower(x)",
     "CREATE MACRO toupper(x) AS upper(x)",
     # MaxCompute cuts what DuckDB rounds; by its digits, as a double would not have all of them
@@ -42,18 +59,24 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Queries:
-    """A connection of DuckDB's with the tables that its queries name. Closed when its rows are read."""
+    """A connection of DuckDB's with the tables that its queries name. Closed when its rows are read.
+
+    Attributes: named: of each column of the last query, whether it has a name of its own.
+    """
 
     def __init__(self, store: Callable[[str], TableStore], project: Optional[str]) -> None:
         """Args: store: project -> where its tables are; project: of names without one."""
         self._store, self._project = store, project
         self._readings: Dict[Tuple[str, str], Reading] = {}
         self._connection: Any = None
+        self.named: List[bool] = []
 
     def __enter__(self) -> "Queries":
         import duckdb
 
         self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+        # '20200101' = 20200101 is true in MaxCompute
+        self._connection.execute("SET old_implicit_casting = true")
         for macro in _MACROS:
             self._connection.execute(macro)
         return self
@@ -117,13 +140,14 @@ class Queries:
         from sqlglot.errors import ErrorLevel, SqlglotError
 
         try:
-            tree = sqlglot.parse_one(query, read="hive", error_level=ErrorLevel.IMMEDIATE)
+            tree = sqlglot.parse_one(_renamed(query), read="hive", error_level=ErrorLevel.IMMEDIATE)
         except SqlglotError as e:
             raise ConfigError(f"sql: {_first(e)}: {' '.join(query.split())[:200]}") from None
         except RecursionError:
             raise ConfigError("sql: the query is nested too deep") from None
         if not isinstance(tree, exp.Query):
             raise ConfigError(f"sql: it is no query: {' '.join(query.split())[:200]}")
+        self.named = [isinstance(one, (exp.Alias, exp.Column)) or one.is_star for one in tree.selects]
         named = {one.alias.lower() for one in tree.find_all(exp.CTE)}
         for table in list(tree.find_all(exp.Table)):
             if isinstance(table.this, exp.Identifier) and not (table.name.lower() in named and not table.db):
@@ -132,6 +156,8 @@ class Queries:
             if cast.to.this in exp.DataType.INTEGER_TYPES:
                 cast.set("this", exp.Anonymous(this="odps_whole", expressions=[cast.this]))
         for call in list(tree.find_all(exp.Anonymous)):
+            if call.name.lower() in _DATES:
+                _set_format(call)
             if call.name.lower() == "max_pt":
                 call.replace(exp.Literal.string(self._max_pt(call)))
         return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
@@ -177,6 +203,54 @@ class Queries:
         raise ConfigError(f"sql: max_pt: {name.whole} has no partition with rows")
 
 
+def _renamed(query: str) -> str:
+    """The query with other names for functions that Hive would take for others of its own."""
+    found = list(tokens(query))
+    pieces, at = [], 0
+    for number, token in enumerate(found[:-1]):
+        if token.kind == "word" and found[number + 1].text == "(":
+            name = _RENAMED.get((token.low, _arguments(found, number + 1)))
+            if name is not None:
+                pieces += [query[at : token.at], name]
+                at = token.end
+    return "".join([*pieces, query[at:]])
+
+
+def _set_format(call: Any) -> None:
+    """`to_date` and `to_char`, in DuckDB's words. Raises: ConfigError: the format is computed, or another than MaxCompute's."""
+    from sqlglot import exp
+
+    value, given = call.expressions
+    if not (isinstance(given, exp.Literal) and given.is_string):
+        raise ConfigError("sql: the format of to_date and to_char must be a text, like 'yyyymmdd'")
+    form = str(given.this).lower()
+    for letters, theirs in _FORMAT:
+        form = form.replace(letters, theirs)
+    name, kind = _DATES[call.name.lower()]
+    call.replace(exp.Anonymous(this=name, expressions=[exp.cast(value, kind, dialect="duckdb"), exp.Literal.string(form)]))
+
+
+def _arguments(found: List[Token], number: int) -> int:
+    """How many stand in the parentheses that the token of a number opens."""
+    depth, count = 0, 1
+    for token in found[number:]:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if not depth:
+            return count
+        count += token.text == "," and depth == 1
+    return 0
+
+
+def column_names(queries: Queries, names: List[str]) -> List[str]:
+    """The columns of a query as MaxCompute calls them: what has no name of its own, or another's, is `_c0`, by its place."""
+    known = queries.named if len(queries.named) == len(names) else [re.fullmatch(r"\w+", name) is not None for name in names]
+    low = [name.lower() for name in names]
+    return [
+        name if named and name.lower() not in low[:number] else f"_c{number}"
+        for number, (name, named) in enumerate(zip(names, known))
+    ]
+
+
 def duckdb_type(field: pa.Field) -> str:
     return types.duckdb_words(field.type)
 
@@ -208,4 +282,4 @@ def _first(error: Any) -> str:
     return lines[0] if lines else "it cannot be parsed"
 
 
-__all__ = ["Queries", "duckdb_type", "literal", "quoted"]
+__all__ = ["Queries", "column_names", "duckdb_type", "literal", "quoted"]

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.tables import ddl, types
-from akrunner.tables.insert import column_name, create_as, insert
+from akrunner.tables.insert import create_as, insert
 from akrunner.tables.names import Partition, TableName, check_value
-from akrunner.tables.sql import Queries
+from akrunner.tables.sql import Queries, column_names
 from akrunner.tables.sqltext import Words, line_of, tokens
 from akrunner.tables.store import SqlStore, TableInfo, TableStore
 from akrunner.tables.tunnel import tunnel
@@ -152,7 +152,7 @@ class Session:
             "truncate": self._truncate,
             "insert": self._insert,
             "select": self._select,
-            "with": self._select,
+            "with": self._with,
             "desc": self._desc,
             "describe": self._desc,
             "show": self._show,
@@ -265,7 +265,7 @@ class Session:
 
     # -- rows
 
-    def _insert(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+    def _insert(self, words: Words, before: str = "") -> Tuple[str, Optional[pa.Table]]:
         words.need("insert")
         overwrite = words.maybe("overwrite")
         if not overwrite:
@@ -276,8 +276,20 @@ class Session:
         columns: Optional[List[str]] = None
         if words.peek().text == "(" and not _is_query(words):
             columns = _names(words)
-        rows = insert(name, keys, columns, words.rest(), overwrite, self._store, self.project)
+        rows = insert(name, keys, columns, before + words.rest(), overwrite, self._store, self.project)
         return f"{'wrote' if overwrite else 'added'} {rows:,} rows to {name.sql}", None
+
+    def _with(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        """WITH ... SELECT, or WITH ... INSERT ... SELECT."""
+        depth, at = 0, None
+        for token in tokens(words.text):
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if token.low == "insert" and not depth:
+                at = token.at
+                break
+        if at is None:
+            return self._select(words)
+        return self._insert(Words(words.text[at:], "insert"), words.text[:at])
 
     def _select(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         with Queries(self._store, self.project) as queries:
@@ -289,7 +301,7 @@ class Session:
                 left -= batches[-1].num_rows
                 if not left:
                     break
-        named = [column_name(one, number) for number, one in enumerate(reader.schema.names)]
+            named = column_names(queries, reader.schema.names)
         table = pa.Table.from_batches(batches, schema=reader.schema).rename_columns(named)
         return "" if left else f"the first {MOST_ROWS:,} rows; CREATE TABLE ... AS SELECT keeps all", table
 

@@ -108,7 +108,7 @@ def _numbers(name, values, shape, valid):
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
     header = {"form": "numbers", "dtype": _name(values.dtype), "shape": shape}
-    return (shape[0],) + _with_nulls(header, [values], valid)
+    return (shape[0],) + with_nulls(header, [values], valid)
 
 
 def _refilled(values):
@@ -209,7 +209,7 @@ def _objects(name, values, valid):
         if array.dtype.kind not in "biuf":
             raise TypeError("write_batch: column %r holds %s, which no column can hold" % (name, type(sample).__name__))
         return _numbers(name, array, list(values.shape), valid)
-    return (rows,) + _with_nulls(header, buffers, valid)
+    return (rows,) + with_nulls(header, buffers, valid)
 
 
 def _strings(name, values, shape):
@@ -217,7 +217,7 @@ def _strings(name, values, shape):
     text = isinstance(next((value for value in values if value is not None), None), str)
     try:
         blobs = [b"" if v is None else v.encode("utf-8") if text else v for v in values]
-        offsets, joined = _cut(blobs)
+        offsets, joined = cut(blobs)
     except (AttributeError, TypeError):
         raise TypeError("write_batch: column %r mixes strings and other values" % name)
     except UnicodeEncodeError as e:
@@ -247,13 +247,14 @@ def _lists(name, values):
     return {"form": "ragged", "dtype": _name(joined.dtype), "shape": [len(values), None]}, [offsets, joined]
 
 
-def _cut(blobs):
+def cut(blobs):
+    """(offsets, bytes) of byte strings, end to end."""
     offsets = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)), out=offsets[1:])
     return offsets, b"".join(blobs)
 
 
-def _with_nulls(header, buffers, valid):
+def with_nulls(header, buffers, valid):
     """(header, buffers), with the `valid` buffer where some row is null."""
     if valid is None or valid.all():
         return header, buffers

@@ -12,6 +12,8 @@ _unknown = {}
 
 def enter(context, tf_config):
     """Before the script is imported; `sys.argv` and the module path are the task's already."""
+    # a script may look for files beside it
+    sys.argv[0] = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
     if context["cluster_flags"]:
         sys.argv[1:1] = cluster_flags(tf_config)
     folder = os.path.dirname(context["script"]["path"])

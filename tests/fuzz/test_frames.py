@@ -7,6 +7,8 @@ import json
 import os
 import random
 import struct
+import threading
+import types
 from typing import Any, Dict, List
 
 import numpy as np
@@ -16,9 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from akrunner import codec
-from akrunner.errors import DataError, ProtocolError
+from akrunner.engines.tables import Conversation, JobTables
+from akrunner.errors import DataError, ProtocolError, SourceError
 from akrunner.schema import Schema
-from akrunner.wire import frames, messages
+from akrunner.spec import TablesSpec, TaskSpec
+from akrunner.tables.names import TableName
+from akrunner.tables.store import TableInfo
+from akrunner.wire import frames, messages, tables
 from akrunner.wire.frames import WireError
 from akrunner.worker import chunks, stream
 from akrunner.worker import columns as packing
@@ -191,3 +197,76 @@ def test_nothing_valid_is_refused() -> None:
         assert batch.column("c").to_pylist()[:3] == [None, "é", ""][:rows]
     with pytest.raises(ProtocolError, match="a columns frame: a frame of 2 rows holds columns of 300"):
         codec.decode_frame(SCHEMA, frames.Frame(frames.COLUMNS, 2, bytearray(data)))
+
+
+class Store:
+    """Of one table, in memory. Attributes: written: what counts as such."""
+
+    kind = place = "memory"
+
+    def __init__(self) -> None:
+        self.rows = pa.record_batch({"a": list(range(40)), "c": [f"t{i}" for i in range(40)]})
+        self.info = TableInfo(self.rows.schema)
+        self.name = TableName.parse("odps://p/tables/t")
+
+    def reading(self, name: TableName) -> Any:
+        return types.SimpleNamespace(info=self.info, rows=40, read=self.read, close=lambda: None)
+
+    def read(self, columns: Any, start: int, rows: int) -> Any:
+        if [name for name in columns if name not in ("a", "c")]:
+            raise SourceError("no such column")
+        yield self.rows.slice(start, rows).select(columns)
+
+    def output(self, name: TableName, overwrite: bool = True) -> Any:
+        part = types.SimpleNamespace(write=lambda batch: batch.validate(full=True), close=lambda: None)
+        return types.SimpleNamespace(name=self.name, info=self.info, part=lambda key: part, abort=lambda: None)
+
+
+def test_what_is_asked_of_tables() -> None:
+    """Whatever a task says of tables: an answer, or that it broke the protocol."""
+    rng = randomness()
+    store, names = Store(), ["odps://p/tables/t", "odps://p/tables/u", "odps://p/tables/t?start=5&end=9", "t", "", "\0"]
+    odd = [0, 1, 2, -1, 3, 2**40, 2**62, 2**63, None, True, 1.5, "x", [], {}]
+    count, packed = packing.packed({"a": np.arange(7), "c": ["x"] * 7}, ["a", "c"])
+    ((_, columns),) = packing.pieces(count, packed, 1 << 20, 1 << 30)
+    valid = b"".join(bytes(part) for part in columns)
+    kinds = [kind for kind in tables.QUESTIONS if kind != frames.ADD_ROWS]
+    for _ in rounds(60):
+        shared = JobTables(TablesSpec(("odps://p/tables/t",), ("odps://p/tables/t",), store), 8, 1 << 20)
+        read, write = os.pipe()
+        failed: List[str] = []
+        one = Conversation(
+            shared, TaskSpec("chief", 0), frames.FrameWriter(write), lambda kind, what, failed=failed: failed.append(kind)
+        )
+        drained = threading.Thread(target=_drain, args=(read,))
+        drained.start()
+        with contextlib.suppress(ProtocolError):
+            for _ in range(20):
+                number = rng.randrange(4)
+                if rng.random() < 0.3:
+                    payload = struct.pack("<Q", number) + rng.choice([valid, mutated(valid, rng), with_header(valid, rng)])
+                    one.take(frames.Frame(frames.ADD_ROWS, rng.choice([7, 7, 0, 5]), bytearray(payload)))
+                    continue
+                kind = rng.choice(kinds)
+                body: Dict[str, Any] = {
+                    "request": number, "table": rng.choice(names), "columns": rng.choice([["a"], ["c", "a"], ["z"], []]), "start": 0, "stop": 40,
+                    "credits": 3, "chunks": 2, "slice": 1, "rows": rng.choice([0, 7, 40]), "queue": "q", "works": [rng.choice(names)],
+                    "epochs": 1, "shuffle": False, "seed": None, "slices": rng.choice([None, 3, 0]),
+                }  # fmt: skip
+                if rng.random() < 0.2:
+                    body[rng.choice(sorted(body))] = rng.choice(odd)
+                one.take(frames.Frame(kind, 0, bytearray(json.dumps(body).encode())))
+        one.stop()
+        one.join()
+        one._writer.close()
+        drained.join()
+        shared.close()
+        assert set(failed) <= {"DataError", "ProtocolError", "WireError", "InputLostError", "WriteError"}, failed
+
+
+def _drain(fd: int) -> None:
+    reader = frames.FrameReader(fd, frames.TO_WORKER)
+    while (frame := reader.read()) is not None:
+        if frame.kind != frames.TABLE_ROWS:
+            messages.read(frame)
+    reader.close()

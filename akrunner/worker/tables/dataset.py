@@ -239,8 +239,13 @@ def _generated(tf, make, source, batch, *args):
     return dataset
 
 
-def _unbatched(tf, dataset):
+def _unbatched(tf, dataset, single):
     """Row by row, or batch by batch, in TensorFlow. By `apply`: in TensorFlow 1 what comes has that one's methods, too."""
+    if single:
+        # TensorFlow up to 2.3 unbatches no tuple of one
+        return dataset.flat_map(
+            tf.autograph.experimental.do_not_convert(lambda *columns: tf.data.Dataset.from_tensor_slices(columns))
+        )
     if hasattr(dataset, "unbatch"):
         return dataset.apply(lambda stretches: stretches.unbatch())
     return dataset.apply(tf.data.experimental.unbatch())
@@ -249,7 +254,9 @@ def _unbatched(tf, dataset):
 def _planned(plan):
     """The dataset of a plan."""
     tf = _tensorflow()
-    dataset = data.unsharded(_unbatched(tf, _generated(tf, plan.stretches, plan.source, plan.batch)))
+    dataset = data.unsharded(
+        _unbatched(tf, _generated(tf, plan.stretches, plan.source, plan.batch), len(plan.source.defaults) == 1)
+    )
     return _with_plan(dataset, plan)
 
 
@@ -357,7 +364,7 @@ class TableRecordDataset(metaclass=_Instances):
 
         # its source is in a zip, where AutoGraph does not look
         read = tf.autograph.experimental.do_not_convert(read)
-        return _with_plan(data.unsharded(_unbatched(tf, filenames.flat_map(read))), None)
+        return _with_plan(data.unsharded(_unbatched(tf, filenames.flat_map(read), len(source.defaults) == 1)), None)
 
 
 def _dataset_types(tf):

@@ -6,6 +6,7 @@
     close()                  what is left, and the host's word that it has all
 """
 
+import itertools
 import threading
 import weakref
 
@@ -96,7 +97,7 @@ class TableWriter(object):
             self._flush()
         self._names = names
         self._held.append(batch)
-        rows = len(batch[names[0]])
+        rows = len(batch[names[0]][0])
         self._held_rows += rows
         self._rows += rows
         if self._held_rows >= _FLUSH_ROWS:
@@ -106,10 +107,8 @@ class TableWriter(object):
         if not self._held:
             return
         held, self._held, self._held_rows = self._held, [], 0
-        whole = held[0]
-        if len(held) > 1:
-            whole = {name: np.ma.concatenate([one[name] for one in held]) for name in self._names}
-        rows, packed = packing.packed(whole, self._names)
+        rows = sum(len(batch[self._names[0]][0]) for batch in held)
+        packed = [_packed(name, [batch[name] for batch in held], rows) for name in self._names]
         asker = asking.asker()
         for count, payload in packing.pieces(rows, packed, _FRAME_ROWS, _FRAME_BYTES):
             asker.put(self._writing, count, payload)
@@ -153,13 +152,15 @@ def columns_of(values, width, table=""):
     rows = values if isinstance(values, (list, tuple)) else list(values)
     if not len(rows):
         return None
-    rows = [row.numpy() if hasattr(row, "numpy") else row for row in rows] if any(hasattr(r, "numpy") for r in rows) else rows
+    if any(hasattr(kind, "numpy") for kind in set(map(type, rows))):
+        rows = [row.numpy() if hasattr(row, "numpy") else row for row in rows]
     if not _is_row(rows[0]):
         # its values may be arrays without a dimension
         rows = [tuple(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value for value in rows)]
-    for row in rows:
-        if not _is_row(row) or len(row) != width:
-            raise _odd(row, width, table)
+    if not set(map(type, rows)) <= {tuple, list, np.void, np.record} or set(map(len, rows)) != {width}:
+        for row in rows:
+            if not _is_row(row) or len(row) != width:
+                raise _odd(row, width, table)
     return list(zip(*rows))
 
 
@@ -189,7 +190,10 @@ def _odd(row, width, table):
 
 
 def as_column(table, column, values, first_row=0, cast=False):
-    """A masked array, or array, of what a column holds. Raises: TableWriteError: a value is of another type."""
+    """(values, valid): what a column holds, text as a list of bytes, numbers as an array; [rows] bool, None: all are there.
+
+    Raises: TableWriteError: a value is of another type.
+    """
     valid = None
     if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
         values = values.tolist()
@@ -201,7 +205,7 @@ def as_column(table, column, values, first_row=0, cast=False):
         out = _texts(table, column, values, first_row, cast)
     else:
         out = _numbers(table, column, values, valid, first_row, cast)
-    return out if valid is None else np.ma.masked_array(out, ~valid)
+    return out, valid
 
 
 def _plain(values):
@@ -210,16 +214,13 @@ def _plain(values):
 
 
 def _texts(table, column, values, first_row, cast):
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    out = np.empty(len(values), dtype=object)
+    values = values.tolist() if isinstance(values, np.ndarray) else values
     kinds = set(map(type, values))
     if kinds <= {bytes}:
-        out[:] = values
-        return out
+        return list(values)
     if kinds <= {str}:
-        out[:] = [value.encode("utf-8") for value in values]
-        return out
+        return list(map(str.encode, values))
+    out = []
     for i, value in enumerate(values):
         if isinstance(value, str):
             value = value.encode("utf-8")
@@ -227,7 +228,7 @@ def _texts(table, column, values, first_row, cast):
             if not cast and _crosses(column):
                 raise _wrong(table, column, first_row + i, value)
             value = _text(value).encode("utf-8")
-        out[i] = b"" if value is None else bytes(value)
+        out.append(b"" if value is None else bytes(value))
     return out
 
 
@@ -248,7 +249,7 @@ def _numbers(table, column, values, valid, first_row, cast):
         if valid is not None:
             nothing = target.type(0).item()
             values = [nothing if value is None else value for value in values]
-        if any(isinstance(value, (str, bytes)) for value in values):
+        if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
             values = _parsed(table, column, values, first_row, cast)
         try:
             made = np.array(values)
@@ -320,3 +321,17 @@ def _wrong(table, column, row, value, why=""):
         "table %s: column %r is %s, and row %d has %.60r (%s) for it%s"
         % (table, column["name"], column["type"], row, value, type(value).__name__, why)
     )
+
+
+def _packed(name, parts, rows):
+    """(header, buffers) of a column, for `akrunner.wire.columns`. Args: parts: of `as_column`, one after another."""
+    values = [one for one, _ in parts]
+    if isinstance(values[0], list):
+        header, buffers = {"form": "blob", "dtype": "bytes"}, packing.cut(list(itertools.chain.from_iterable(values)))
+    else:
+        joined = values[0] if len(values) == 1 else np.concatenate(values)
+        header, buffers = {"form": "numbers", "dtype": joined.dtype.name}, (np.ascontiguousarray(joined),)
+    valid = None
+    if any(there is not None for _, there in parts):
+        valid = np.concatenate([np.ones(len(one), bool) if there is None else there for one, there in parts])
+    return packing.with_nulls(dict(header, name=name, shape=[rows]), list(buffers), valid)

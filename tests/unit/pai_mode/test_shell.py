@@ -11,7 +11,7 @@ _SCRIPT = r"""#!/usr/bin/env bash
 set -e
 odpscmd=$1
 export HOST=cn-hangzhou.example.com
-name=jobs_${2:-none}
+name=jobs_${2:-${THREE:-none}}
 cluster='{"worker":{"count":2}}'
 tar -czf /tmp/code.tar.gz .   # packs
 if [ ! -f ./dev.csv ]; then
@@ -70,6 +70,11 @@ def test_calls_of_the_client_are_read_with_their_variables() -> None:
 def test_what_cannot_be_known_is_told_with_its_line(text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         shell.read(text, "/", {})
+
+
+def test_what_is_nested_too_deep_is_no_crash() -> None:
+    with pytest.raises(ConfigError, match="too deep"):
+        shell.read("x=" + "${a:-" * 20_000 + "}" * 20_000, "/", {})
 
 
 def test_a_variable_that_is_given_wins_over_the_script() -> None:

@@ -98,6 +98,24 @@ def test_a_table_may_be_read_and_replaced_by_one_statement(store: LocalTables) -
     assert said[-1] == [{"a": 2}, {"a": 4}]
 
 
+def test_functions_and_comparisons_mean_what_they_mean_in_maxcompute(store: LocalTables) -> None:
+    said = done(
+        store,
+        """create table t (a bigint, b string) partitioned by (dt string); insert into t partition (dt=20200101) values (7, '8');
+        with x as (select a + 1 a from t) insert into table t partition (dt='2') select a, 'w' from x;
+        select a, a, a + 1, count(*) `n n`, cast(b as bigint) from t where dt >= 20200101 group by a, b;
+        select datediff(cast('2020-01-03' as datetime), cast('2020-01-01' as datetime), 'hh') hours, datediff('2020-01-03', '2020-01-01') days,
+            cast(dateadd(cast('2020-01-31' as datetime), 1, 'mm') as string) later, cast(to_date('20200203', 'yyyymmdd') as string) day,
+            to_char(cast('2020-01-31 10:11:12' as datetime), 'yyyymmdd hh:mi:ss') shown, isnull(null) none, concat('a', null) nothing;
+        select cast(1.7 as bigint) a, cast('-1.7' as int) b, cast('x' as bigint) c, cast(9007199254740993 as bigint) d, 7 / 2 e, 7 div 2 f""",
+    )
+    assert said[3] == [{"a": 7, "_c1": 7, "_c2": 8, "n n": 1, "_c4": 8}]
+    (dates,) = said[4]
+    assert (dates["hours"], dates["days"], dates["later"][:10], dates["day"][:10]) == (48, 2, "2020-02-29", "2020-02-03")
+    assert (dates["shown"], dates["none"], dates["nothing"]) == ("20200131 10:11:12", True, None)
+    assert said[5] == [{"a": 1, "b": -1, "c": None, "d": 9007199254740993, "e": 3.5, "f": 3}]
+
+
 @pytest.mark.parametrize(
     "text, kind, why",
     [
