@@ -10,7 +10,7 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
-from typing import Any, Callable, Collection, Iterator, List, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, List, NoReturn, Optional
 
 import psutil
 import pytest
@@ -28,7 +28,10 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
     # as nohup has them
     signal.signal(_ignored, signal.SIG_DFL)
 
-pytest_plugins = ["tests.parts", "tests.servers.maxcompute", "tests.servers.oss", "tests.servers.s3"]
+pytest_plugins = ["tests.parts", "tests.servers.maxcompute", "tests.servers.oss", "tests.servers.s3", "tests.warmth"]
+
+if TYPE_CHECKING:
+    from tests.warmth import Kept
 
 Script = Callable[..., str]
 #: what scripts/flink and scripts/matrix prepare; another directory, where nothing is to be found
@@ -68,12 +71,14 @@ def script(tmp_path: Path) -> Script:
 
 
 @pytest.fixture
-def leaves_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def leaves_nothing(
+    warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A temp directory of its own; afterwards it is empty, and no process this test started is alive."""
     directory = tmp_path_factory.mktemp("tmp")
-    state = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("TMPDIR", str(directory))
-    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    if warm_workers is None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     if "XDG_CACHE_HOME" not in os.environ:
         # one for all tests, so that an interpreter is asked once
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))

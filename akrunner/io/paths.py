@@ -221,12 +221,15 @@ def _beneath(base: str) -> List[str]:
 
 
 def _raise(error: OSError) -> None:
-    raise error
+    raise SourceError(f"source: cannot look into {error.filename}: {error.strerror}") from error
 
 
 def _check_regular(path: str) -> None:
     """Raises: SourceError: what is there is a pipe, a device, a socket, a link to nothing."""
-    mode = os.stat(path).st_mode
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise SourceError(f"source: {path} is a link to nothing; remove it, or name the files") from None
     if not stat.S_ISREG(mode):
         raise SourceError(
             f"source: {path} is {kind_in_words(mode)}, not a file, and can be read only once if at all; write it to a file first, or read it as a stream "

@@ -17,13 +17,11 @@ import time
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
 
-import psutil
-
 from akrunner import leftovers
 from akrunner.foreign import in_words
 from akrunner.launch.bundle import bundle_bytes
-from akrunner.launch.capacity import memory_left
 from akrunner.leftovers.private import private_file
+from akrunner.spares.room import Processor, Room, cores
 from akrunner.spares.spare import Answer, Spare
 from akrunner.spares.template import CannotFork, Template
 from akrunner.spares.wanted import Wanted, surroundings
@@ -33,8 +31,6 @@ _TICK = 0.25
 _IDLE_CORES = 0.7
 #: seconds a machine may be busy until it is nevertheless
 _LATEST = 30.0
-#: memory of the machine that is left alone
-_SPARED = 512 << 20
 #: one that cannot be started is tried again so often
 _TRIES = 3
 
@@ -81,8 +77,7 @@ class Pool:
         for one in reversed(self._wanted):
             self._note_kind(one)
         self._failed = 0
-        #: bytes of the largest that has imported, and of the largest fork's own memory
-        self._size = self._fork_size = 0
+        self._room = Room(most_bytes)
         self._used = self._short_since = time.monotonic()
         self._hurry = hurry
         self._closed = False
@@ -278,7 +273,7 @@ class Pool:
     # -- this pool's thread
 
     def _keep(self) -> None:
-        busy = _Processor()
+        busy = Processor()
         while True:
             with self._changed:
                 missing = self._missing()
@@ -293,7 +288,7 @@ class Pool:
                 self._failed += 1
                 self.trouble = f"none can be started: {in_words(e)}"
 
-    def _look(self, busy: "_Processor") -> None:
+    def _look(self, busy: "Processor") -> None:
         """End what is to end, fork and start what is missing."""
         with self._changed:
             self._sort()
@@ -306,8 +301,11 @@ class Pool:
             if importing:
                 # the time they are idle begins when they wait
                 self._used = time.monotonic()
-            # those of the same kind are forked when it has imported
-            missing = [wanted for wanted in missing if all(one.wanted.other(wanted) for one in importing)]
+            for one in importing:
+                same = [wanted for wanted in missing if not one.wanted.other(wanted)]
+                # the others are forked when it has imported
+                for wanted in same[:1] if self._alone else same:
+                    missing.remove(wanted)
             if not missing:
                 self._short_since = time.monotonic()
                 self._hurry = self._hurry and bool(importing)
@@ -315,9 +313,9 @@ class Pool:
             self._waits = ""
             if not self._hurry and idle < _IDLE_CORES and late < _LATEST:
                 self._waits = f"the processor is busy; the next is started when it is not, or in {_LATEST - late:.0f} s"
-            elif len(importing) >= _cores():
+            elif len(importing) >= cores():
                 self._waits = "others are still importing TensorFlow"
-        if missing and not self._waits and self._has_memory(self._size):
+        if missing and not self._waits and self._has_memory(fork=False):
             self._start(missing[0])
 
     def _fork_missing(self) -> List[Wanted]:
@@ -329,7 +327,7 @@ class Pool:
             template = next((one for one in templates if not one.wanted.other(wanted)), None)
             if template is None:
                 rest.append(wanted)
-            elif len(self._spares) + len(self._offered) < self.workers and self._has_memory(self._fork_size):
+            elif len(self._spares) + len(self._offered) < self.workers and self._has_memory(fork=True):
                 spare, why = self._fork(template, self._spares)
                 if spare is None:
                     self.trouble = why
@@ -367,12 +365,10 @@ class Pool:
             over += [one for one in self._templates if all(one.wanted.other(kind) for kind in self._kinds) and one not in over]
             over += self._in_the_way(over)
         left = [one for one in there if one not in over and one.waiting]
-        sizes = [one.memory.part for one in left]
-        room = memory_left()
-        if left and (room < _SPARED // 2 or sum(sizes) > self.most_bytes):
-            self._note_sizes(left)
+        few = self._room.exceeded([one.memory for one in left])
+        if few:
             over.append(left[0])
-            self.trouble = "one was ended: " + self._too_little(sum(sizes), room)
+            self.trouble = f"one was ended: {few}"
         return [gone for one in over for gone in self._without(one)]
 
     def _in_the_way(self, over: Sequence[Spare]) -> List[Spare]:
@@ -392,26 +388,15 @@ class Pool:
         self._templates = [one for one in self._templates if one not in out]
         return out
 
-    def _has_memory(self, size: int) -> bool:
-        """Whether there is room for one more of so many bytes."""
+    def _has_memory(self, fork: bool) -> bool:
+        """Whether there is room for one more. Args: fork: it is one, and does not import."""
         with self._changed:
-            there = [one for one in (*self._spares, *self._templates) if one.waiting]
-        self._note_sizes(there)
-        total, left = sum(one.memory.part for one in there), memory_left()
-        few = total + size > self.most_bytes or left < size + _SPARED
+            there = [one.memory for one in (*self._spares, *self._templates) if one.waiting]
+            forks = [one.memory for one in self._spares if one.waiting and one.parent is not None]
+        few = self._room.lacks(there, forks, fork)
         if few or not self._failed:
-            self.trouble = self._too_little(total + size, left) if few else ""
+            self.trouble = few
         return not few
-
-    def _note_sizes(self, there: Sequence[Spare]) -> None:
-        self._fork_size = max([self._fork_size, *(one.memory.own for one in there if one.parent is not None)])
-        self._size = max([self._size, *(one.memory.whole for one in there if one.parent is None)])
-
-    def _too_little(self, wanted: int, left: int) -> str:
-        """Of memory. Args: wanted: bytes by all of them; left: on this machine."""
-        if wanted > self.most_bytes:
-            return f"one has {self._size >> 20} MiB of memory, and all may have {self.most_bytes >> 20} MiB (max_memory=)"
-        return f"the machine has only {left >> 20} MiB of memory left"
 
     def _start(self, wanted: Wanted) -> None:
         here = surroundings()
@@ -450,24 +435,3 @@ def _shown(one: Spare) -> Dict[str, Any]:
     """For people."""
     told = {"pid": one.process.pid, "python": one.wanted.python, "waiting": one.waiting, "memory": one.memory.part}
     return {**told, "since": one.began}
-
-
-def _cores() -> int:
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
-class _Processor:
-    """How much of the machine's processors is not used."""
-
-    def __init__(self) -> None:
-        self._before = self._now()
-
-    def _now(self) -> Tuple[float, float]:
-        times = psutil.cpu_times()
-        return times.idle + getattr(times, "iowait", 0.0), time.monotonic()
-
-    def idle_cores(self) -> float:
-        """Since it was asked last."""
-        before, now = self._before, self._now()
-        self._before = now
-        return (now[0] - before[0]) / max(now[1] - before[1], 1e-3)

@@ -14,12 +14,13 @@ WHY_NOT_READ = (
     "this process was forked from the task's: the rows of a stream arrive in the task's own process only; read them there, and hand "
     "them on, by a multiprocessing.Pool, say, or a pipe"
 )
+_HAND_IT = "(only the task's own process can: hand it what the others have, by a multiprocessing.Pool, say, or a pipe)"
 _TOLD = {
-    ROWS: "a process that the script has forked tried to write rows, which was refused: they are not in the result",
-    REPORTS: "a process that the script has forked tried to report to the job, which was refused",
-    READING: "a process that the script has forked tried to read the stream, which was refused",
+    ROWS: "a process that the script has forked tried to write rows, which was refused: they are not in the result " + _HAND_IT,
+    REPORTS: "a process that the script has forked tried to report to the job, which was refused " + _HAND_IT,
+    READING: "a process that the script has forked tried to read the stream, which was refused (only the task's own process can, and hands "
+    "on what it reads)",
 }
-_INSTEAD = " (only the task's own process can: hand it what the others have, by a multiprocessing.Pool, say, or a pipe)"
 
 
 class Refused(object):
@@ -38,4 +39,4 @@ class Refused(object):
         """In the task. Returns: what was tried and was not told yet, in sentences."""
         new = [what for what in sorted(_TOLD) if self._seen[what] and what not in self._told]
         self._told.update(new)
-        return [_TOLD[what] + _INSTEAD for what in new]
+        return [_TOLD[what] for what in new]

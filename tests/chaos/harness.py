@@ -60,12 +60,7 @@ class Place:
         pq.write_table(self.table.set_column(1, "x", self.table["x"].cast(pa.float32())), folder / "floats.parquet")
         (folder / "script.py").write_text(programs.SCRIPT)
         (folder / "host.py").write_text(programs.HOST)
-        stub = folder / "stub" / "tensorflow" / "python" / "saved_model"
-        stub.mkdir(parents=True)
-        for parent in (stub, stub.parent):
-            (parent / "__init__.py").write_text("")
-        (stub.parent.parent / "__init__.py").write_text(programs.TENSORFLOW)
-        (stub / "loader_impl.py").write_text(programs.LOADER)
+        programs.stand_in(folder / "stub")
         (folder / "model").mkdir()
         (folder / "model" / "saved_model.pb").write_bytes(programs.model())
 

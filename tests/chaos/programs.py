@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.unit.test_signature import message, tensor
 
 #: each task tells by a file where it is; every row goes back as it came
@@ -108,6 +110,18 @@ def constant(values):
     return values
 """
 LOADER = "def parse_saved_model(path):\n    return path\n"
+
+
+def stand_in(folder: Path) -> str:
+    """Write what stands for TensorFlow. Args: folder: to be on the module path. Returns: it."""
+    package = folder / "tensorflow" / "python" / "saved_model"
+    package.mkdir(parents=True)
+    for parent in (package, package.parent):
+        (parent / "__init__.py").write_text("")
+    (folder / "tensorflow" / "__init__.py").write_text(TENSORFLOW)
+    (package / "loader_impl.py").write_text(LOADER)
+    return str(folder)
+
 
 #: a program of a user's: argument 1 is JSON of what to call and how; 0: it succeeded, 1: an exception of akrunner's, 3: any other
 HOST = """

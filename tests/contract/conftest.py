@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
 import psutil
 import pytest
@@ -12,6 +12,9 @@ import pytest
 import akrunner
 from akrunner.cluster.resources import THREADS
 from tests.conftest import nothing_is_left
+
+if TYPE_CHECKING:
+    from tests.warmth import Kept
 
 ENGINES = ["local", "flink", "warm"]
 
@@ -63,13 +66,14 @@ def _only_cold(item: Any) -> bool:
 
 
 @pytest.fixture
-def workers(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Workers:
+def workers(engine: Any, warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory) -> Workers:
     """Gives the worker processes the engine's jobs have now."""
     base = str(tmp_path_factory.getbasetemp())
 
     def found() -> List[psutil.Process]:
         near = psutil.Process().children() if engine == "local" else psutil.process_iter()
-        return [process for process in near if _is_worker(process, base)]
+        taken = warm_workers.taken() if warm_workers is not None else []
+        return [*taken, *(process for process in near if _is_worker(process, base))]
 
     return found
 

@@ -457,6 +457,7 @@ def test_columns_over_several_workers(run: Run, script: Script) -> None:
         run(script(body), data_format="rows")
 
 
+@pytest.mark.cold
 @pytest.mark.tensorflow
 def test_reports_for_tensorboard(run: Run, script: Script, tmp_path: Path) -> None:
     """What tasks report is in event files, which TensorBoard's own loader reads."""

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator
 import pytest
 
 import akrunner
+from tests.chaos.programs import stand_in
 from tests.conftest import Script, ends
 from tests.contract.conftest import Workers
 
@@ -53,16 +54,17 @@ def columns(path: str, table: Any, **options: Any) -> akrunner.Result:
 MODES: Dict[str, "tuple[Start, str]"] = {"train": (train, EXPORT), "stream": (stream, COLUMNS), "columns": (columns, COLUMNS)}
 
 
-# a model that comes back is looked at with TensorFlow
-@pytest.fixture(params=[pytest.param(mode, marks=[pytest.mark.tensorflow] * (mode == "train")) for mode in MODES])
-def start(request: pytest.FixtureRequest, engine: str, script: Script, leaves_nothing: Path) -> Iterator[Start]:
-    """Start a job of the mode whose script does something at some time."""
+@pytest.fixture(params=MODES)
+def start(request: pytest.FixtureRequest, engine: str, script: Script, leaves_nothing: Path, tmp_path: Path) -> Iterator[Start]:
+    """Start a job of the mode whose script does something at some time. A model that comes back is looked at with what stands for
+    TensorFlow here: `test_train` has the real one."""
     job, code = MODES[request.param]
+    env = {"PYTHONPATH": stand_in(tmp_path / "stub")} if request.param == "train" else {}
 
     def go(when: str, event: str, **options: Any) -> Any:
         table = {"a": list(range(10)), "x": [i / 2 for i in range(10)]}
         path = script(code.format(when=when, event=event))
-        return job(path, table, engine=engine, output_schema="id bigint, p double", **options)
+        return job(path, table, engine=engine, output_schema="id bigint, p double", env=env, **options)
 
     yield go
 

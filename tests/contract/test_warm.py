@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.spares import pool, registry, wanted
+from akrunner.spares import pool, registry, room, wanted
 from akrunner.wire import frames
 from tests.conftest import ENDS, Script
 
@@ -319,7 +319,7 @@ def test_what_cannot_be_imported(leaves_nothing: Path, start: Start) -> None:
 
 
 def test_why_there_are_fewer_is_always_said(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool._Processor, "idle_cores", lambda processor: 0.0)
+    monkeypatch.setattr(room.Processor, "idle_cores", lambda processor: 0.0)
     with akrunner.warm(workers=1, preload=["prepared"]) as warm:
         assert warm.wait() and warm.status()["trouble"] == ""
         (pid,) = pids(warm)
@@ -335,9 +335,9 @@ def test_why_there_are_fewer_is_always_said(prepared: Path, monkeypatch: pytest.
         warm._pool.trouble = ""
         assert until(warm, "the processor is busy; the next is started")
         monkeypatch.setattr(pool, "_LATEST", 0.0)
-        monkeypatch.setattr(pool, "memory_left", lambda: 1 << 20)
+        monkeypatch.setattr(room, "memory_left", lambda: 1 << 20)
         assert until(warm, "the machine has only 1 MiB of memory left")
-        monkeypatch.setattr(pool, "memory_left", lambda: 1 << 40)
+        monkeypatch.setattr(room, "memory_left", lambda: 1 << 40)
         monkeypatch.setattr(pool, "Template", lambda *given: {}["a fault of ours"])
         assert until(warm, "none can be started: .*a fault of ours")
     assert warm.status()["trouble"] == "they are being ended"

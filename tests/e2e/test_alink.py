@@ -11,7 +11,7 @@ import json
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -24,10 +24,12 @@ from akrunner.engines.flink.cluster import Cluster
 from akrunner.io.ak import AkSink
 from akrunner.io.table import TableSource
 from tests.conftest import FLINK, Script, not_run, nothing_is_left
-from tests.models import DOUBLE, make
+from tests.models import DOUBLE
 from tests.worker.conftest import how_to_get, prepared
 
-pytestmark = pytest.mark.tensorflow
+#: Alink's operators have four threads each, unless they are told otherwise
+pytestmark = [pytest.mark.tensorflow, pytest.mark.warm(threads="4")]
+TF1 = pytest.mark.warm(python="tf1.15", threads="4")
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "alink"
 
@@ -108,6 +110,7 @@ def served(directory: Path) -> Iterator[str]:
         server.server_close()
 
 
+@TF1
 def test_alinks_own_program(tf1: None, capsys: pytest.CaptureFixture[str]) -> None:
     with served(EXAMPLES / "scripts") as url:
         names: "dict[str, Any]" = {}
@@ -118,6 +121,7 @@ def test_alinks_own_program(tf1: None, capsys: pytest.CaptureFixture[str]) -> No
     assert (Path(model.path) / "saved_model.pb").exists()
 
 
+@TF1
 def test_tensorflow_batch(tf1: None) -> None:
     model = akrunner.Model.from_table(example("tensorflow_batch").main().collectToTable())
     assert (Path(model.path) / "saved_model.pb").exists()
@@ -127,6 +131,7 @@ def test_tensorflow2_batch() -> None:
     assert example("tensorflow2_batch").main().collect() == [(0, 5.0), (1, 10.0), (2, 0.0)]
 
 
+@TF1
 def test_tensorflow_stream(tf1: None, tmp_path: Path) -> None:
     example("tensorflow_stream").main(str(tmp_path / "out.csv"))
     assert (tmp_path / "out.csv").read_text() == "0,5.0\n1,10.0\n"
@@ -138,6 +143,7 @@ def test_tensorflow2_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "id|norm\n0|5.0\n1|10.0\n"
 
 
+@pytest.mark.cold
 def test_tensorflow_2_of_alinks_scripts(tf2: None, script: Script, tmp_path: Path) -> None:
     """Of the shape of Alink's tf_dnn_stream.py: it does not turn eager execution off, and uses placeholders."""
     body = """
@@ -192,6 +198,7 @@ def test_table_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert right / 150 == pytest.approx(table)
 
 
+@TF1
 def test_table_model_of_tensorflow_1(tf1: None) -> None:
     assert example("table_model_tf1").main() >= 0.9
 
@@ -207,6 +214,7 @@ def test_pipeline(tmp_path: Path) -> None:
         alink.PipelineModel.load(str(tmp_path))
 
 
+@TF1
 def test_pipeline_of_tensorflow_1(tf1: None) -> None:
     assert example("pipeline_tf1").main() >= 0.9
 
@@ -233,6 +241,7 @@ def test_keras_sequential(tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text() == "1,setosa\n2,virginica\n"
 
 
+@pytest.mark.cold
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", ["tf1.15", "tf2.3"])
 def test_keras_sequential_on_the_matrix(name: str, tmp_path: Path) -> None:
@@ -272,9 +281,9 @@ class Patient(SourceStreamOp):
         return TableSource(schema, rows)
 
 
-def test_a_stream_takes_a_new_model(tmp_path: Path) -> None:
+def test_a_stream_takes_a_new_model(saved_model: Callable[[str], str], tmp_path: Path) -> None:
     codes = {"first": DOUBLE, "second": DOUBLE.replace("2.0", "3.0")}
-    tables = {name: akrunner.Model(make(sys.executable, code, tmp_path / name)).to_table() for name, code in codes.items()}
+    tables = {name: akrunner.Model(saved_model(code)).to_table() for name, code in codes.items()}
     sink = AkSink(str(tmp_path / "first.ak"), tables["first"].schema)
     for batch in tables["first"].to_batches():
         sink.write(batch)

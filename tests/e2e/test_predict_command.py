@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +16,9 @@ from tests import models
 pytestmark = pytest.mark.tensorflow
 
 
-@pytest.fixture(scope="module")
-def double(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return models.make(sys.executable, models.DOUBLE, tmp_path_factory.mktemp("models") / "double")
+@pytest.fixture
+def double(saved_model: Callable[[str], str]) -> str:
+    return saved_model(models.DOUBLE)
 
 
 def predict(*arguments: str, stdin: Optional[str] = None) -> "subprocess.CompletedProcess[str]":

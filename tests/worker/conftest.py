@@ -6,7 +6,7 @@ import glob
 import os
 import shutil
 import subprocess
-from typing import Dict, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import pytest
 
@@ -49,6 +49,13 @@ def prepared(name: str) -> Optional[Interpreter]:
         if interpreter is not None and interpreter.tensorflow and interpreter.tensorflow.startswith(version):
             return interpreter
     return None
+
+
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    for item in items:
+        if item.name.startswith("test_threads"):
+            # each of their jobs wants other threads, which are chosen when TensorFlow is imported
+            item.add_marker("cold")
 
 
 @pytest.fixture

@@ -101,11 +101,13 @@ def check(told: Dict[str, List[Any]]) -> None:
     assert told == {"examples scalars": [one if isinstance(one, str) else [one] for one in scalars]}
 
 
+@pytest.mark.cold
 @pytest.mark.tensorflow
 def test_barriers() -> None:
     check(seen(sys.executable))
 
 
+@pytest.mark.cold
 @pytest.mark.matrix
 def test_barriers_on_the_matrix(matrix_python: Interpreter) -> None:
     check(seen(matrix_python.path))

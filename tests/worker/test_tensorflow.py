@@ -114,6 +114,7 @@ def test_two_workers_form_a_cluster(leaves_nothing: Path, script: Script) -> Non
     check_all_reduce(script, None)
 
 
+@pytest.mark.cold
 @pytest.mark.matrix
 def test_everything_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     result = check_everything(script, matrix_python.path)

@@ -133,6 +133,7 @@ def snapshot(script: str, out: Path, starts: str, **options: Any) -> Any:
     return json.loads(text), drawn
 
 
+@pytest.mark.cold
 @pytest.mark.matrix
 def test_a_script_sees_what_it_sees_cold(
     matrix_python: Interpreter, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,6 +157,7 @@ def test_a_script_sees_what_it_sees_cold(
     assert not set(drawn) & set(other), "no two begin with the same random state"
 
 
+@pytest.mark.cold
 @pytest.mark.tensorflow
 def test_predictions_and_streams_take_them(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
     model = models.make(sys.executable, models.DOUBLE, tmp_path / "double")

@@ -80,6 +80,10 @@ def test_pipes_devices_and_links(tmp_path: Path) -> None:
     (tmp_path / "p.csv").unlink()
     with pytest.raises(SourceError, match="up is a link|d is a link"):
         read(folder)
+    (folder / "up").unlink()
+    (folder / "b.csv").symlink_to("nowhere")
+    with pytest.raises(SourceError, match="b.csv is a link to nothing"):
+        read(folder)
 
 
 def test_files_whose_types_or_columns_differ(tmp_path: Path) -> None:

@@ -1,0 +1,196 @@
+"""A plugin: jobs of tests that start TensorFlow take warm workers, so that it is imported once and not by each of them.
+
+::
+
+    pytest (one of xdist's) ---- `akrunner warm start` --> keeper of warm workers --> template, forks
+        a test with the marker `tensorflow`: its jobs, those of its commands, too    --- take one --->
+
+A test with the marker `cold`, or on Flink, knows nothing of them: its state directory is another. The others have all the same
+environment, as far as it is read when TensorFlow is imported; those of another interpreter, or with other threads, another keeper.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+import psutil
+import pytest
+
+import akrunner
+from akrunner import warming
+from akrunner.cli.main import main
+from akrunner.cluster.resources import THREADS
+from akrunner.spares.wanted import early
+from tests import models
+
+#: seconds: what a job has left in a worker has ended by then
+_ENDS = 60.0
+#: seconds without a test until workers of a kind go
+IDLE = "90"
+#: what scripts/flink and scripts/matrix prepare
+ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".envs"))
+
+
+class Kind(NamedTuple):
+    """Which workers wait. Attributes: python: an interpreter of `tests.worker.conftest.MATRIX`, "" for this one; threads: of each."""
+
+    python: str = ""
+    threads: str = "1"
+
+
+def kind_of(item: pytest.Item) -> Optional[Kind]:
+    """What the jobs of this test take; None: they start cold."""
+    marked = {mark.name for mark in item.iter_markers()}
+    if not marked & {"tensorflow", "matrix"} or marked & {"cold", "flink"} or item.nodeid.startswith("tests/unit/"):
+        return None
+    asked = item.get_closest_marker("warm")
+    params = getattr(item, "callspec", None)
+    matrix = params.params.get("matrix_python", "") if params is not None else ""
+    return Kind(**{"python": matrix, **(asked.kwargs if asked is not None else {})})
+
+
+#: as a job's script, what saves a model by itself
+_SAVES = """
+import sys
+
+def main(task_config):
+    sys.argv[1:] = [task_config.user_params["path"]]
+    exec(compile(task_config.user_params["code"], "model.py", "exec"), {})
+"""
+
+
+class Kept:
+    """Warm workers for the tests of one process that want the same.
+
+    Attributes: environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is imported.
+    """
+
+    def __init__(self, base: Path, kind: Kind) -> None:
+        self._base = base
+        self._python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
+        self.environ = {
+            **early(os.environ),
+            "XDG_STATE_HOME": str(base / "state"),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(base.parent / "cache")),
+            # a job of two tasks wants what one of one wants
+            **{name: kind.threads for name in THREADS},
+            # where Alink's operators look for it
+            **({"TF115_PYTHON_ENV_PATH": str(ENVS / "tf1.15")} if kind.python == "tf1.15" else {}),
+        }
+        (base / "tmp").mkdir()
+        self._pid = 0
+        self._models: Dict[str, str] = {}
+
+    def start(self) -> None:
+        """Begin, or go on: they end by themselves when no test has come for long. In the environment of `enter`."""
+        status = warming.kept_status(hurry=True)
+        if status is not None:
+            return
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("TMPDIR", str(self._base / "tmp"))
+            patched.setattr(tempfile, "tempdir", None)
+            command = ["warm", "start", "--workers", "2", "--python-env", self._python, "--idle-timeout", IDLE, "--wait"]
+            assert main(command) == 0
+        self._pid = int(self.status()["pid"])
+
+    def enter(self, patched: pytest.MonkeyPatch) -> None:
+        """Have this process' environment be what it is when workers are taken. A test may have imported TensorFlow, which changes it."""
+        for name in early(os.environ).keys() - self.environ.keys():
+            patched.delenv(name)
+        for name, value in self.environ.items():
+            patched.setenv(name, value)
+
+    def stop(self) -> None:
+        try:
+            keeper = psutil.Process(self._pid)
+            all_of_it = [keeper, *keeper.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            all_of_it = []
+        with pytest.MonkeyPatch.context() as patched:
+            self.enter(patched)
+            assert main(["warm", "stop"]) == 0
+        _, alive = psutil.wait_procs(all_of_it, timeout=_ENDS)
+        assert not alive and not os.listdir(self._base / "tmp")
+
+    def status(self) -> Any:
+        """As `akrunner warm status` has it, with nothing in it when there is nobody."""
+        return warming.kept_status() or {}
+
+    def model(self, code: str) -> str:
+        """The directory of a SavedModel, which is made once. Args: code: as of `tests.models.make`."""
+        if code not in self._models:
+            path, script = self._base / f"model-{len(self._models)}", self._base / "saves.py"
+            script.write_text(_SAVES)
+            akrunner.run(str(script), {"a": [1]}, user_params={"path": str(path), "code": code})
+            self._models[code] = str(path)
+        return self._models[code]
+
+    def taken(self) -> List[psutil.Process]:
+        """Worker processes that jobs have taken and that are there."""
+        try:
+            below = psutil.Process(self._pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+        status = self.status()
+        idle = {one["pid"] for kind in ("spares", "templates") for one in status.get(kind, ())}
+        return [process for process in below if process.pid not in idle and _is_worker(process)]
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and any(part.endswith("bundle.zip") for part in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+@pytest.fixture(scope="session")
+def keepers() -> Iterator[Dict[Kind, Kept]]:
+    """Those that tests have begun."""
+    keepers: Dict[Kind, Kept] = {}
+    yield keepers
+    for kept in keepers.values():
+        kept.stop()
+
+
+@pytest.fixture(autouse=True)
+def warm_workers(request: pytest.FixtureRequest) -> Iterator[Optional[Kept]]:
+    """None in a test whose jobs start cold."""
+    kind = kind_of(request.node)
+    if kind is None or (kind.python and not (ENVS / kind.python).is_dir()):
+        yield None
+        return
+    keepers: Dict[Kind, Kept] = request.getfixturevalue("keepers")
+    if kind not in keepers:
+        keepers[kind] = Kept(request.getfixturevalue("tmp_path_factory").mktemp("kept"), kind)
+    kept = keepers[kind]
+    kept.enter(request.getfixturevalue("monkeypatch"))
+    kept.start()
+    yield kept
+    kept.enter(request.getfixturevalue("monkeypatch"))
+    deadline = time.monotonic() + _ENDS
+    while (left := kept.taken()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not left, f"still running: {[process.cmdline() for process in left]}"
+
+
+@pytest.fixture
+def saved_model(warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Code of `tests.models` -> the directory of what it saves; the same for all tests of a process."""
+
+    def saved(code: str) -> str:
+        if warm_workers is not None:
+            return warm_workers.model(code)
+        if code not in _MADE:
+            _MADE[code] = models.make(sys.executable, code, tmp_path_factory.mktemp("models") / "model")
+        return _MADE[code]
+
+    return saved
+
+
+#: code -> directory, of what was made without warm workers
+_MADE: Dict[str, str] = {}
