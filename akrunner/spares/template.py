@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any, Dict, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner import leftovers
 from akrunner.launch.pipes import Pipes
@@ -145,6 +145,19 @@ class Template(Spare):
             if mark not in self._exits and self.process.exit is None:
                 self._changed.wait(seconds)
             return self._exits.pop(mark, None)
+
+    def order(self, env: Mapping[str, str], cwd: str, bundle: str) -> LocalProcess:
+        self._leave_temp()
+        return super().order(env, cwd, bundle)
+
+    def hand_over(self) -> List[int]:
+        self._leave_temp()
+        return super().hand_over()
+
+    def _leave_temp(self) -> None:
+        """Of one that is a spare itself: its temp directory is the job's from now on. What was imported may have left something in this one."""
+        with contextlib.suppress(OSError):
+            os.rmdir(self._temp)
 
     def retire(self) -> None:
         """Fork no more, and end when the last fork has: until then this one says how they end."""
