@@ -714,11 +714,8 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "columns": columns,
     "predict": predict,
     "rendezvous": rendezvous,
-<<<<<<< Updated upstream
     "asked": asked,
-=======
     "maxcompute": lambda: maxcompute(ratio_row),
->>>>>>> Stashed changes
     "flink": lambda: flink(ratio_row),
 }
 
