@@ -25,6 +25,7 @@ from akrunner.schema import Schema
 from bench import tables
 from bench.asked import asked
 from bench.flink import flink
+from bench.maxcompute import maxcompute
 
 #: what was measured: (what, measured, against, ratio, goal, whether it was met)
 Row = Tuple[str, str, str, str, str, bool]
@@ -714,6 +715,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "predict": predict,
     "rendezvous": rendezvous,
     "asked": asked,
+    "maxcompute": lambda: maxcompute(ratio_row),
     "flink": lambda: flink(ratio_row),
 }
 

@@ -145,6 +145,7 @@ def missing(name: TableName, schema: pa.Schema) -> str:
     """Words for a table that is not there, with the SQL that makes one for these columns."""
     try:
         info = TableInfo(types.as_columns(schema), tuple(key for key, _ in name.partition))
+        ddl.check_info(info)
         sql = ddl.create_sql(name.sql, info, lines=False)
     except ConfigError:
         sql = f"CREATE TABLE {name.sql} (name TYPE, ...);"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import akrunner
+from akrunner.tables.chosen import store_for
+from akrunner.tables.names import TableName
+from akrunner.tables.store import TableInfo
 from tests.conftest import Script
 
 SCRIPT = """
@@ -47,6 +51,7 @@ SAID = {
     "done twice": frame(CLOSED, closed(0)) + frame(CLOSED, closed(0)),
     "rows after the end": frame(CLOSED, closed(0)) + frame(COLUMNS, columns(2), 2),
     "entered twice": frame(19, b"{}"),
+    "tables": frame(40, b'{"request": 1, "table": "odps://p/tables/t"}'),
 }
 
 def main(task_config):
@@ -82,6 +87,7 @@ def main(task_config):
         ("done twice", "it said closed after closed"),
         ("rows after the end", "it said columns after closed"),
         ("entered twice", "it said entered after entered"),
+        ("tables", "it said look table, and the job has no tables"),
     ],
 )
 def test_a_task_breaks_the_protocol(what: str, words: str, script: Script, leaves_nothing: Path) -> None:
@@ -114,3 +120,55 @@ def test_long_rows_and_long_batches_pass(script: Script, leaves_nothing: Path) -
     assert table["d"][0].as_py() == b"x" * 10_000_000 and table["t"][0].as_py() == "é" * 5_000_000
     assert table["id"].slice(1, 3_000_000).to_numpy()[-1] == 2_999_999 and table["t"].null_count == 3_000_001
     assert len(table["d"][3_000_001].as_py()) == 5_000_000
+
+
+TABLES = """
+import json, os, struct, time
+from akrunner.worker.tables import asking
+
+def frame(kind, body=None, payload=b"", count=0):
+    payload = json.dumps(body).encode() if body is not None else payload
+    return struct.pack("<BBHIQ", kind, 0, 0, count, len(payload)) + payload
+
+def main(task_config):
+    write = {"request": 1, "table": "odps://p/tables/out", "slice": 0}
+    read = {"request": 1, "table": "odps://p/tables/out", "columns": ["x"], "start": 0, "stop": 5, "credits": 1}
+    rows = frame(46, payload=struct.pack("<Q", 1) + b"rubbish", count=1)
+    said = {
+        "no request": frame(46, payload=b"x", count=1), "unasked": rows, "twice": frame(42, write) * 2, "rubbish": frame(42, write) + rows,
+        "of a reader": frame(41, read) + rows, "too many": frame(42, write) + rows * 20, "no field": frame(41, write),
+        "other count": frame(42, write) + frame(43, {"request": 1, "rows": 5}), "never sent": frame(41, read) + frame(43, {"request": 1, "rows": 9}),
+        "closed": frame(43, {"request": 7, "rows": 1}), "credit": frame(45, {"request": 7, "chunks": 1}),
+    }[task_config.user_params["what"]]
+    os.write(asking.broker()._writer.fd, said)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("no request", "names no request"),
+        ("unasked", "an? add rows frame names the request 1, which is none"),
+        ("twice", "the table request 1 is there already"),
+        ("rubbish", "an add rows frame: "),
+        ("of a reader", "an? add rows frame names the request 1, which is none"),
+        ("too many", "an add rows frame: |it sent more rows of table request 1 than it may"),
+        ("no field", "a read table message has no 'columns'"),
+        ("other count", "wrote 5 rows to table odps://p/tables/out, 0 arrived"),
+        ("never sent", "received 9 of the [0-5] rows it was sent of table odps://p/tables/out"),
+        ("closed", "a close table frame names the request 7, which is none"),
+        ("credit", "a read more frame names the request 7, which is none"),
+    ],
+)
+def test_what_a_task_says_of_tables(
+    what: str, words: str, script: Script, leaves_nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
+    name = TableName.parse("odps://p/tables/out")
+    store_for("p").create(name, TableInfo(pa.schema([("x", pa.int64())])))
+    lost = "rows" in words and "frame" not in words and "more" not in words
+    kind = akrunner.InputLostError if lost else akrunner.TaskDiedError
+    with pytest.raises(kind, match=rf"\[chief:0\] (broke the protocol: )?.*({words})"):
+        akrunner.run(script(TABLES), output_tables=[str(name)], user_params={"what": what})
+    assert store_for("p").count(name) == 0

@@ -21,12 +21,13 @@ ROWS = 30_000
 TABLE, OUT, OTHER = "odps://p/tables/t", "odps://p/tables/out", "odps://p/tables/other"
 
 READS = """
-import collections, json, multiprocessing, os, sys, threading
+import json, multiprocessing, os, sys, threading
+before = "tensorflow" in sys.modules
 import common_io
 from common_io.exception import OutOfRangeException
 from pai.data import WorkQueue
 
-assert "tensorflow" not in sys.modules
+assert ("tensorflow" in sys.modules) == before, "not before the script imports it, but in a warm worker"
 TABLE, OUT = "odps://p/tables/t", "odps://p/tables/out"
 task = json.loads(os.environ["TF_CONFIG"])["task"]
 index = 0 if task["type"] == "chief" else task["index"] + 1

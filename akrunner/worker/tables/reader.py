@@ -119,7 +119,7 @@ class TableReader(object):
     def _listed(self, column, values, valid):
         """One column as a list of Python's values."""
         out = values.tolist()
-        if self.TEXT and column["dtype"] == "bytes" and not column["type"].lower().startswith("binary"):
+        if self._python_type(column) is str:
             out = [value.decode("utf-8", "replace") for value in out]
         if valid is not None:
             out = [value if there else None for value, there in zip(out, valid.tolist())]
@@ -144,7 +144,7 @@ class TableReader(object):
 
     def _python_type(self, column):
         if column["dtype"] == "bytes":
-            return str if self.TEXT else bytes
+            return str if self.TEXT and not column["type"].lower().startswith("binary") else bytes
         return _PYTHON[np.dtype(column["dtype"]).kind]
 
     def close(self):

@@ -5,6 +5,19 @@ from akrunner.worker.tables import asking, errors
 from akrunner.worker.tables.rows import text_of
 
 
+#: of this process's queues: name -> what it deals
+_queues = {}
+
+
+def _named(name, deals):
+    """The name of a queue: as given, or with a number where this script has another queue of that name, as TensorFlow names operations."""
+    number, made = 0, name
+    while _queues.setdefault(made, deals) != deals:
+        number += 1
+        made = "%s_%d" % (name, number)
+    return made
+
+
 class WorkQueue(object):
     """Works that the host deals, to whichever task asks.
 
@@ -14,7 +27,7 @@ class WorkQueue(object):
         shuffle, seed: deal them in a random order, another in each epoch.
         prefix: put before each that is taken.
         num_slices: cut tables into so many slices, "...?start=0&end=100"; files stay whole.
-        name: of the queue; tasks that give the same share it.
+        name: of the queue; tasks that give the same share it. Another queue of the same script with this name gets a number behind it.
         num_clients: without meaning here.
     """
 
@@ -38,7 +51,7 @@ class WorkQueue(object):
         self._shuffle, self._seed = bool(shuffle), None if seed is None else int(seed)
         self._prefix = prefix or ""
         self._slices = None if num_slices is None else int(num_slices)
-        self._name = name
+        self._name = _named(name, (self._works, self._epochs, self._shuffle, self._seed, self._slices))
         self._taken = 0
 
     @property

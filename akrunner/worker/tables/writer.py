@@ -7,6 +7,7 @@
 """
 
 import itertools
+import json
 import threading
 import weakref
 
@@ -240,6 +241,10 @@ def _crosses(column):
 def _text(value):
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple, dict)):
+        return json.dumps(value, default=str)
     return str(value)
 
 

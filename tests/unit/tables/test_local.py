@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
@@ -24,7 +20,6 @@ from akrunner.tables import local_reading
 from akrunner.tables.ddl import parse_create
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
-from tests.conftest import ENDS
 
 Named = Callable[[str], TableName]
 
@@ -338,61 +333,3 @@ def test_a_full_disk_leaves_the_table_as_it_was(store: LocalTables, named: Named
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         output.abort()
     assert rows(store, name) == [(1, None)]
-
-
-def _process(store: LocalTables, body: str) -> "subprocess.Popen[str]":
-    begin = f"""
-    import sys, time
-    import numpy as np, pyarrow as pa
-    from akrunner.tables.local import LocalTables
-    from akrunner.tables.names import TableName
-    store, name = LocalTables({store.place!r}), TableName.parse("odps://demo/tables/t")
-    """
-    code = textwrap.dedent(begin) + textwrap.dedent(body)
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def test_a_process_reads_while_another_writes(store: LocalTables, named: Named) -> None:
-    name = made(store, named, "create table t (id bigint)")
-    put(store, name, x={"id": np.zeros(20_000, np.int64)})
-    writer = _process(
-        store,
-        """
-        for number in range(1, 12):
-            output = store.output(name)
-            for key in ("a", "b"):
-                output.part(key).write(pa.record_batch({"id": np.full(10_000, number)}))
-            output.commit()
-        """,
-    )
-    seen = set()
-    with writer:
-        while writer.poll() is None:
-            ids = np.concatenate([batch["id"].to_numpy() for batch in store.read(name)])
-            assert len(ids) == 20_000 and (ids == ids[0]).all()
-            seen.add(int(ids[0]))
-    assert writer.returncode == 0 and len(seen) > 2
-    assert next(store.read(name))["id"][0].as_py() == 11
-
-
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_a_killed_writer_leaves_the_table_as_it_was(store: LocalTables, named: Named, root: Path, overwrite: bool) -> None:
-    name = made(store, named, "create table t (id bigint)")
-    put(store, name, x={"id": [1]})
-    writer = _process(
-        store,
-        f"""
-        output = store.output(name, {overwrite})
-        output.part("0").write(pa.record_batch({{"id": np.arange(100_000)}}))
-        print("written", flush=True)
-        sys.stdin.read()
-        """,
-    )
-    with writer:
-        assert writer.stdout is not None and writer.stdout.readline() == "written\n"
-        assert list(root.rglob("*.partial"))
-        writer.kill()
-    deadline = time.monotonic() + ENDS
-    while list(root.rglob("*.partial")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert rows(store, name) == [(1,)] and sorted(os.listdir(root / "demo" / "t")) == ["_table.sql", "part-00000.parquet"]

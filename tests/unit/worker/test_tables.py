@@ -16,7 +16,7 @@ from akrunner import codec
 from akrunner.wire import frames, messages
 from akrunner.wire import tables as wire
 from akrunner.wire.frames import WireError
-from akrunner.worker.tables import asking, errors, sharing
+from akrunner.worker.tables import asking, errors, sharing, work
 from akrunner.worker.tables.broker import Broker
 from akrunner.worker.tables.queues import _cells
 from akrunner.worker.tables.reader import Records, TableReader, TextTableReader
@@ -403,3 +403,14 @@ def test_answers_nobody_has_asked_for(host: Host, kind: int, payload: bytes, wor
             break
         threading.Event().wait(0.01)
     assert host.broken is not None and words in str(host.broken)
+
+
+def test_queues_of_one_script_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "_queues", {})
+    made = [
+        work.WorkQueue(works, name=name)
+        for works, name in ((["a"], "q"), (["b"], "q"), (["a"], "q"), (["b"], "q"), ("c", "other"))
+    ]
+    assert [queue._name for queue in made] == ["q", "q_1", "q", "q_1", "other"] and made[4].works == ["c"]
+    with pytest.raises(ValueError, match="works is empty"):
+        work.WorkQueue([])
