@@ -103,7 +103,8 @@ def _rank(item: pytest.Item, group: Optional[str]) -> int:
 
 
 class Times:
-    """Sums up what the reports say. Seconds of processor are those of a test's own process and of the children it has waited for."""
+    """Sums up what the reports say. Seconds of processor are those of a test's own process and of the children it has waited for;
+    what jobs do in warm workers (`tests/warmth.py`) is not among them."""
 
     def __init__(self) -> None:
         self.seconds: Dict[str, float] = defaultdict(float)
