@@ -4,7 +4,6 @@ from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
 from akrunner.worker.tables.rows import text_of
 
-
 #: of this process's queues: name -> what it deals
 _queues = {}
 
