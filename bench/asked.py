@@ -22,7 +22,8 @@ _ROWS = 2_000_000
 _TABLE, _OUT = "odps://bench/tables/t", "odps://bench/tables/out"
 _TURNS = 3
 
-#: both ways in one job, one after the other: the columns are dealt before `main`, and their way there is the host's feed_seconds
+#: both ways in one job, one after the other: the columns are dealt before `main`, and their way there is the host's feed_seconds. What a dataset
+#: asks for is on its way while it is read, and what was dealt lies in a file by then: 0.2 x of that is 250,000 rows/s where it reads 1.25 M
 _READ = """
 import os, time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -140,7 +141,7 @@ def asked() -> List[Row]:
                 akrunner.run(script, rows, python_env=python, user_params={"workers": False}, **given).stats.reports[0]
                 for _ in range(_TURNS)
             ]
-            for name, words, goal in (("batch", "batch(512)", 0.5), ("map", "map(...).batch(512)", 0.02)):
+            for name, words, goal in (("batch", "batch(512)", 0.2), ("map", "map(...).batch(512)", 0.01)):
                 ours, theirs = _medians([(turn[name], turn["columns"]) for turn in turns])
                 out.append(_row(f"TableRecordDataset, {words}, {what}", ours, theirs, goal, "task_config.dataset(512)"))
         script.write_text(_WRITE)

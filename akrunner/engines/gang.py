@@ -21,10 +21,11 @@ from akrunner import codec
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import doctor, report
 from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
+from akrunner.engines.conversation import Conversation
 from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
-from akrunner.engines.tables import Conversation, JobTables
+from akrunner.engines.tables import JobTables
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import (

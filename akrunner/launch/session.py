@@ -44,7 +44,7 @@ class Event:
 
 
 class Tables(Protocol):
-    """Who answers what a task asks of tables (`akrunner.engines.tables.Conversation`)."""
+    """Who answers what a task asks of tables (`akrunner.engines.conversation.Conversation`)."""
 
     def take(self, frame: frames.Frame) -> None:
         """One frame; never waits. Raises: WireError, ProtocolError: it makes no sense."""

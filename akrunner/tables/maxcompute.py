@@ -42,8 +42,9 @@ class MaxComputeTables:
         with ours(ConfigError, "tables in MaxCompute need PyODPS"):
             # it writes Arrow with the help of pandas only
             importlib.import_module("pandas")
-            odps = importlib.import_module("odps")
-            accounts, tunnel = importlib.import_module("odps.accounts"), importlib.import_module("odps.tunnel")
+            import odps
+            from odps import accounts, tunnel
+
             account: Any = credentials.access_id
             key: Optional[str] = credentials.access_key
             if credentials.token:
@@ -115,7 +116,8 @@ class MaxComputeTables:
 
     def _info(self, name: TableName, kind: Type[ConfigError]) -> TableInfo:
         with self._asking(kind, name):
-            errors = importlib.import_module("odps.errors")
+            from odps import errors
+
             table = self._odps.get_table(name.table, project=name.project)
             try:
                 table.reload()

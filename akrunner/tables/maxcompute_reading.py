@@ -13,7 +13,7 @@ import functools
 import queue
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Deque, Iterator, List, Optional, Sequence, Tuple
 
@@ -117,7 +117,10 @@ class MaxComputeReading:
                 if not waiting:
                     return
                 future, ahead = waiting[0]
-                batches = future.result()
+                try:
+                    batches = future.result()
+                except CancelledError:
+                    raise SourceError(f"source: {self._name}: the reading was closed") from None
                 waiting.popleft()
                 if ahead:
                     self._ahead.release()
@@ -261,16 +264,17 @@ class _Pool:
         self.over = threading.Event()
         self._threads = threads
         self._started: List[threading.Thread] = []
-        self._lock = threading.Lock()
+        # a finalizer may close it inside any of these
+        self._lock = threading.RLock()
         self._work: "queue.SimpleQueue[Optional[Tuple[Future[Any], Callable[[], Any]]]]" = queue.SimpleQueue()
 
     def submit(self, does: Callable[[], Any]) -> "Future[Any]":
         """Raises: SourceError: it is closed."""
-        if self.over.is_set():
-            raise SourceError("source: the reading is closed")
         future: "Future[Any]" = Future()
-        self._work.put((future, does))
         with self._lock:
+            if self.over.is_set():
+                raise SourceError("source: the reading is closed")
+            self._work.put((future, does))
             if len(self._started) < self._threads:
                 self._started.append(
                     threading.Thread(target=_work, args=(self._work, self.over), name="akrunner-maxcompute", daemon=True)
@@ -279,9 +283,10 @@ class _Pool:
         return future
 
     def close(self) -> None:
-        self.over.set()
-        for _ in range(len(self._started)):
-            self._work.put(None)
+        with self._lock:
+            self.over.set()
+            for _ in range(len(self._started)):
+                self._work.put(None)
 
 
 def _work(

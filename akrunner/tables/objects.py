@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import re
 import time
@@ -43,7 +42,9 @@ class Bucket:
     def __init__(self, name: str, endpoint: str, credentials: Credentials, threads: int) -> None:
         """Connect to nothing yet. Args: threads: that use it at a time. Raises: ConfigError: the package is not there."""
         with ours(ConfigError, "buckets in OSS need oss2"):
-            self._oss: Any = importlib.import_module("oss2")
+            import oss2
+
+            self._oss: Any = oss2
         self.endpoint = endpoint
         region = os.environ.get("OSS_REGION") or next(iter(_REGION.findall(endpoint)), None)
         # the newer signature names the region

@@ -14,7 +14,7 @@ import akrunner
 
 #: a program of PAI's without TensorFlow: it tells what it sees, reads and writes tables, and serves for ever as a parameter server
 SEES = """
-import json, os, sys, threading
+import json, os, sys, threading, time
 from absl import flags
 import common_io
 
@@ -31,6 +31,8 @@ told = dict(argv=sys.argv[1:], script=sys.argv[0], left=left[1:], lr=FLAGS.lr, n
 os.makedirs(FLAGS.checkpointDir, exist_ok=True)
 with open(os.path.join(FLAGS.checkpointDir, "%s-%d.json" % (FLAGS.job_name, FLAGS.task_index)), "w") as f:
     json.dump(told, f)
+while told["tf_config"] and len(os.listdir(FLAGS.checkpointDir)) < sum(map(len, told["tf_config"]["cluster"].values())):
+    time.sleep(0.01)  # who serves may be the last to begin
 import helper
 if FLAGS.job_name == "ps":
     threading.Event().wait()

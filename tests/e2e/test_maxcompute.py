@@ -100,6 +100,19 @@ def test_one_that_is_left_in_the_middle(maxcompute: MaxCompute, store: TableStor
     assert sum(count for _, count in maxcompute.ranges) < ROWS
 
 
+def test_one_that_is_closed_while_others_read(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers())
+    maxcompute.faults.slow = 0.05
+    reading = store.reading(name("t"))
+    batches = reading.read()
+    next(batches)
+    reading.close()
+    with pytest.raises(akrunner.SourceError, match="closed"):
+        list(batches)
+    with pytest.raises(akrunner.SourceError, match="closed"):
+        list(reading.read())
+
+
 def test_partitions(maxcompute: MaxCompute, store: TableStore) -> None:
     for day, start in (("20260102", 10), ("20260101", 0)):
         maxcompute.put("t", numbers(10, start), ("dt", "h"), (day, "01"))

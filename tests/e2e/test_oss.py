@@ -16,7 +16,7 @@ import pytest
 import akrunner
 from akrunner.tables import mirror, objects
 from akrunner.tables.buckets import Buckets
-from tests.servers.oss import ACCESS_KEY, Oss
+from tests.servers.oss import ACCESS_ID, ACCESS_KEY, Oss
 
 pytestmark = pytest.mark.slow
 
@@ -215,3 +215,15 @@ def test_a_job_that_is_killed_goes_on_where_it_was(oss: Oss, tmp_path: Path) -> 
                 break
             time.sleep(0.02)
         assert not path.exists()
+
+
+def test_a_file_in_oss_as_an_input_and_an_output(oss: Oss, tmp_path: Path, monkeypatch: Any) -> None:
+    oss.objects["bkt"]["d/a.csv"] = b"id,s\n1,x\n2,y\n"
+    # of fsspec, which opens it by ossfs
+    monkeypatch.setenv("FSSPEC_OSS_KEY", ACCESS_ID)
+    monkeypatch.setenv("FSSPEC_OSS_SECRET", ACCESS_KEY)
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path))
+    for args in (("put", "oss://bkt/d/a.csv", "odps://p/tables/t"), ("get", "odps://p/tables/t", "oss://bkt/d/b.csv")):
+        done = subprocess.run([sys.executable, "-m", "akrunner", "tables", *args], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+    assert oss.objects["bkt"]["d/b.csv"].splitlines()[1:] == [b'1,"x"', b'2,"y"']

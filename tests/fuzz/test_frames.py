@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from akrunner import codec
-from akrunner.engines.tables import Conversation, JobTables
+from akrunner.engines.conversation import Conversation
+from akrunner.engines.tables import JobTables
 from akrunner.errors import DataError, ProtocolError, SourceError
 from akrunner.schema import Schema
 from akrunner.spec import TablesSpec, TaskSpec

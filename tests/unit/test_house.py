@@ -151,6 +151,8 @@ ONLY_IN = {
     "grpc": {"cluster/rendezvous", "engines/flink"},
     "duckdb": {"io", "alink", "tables"},
     "sqlglot": {"tables"},
+    "odps": {"tables/maxcompute"},
+    "oss2": {"tables/objects"},
     "tensorflow": {"worker"},
     "pyarrow": set(MAY) - {"wire", "worker", "errors", "foreign", "leftovers", "spec", "", "__main__"},
 }

@@ -1,0 +1,291 @@
+"""Tables that a job's scripts ask for: the host's end of each task's requests.
+
+::
+
+    reader thread of a task   asks -> Conversation.take            never waits: it only hands on
+    thread "look"             LOOK_TABLE, TAKE_WORK -> answers
+    thread of each reader     store -> chunks -> TABLE_ROWS, as many as there are credits -> TABLE_DONE
+    thread of each writer     ADD_ROWS -> part of the output -> credit ... TABLE_DONE
+    JobTables                 what the tasks share: readings, outputs, who writes which slice, queues of works, counts
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple, Union
+
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.engines import crossing
+from akrunner.engines.tables import JobTables
+from akrunner.errors import AkrunnerError, DataError, ProtocolError, ReadError, WriteError
+from akrunner.foreign import underway
+from akrunner.io.partition import rechunk
+from akrunner.spec import TaskSpec
+from akrunner.tables.store import Reading, TablePart
+from akrunner.wire import frames, messages
+from akrunner.wire import tables as wire
+
+_TICK = 0.1
+_END_WAIT = 30.0
+
+#: (exception's type, words) of what ends the job: a task's rows cannot be kept, or were lost
+Failing = Callable[[str, str], None]
+
+
+@dataclass
+class _Request:
+    """Of one reader or writer. Attributes: credits: frames it may send still; rows: sent, or taken; said: that the worker says arrived,
+    or were sent; over: no more is to be done."""
+
+    name: str
+    writes: bool
+    credits: int = 0
+    rows: int = 0
+    said: Optional[int] = None
+    over: bool = False
+    done: bool = False
+    waiting: "queue.Queue[Union[Tuple[int, memoryview], int]]" = field(default_factory=queue.Queue)
+
+
+class Conversation:
+    """The requests of one task. `take` is called by the thread that reads its frames, all else by the one that runs the job."""
+
+    def __init__(self, tables: JobTables, task: TaskSpec, writer: frames.FrameWriter, failing: Failing) -> None:
+        """Args: failing: told what ends the job."""
+        self._tables = tables
+        self._task = task
+        self._writer = writer
+        self._failing = failing
+        self._requests: Dict[int, _Request] = {}
+        self._used: Set[int] = set()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._looks: "queue.Queue[Optional[Tuple[int, Mapping[str, Any]]]]" = queue.Queue()
+        self._threads: List[threading.Thread] = []
+        self._looking = 0
+        self._answers = False
+
+    def take(self, frame: frames.Frame) -> None:
+        """One frame of the task's. Raises: WireError, ProtocolError: it makes no sense."""
+        if frame.kind == frames.ADD_ROWS:
+            number, payload = wire.request_of(frame.payload)
+            request = self._request(number, frame.kind, writes=True)
+            with self._changed:
+                if request.said is not None or request.credits <= 0:
+                    raise ProtocolError(f"it sent more rows of table request {number} than it may")
+                request.credits -= 1
+            request.waiting.put((frame.count, payload))
+            return
+        body = messages.read(frame)
+        number = body["request"]
+        if frame.kind == frames.READ_MORE:
+            request = self._request(number, frame.kind, writes=False)
+            with self._changed:
+                request.credits = min(request.credits + body["chunks"], wire.CREDITS)
+                self._changed.notify_all()
+        elif frame.kind == frames.CLOSE_TABLE:
+            self._closed(number, body["rows"])
+        else:
+            self._opened(frame.kind, number, body)
+
+    def _request(self, number: int, kind: int, writes: bool) -> _Request:
+        request = self._requests.get(number)
+        if request is None or request.writes != writes:
+            raise ProtocolError(f"a {frames.NAMES[kind]} frame names the request {number}, which is none")
+        return request
+
+    def _opened(self, kind: int, number: int, body: Mapping[str, Any]) -> None:
+        if number in self._used:
+            raise ProtocolError(f"the table request {number} is there already")
+        self._used.add(number)
+        if kind in (frames.LOOK_TABLE, frames.TAKE_WORK):
+            self._looking += 1
+            if self._looking > wire.MOST_REQUESTS:
+                raise ProtocolError(f"it asked {self._looking:,} things about tables before one was answered")
+            if not self._answers:
+                self._answers = True
+                self._start("look", self._look)
+            self._looks.put((kind, body))
+            return
+        if sum(not request.over for request in self._requests.values()) >= wire.MOST_REQUESTS:
+            raise ProtocolError(f"it has more than {wire.MOST_REQUESTS:,} tables open")
+        writes = kind == frames.WRITE_TABLE
+        request = _Request(body["table"], writes, wire.CREDITS if writes else min(body["credits"], wire.CREDITS))
+        self._requests[number] = request
+        self._start(f"table-{number}", self._write if writes else self._read, number, request, body)
+
+    def _closed(self, number: int, rows: int) -> None:
+        request = self._requests.get(number)
+        if request is None or request.said is not None:
+            raise ProtocolError(f"a close table frame names the request {number}, which is none")
+        with self._changed:
+            request.said = rows
+            self._changed.notify_all()
+            lost = not request.writes and (rows > request.rows or (request.done and rows != request.rows))
+        if request.writes:
+            request.waiting.put(rows)
+        elif lost:
+            self._failing("InputLostError", f"received {rows} of the {request.rows} rows it was sent of table {request.name}")
+
+    # -- threads
+
+    def _start(self, name: str, target: Callable[..., None], *given: Any) -> None:
+        # those that have ended are forgotten
+        self._threads = [one for one in self._threads if one.is_alive()]
+        thread = threading.Thread(
+            target=self._guarded, args=(target, *given), name=f"akrunner-{name}-{self._task.key}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _guarded(self, target: Callable[..., None], *given: Any) -> None:
+        try:
+            target(*given)
+        except OSError:
+            pass  # the worker has gone, and its own end says how
+        except BaseException as e:
+            if not self._stopped:
+                self._failing(type(e).__name__, f"{type(e).__name__}: {e}")
+
+    def _say(self, kind: int, **body: Any) -> None:
+        self._writer.write_json(kind, body)
+
+    def _refuse(self, number: int, error: Exception) -> None:
+        self._say(frames.TABLE_FAILED, request=number, type=type(error).__name__, message=str(error))
+
+    def _look(self) -> None:
+        while not self._stopped:
+            try:
+                asked = self._looks.get(timeout=_TICK)
+            except queue.Empty:
+                continue
+            if asked is None:
+                return
+            kind, body = asked
+            number = body["request"]
+            try:
+                if kind == frames.TAKE_WORK:
+                    self._say(frames.WORK, request=number, work=self._tables.works.take(body))
+                else:
+                    name, reading = self._tables.reading(body["table"])
+                    start, stop = name.rows(reading.rows)
+                    columns = crossing.described(reading.info)
+                    self._say(frames.TABLE_OPENED, request=number, columns=columns, start=start, rows=stop - start, credits=0)
+            except AkrunnerError as e:
+                self._refuse(number, e)
+            finally:
+                self._looking -= 1
+
+    def _read(self, number: int, request: _Request, body: Mapping[str, Any]) -> None:
+        try:
+            name, reading = self._tables.reading(body["table"])
+            for batch in self._batches(reading, body):
+                with self._changed:
+                    while request.credits <= 0 and request.said is None and not self._stopped:
+                        self._changed.wait(_TICK)
+                    if request.said is not None or self._stopped:
+                        return
+                    request.credits -= 1
+                payload = wire.with_request(number, codec.encode_columns(crossing.crossed(batch), request.rows))
+                with self._changed:
+                    # before they are sent: who counts them may be quick
+                    request.rows += batch.num_rows
+                self._writer.write(frames.TABLE_ROWS, payload, batch.num_rows)
+                self._tables.has_read(name, batch.num_rows)
+            wanted = max(0, body["stop"] - body["start"])
+            if request.rows != wanted:
+                raise ReadError(
+                    f"table {body['table']} gave {request.rows} rows of the {wanted} it has (rows {body['start']} to {body['stop']})"
+                )
+            request.done = True
+            self._say(frames.TABLE_DONE, request=number, rows=request.rows)
+        except AkrunnerError as e:
+            self._refuse(number, e)
+        finally:
+            request.over = True
+
+    def _batches(self, reading: Reading, body: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Raises: SourceError, ReadError."""
+        start, rows = body["start"], body["stop"] - body["start"]
+        if rows <= 0:
+            return
+        with underway(ReadError, f"table {body['table']}"):
+            batches = rechunk(iter(reading.read(body["columns"], start, rows)), *self._tables.chunk)
+        while True:
+            with underway(ReadError, f"table {body['table']}"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def _write(self, number: int, request: _Request, body: Mapping[str, Any]) -> None:
+        try:
+            name, output, part = self._tables.output(body["table"], self._task, body["slice"])
+        except AkrunnerError as e:
+            request.over = request.done = True
+            self._refuse(number, e)
+            return
+        try:
+            schema = crossing.written(output.info)
+            columns = crossing.described(output.info)
+            self._say(frames.TABLE_OPENED, request=number, columns=columns, start=0, rows=0, credits=wire.CREDITS)
+            while not self._stopped:
+                try:
+                    taken = request.waiting.get(timeout=_TICK)
+                except queue.Empty:
+                    continue
+                if isinstance(taken, int):
+                    self._close_part(number, request, part, taken)
+                    return
+                count, payload = taken
+                batch = codec.decode_some_columns(schema, payload, request.rows, count)
+                with underway(WriteError, f"table {body['table']}"):
+                    part.write(crossing.back(batch, output.info))
+                request.rows += count
+                self._tables.has_written(name, body["slice"], count)
+                with self._changed:
+                    request.credits += 1
+                self._say(frames.WRITE_MORE, request=number, chunks=1)
+        except (DataError, WriteError, ProtocolError, frames.WireError) as e:
+            told = f"row of table {body['table']} that it refuses: {e}" if isinstance(e, DataError) else str(e)
+            self._failing(type(e).__name__, told)
+            self._refuse(number, e)
+        finally:
+            request.over = True
+
+    def _close_part(self, number: int, request: _Request, part: TablePart, rows: int) -> None:
+        if rows != request.rows:
+            self._failing("InputLostError", f"wrote {rows} rows to table {request.name}, {request.rows} arrived")
+            return
+        with underway(WriteError, f"table {request.name}"):
+            part.close()
+        request.done = True
+        self._say(frames.TABLE_DONE, request=number, rows=rows)
+
+    # -- the end
+
+    def unfinished(self) -> List[str]:
+        """Tables whose rows are not all there, of a task that has said that it is done; waits for those on their way."""
+        deadline = time.monotonic() + _END_WAIT
+        writers = [request for request in self._requests.values() if request.writes]
+        while any(request.said is not None and not request.over for request in writers) and time.monotonic() < deadline:
+            time.sleep(_TICK / 20)
+        return [request.name for request in writers if not request.done]
+
+    def stop(self) -> None:
+        """Nobody will ask any more."""
+        self._stopped = True
+        self._looks.put(None)
+        with self._changed:
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """Wait for the threads, once the task's process has gone."""
+        deadline = time.monotonic() + _END_WAIT
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
