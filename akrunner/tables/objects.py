@@ -46,7 +46,8 @@ class Bucket:
 
             self._oss: Any = oss2
         self.endpoint = endpoint
-        region = os.environ.get("OSS_REGION") or next(iter(_REGION.findall(endpoint)), None)
+        named = next((one for one in _REGION.findall(endpoint) if not one.startswith("accelerate")), None)
+        region = os.environ.get("OSS_REGION") or named
         # the newer signature names the region
         version = "v4" if region else "v1"
         keys = (credentials.access_id, credentials.access_key)

@@ -157,6 +157,22 @@ def test_it_goes_on(fault: Any, oss: Oss, buckets: Buckets, monkeypatch: Any) ->
     assert oss.objects["bkt"]["data/new"] == b"n" * 5500
 
 
+@pytest.mark.parametrize("token", ["", "a-token-of-sts"])
+def test_the_newer_signature(token: str, oss: Oss, monkeypatch: Any) -> None:
+    monkeypatch.setenv("OSS_REGION", "cn-beijing")
+    monkeypatch.setenv("OSS_SESSION_TOKEN", token)
+    oss.objects["bkt"]["m/ä b"] = b"x"
+    with Buckets() as buckets:
+        path = Path(buckets.kept("oss://bkt/m/"))
+        assert read(str(path)) == {"ä b": b"x"}
+        (path / "new").write_bytes(b"n")
+        (path / "ä b").unlink()
+    assert oss.keys() == ["m/new"]
+    monkeypatch.setenv("OSS_ACCESS_KEY_SECRET", "not-the-secret")
+    with Buckets() as buckets, pytest.raises(akrunner.ConfigError, match="the secret does not fit"):
+        buckets.kept("oss://bkt/m/")
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [

@@ -118,7 +118,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check(self, bucket: str, key: str, query: Dict[str, str]) -> None:
         """The signature. Raises: _Wrong."""
-        name, _, signature = (self.headers.get("Authorization") or "").removeprefix("OSS ").partition(":")
+        given = self.headers.get("Authorization") or ""
+        if given.startswith("OSS4-HMAC-SHA256 "):
+            return self._check_v4(given, bucket, key, query)
+        name, _, signature = given.removeprefix("OSS ").partition(":")
         if name != ACCESS_ID:
             raise _Wrong(403, "InvalidAccessKeyId")
         signed = sorted((k.lower(), v) for k, v in self.headers.items() if k.lower().startswith("x-oss-"))
@@ -128,6 +131,28 @@ class _Handler(BaseHTTPRequestHandler):
         text = "\n".join([*head, *(f"{k}:{v}" for k, v in signed), resource])
         wanted = base64.b64encode(hmac.new(ACCESS_KEY.encode(), text.encode(), hashlib.sha1).digest()).decode()
         if wanted != signature:
+            raise _Wrong(403, "SignatureDoesNotMatch")
+
+    def _check_v4(self, given: str, bucket: str, key: str, query: Dict[str, str]) -> None:
+        """The newer signature. Raises: _Wrong."""
+        said = dict(one.split("=", 1) for one in given.partition(" ")[2].replace(" ", "").split(","))
+        name, *scope = said["Credential"].split("/")
+        if name != ACCESS_ID:
+            raise _Wrong(403, "InvalidAccessKeyId")
+        headers = {k.lower(): v.strip() for k, v in self.headers.items()}
+        signed = [
+            f"{k}:{v}\n" for k, v in sorted(headers.items()) if k.startswith("x-oss-") or k in ("content-type", "content-md5")
+        ]
+        words = [(quote(k, safe=""), quote(v, safe="")) for k, v in query.items()]
+        asked = "&".join(f"{k}={v}" if v else k for k, v in sorted(words))
+        path = quote(f"/{bucket}/{key}" if bucket else "/", safe="/")
+        whole = "\n".join([self.command, path, asked, "".join(signed), "", headers["x-oss-content-sha256"]])
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        text = "\n".join(["OSS4-HMAC-SHA256", headers["x-oss-date"], "/".join(scope), digest])
+        made = b"aliyun_v4" + ACCESS_KEY.encode()
+        for one in scope:
+            made = hmac.new(made, one.encode(), hashlib.sha256).digest()
+        if hmac.new(made, text.encode(), hashlib.sha256).hexdigest() != said["Signature"]:
             raise _Wrong(403, "SignatureDoesNotMatch")
 
     def _get(self, bucket: str, key: str, query: Dict[str, str], body: bytes) -> None:
