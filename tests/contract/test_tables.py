@@ -50,6 +50,15 @@ def in_child(slice_id):
             writer.write([(index, None, "child")], range(3))
     return ids(slice_id)
 
+def forked(at):
+    # a few rows, by the parent's writer and by one of its own, and an end that closes nothing
+    shared.write((at, None, "forked"))
+    if at == 5:
+        own = common_io.table.TableWriter(OUT, slice_id=200 + index)
+        own.write([(at, None, "forked own")])
+    if at % 2:
+        os._exit(0)
+
 if __name__ == "__main__":
     whole = common_io.table.TableReader(TABLE)
     assert whole.get_row_count() == 30000 and whole.get_schema()["typestr"].tolist() == ["bigint", "double", "string"]
@@ -72,6 +81,17 @@ if __name__ == "__main__":
     assert sum(found, []) == every and ids(0, 1) == ids(0, 1) == every
     with multiprocessing.get_context("fork").Pool(3) as pool:
         assert sum(pool.map(in_child, range(3)), []) == every
+
+    shared = common_io.table.TableWriter(OUT, slice_id=300 + index)
+    shared.write((-1, None, "forked"))
+    children = [multiprocessing.get_context("fork").Process(target=forked, args=(at,)) for at in range(6)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(forked, [6, 8, 10])
+    shared.write((-2, None, "forked"))
 
     writer = common_io.table.TableWriter(OUT, slice_id=index)
     writer.write((-1, -1.0, "dropped"))
@@ -124,13 +144,17 @@ def rows_in(store: TableStore, name: str) -> List[Dict[str, Any]]:
 
 def test_tables_are_asked_for(engine: Any, script: Script, store: TableStore, leaves_nothing: Path) -> None:
     result = akrunner.run(script(READS), tables=[TABLE], output_tables=[OUT, OTHER], num_workers=2, engine=engine)
-    written = rows_in(store, OUT)
+    everything = rows_in(store, OUT)
+    forked = sorted(row["x"] for row in everything if row["s"] == "forked")
+    assert forked == sorted([-2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10] * 2), "each once, however its process ended"
+    assert [row["x"] for row in everything if row["s"] == "forked own"] == [5, 5]
+    written = [row for row in everything if row["s"] not in ("forked", "forked own")]
     assert sorted(row["x"] for row in written if row["s"] is None) == list(range(ROWS))
     assert {row["y"] for row in written} <= {0.0, 1.0, None}
     # in the order of the slices, those of children among them
     assert [row["x"] for row in written if row["s"] == "child"] == [0, 1] == [row["x"] for row in written[-2:]]
     assert rows_in(store, OTHER) == [{"x": 7, "y": 7.0, "s": "before"}], "nobody has opened it"
-    assert result.stats.tables[OUT] == {"rows_read": 0, "rows_written": ROWS + 2}
+    assert result.stats.tables[OUT] == {"rows_read": 0, "rows_written": ROWS + 2 + 24}
     read = result.stats.tables[TABLE]["rows_read"]
     # three slices and all of a column, whatever many have read them; all columns, by slices of a queue; and what was under way
     assert 2 * 2 * ROWS + ROWS <= read <= 2 * 4 * ROWS + ROWS

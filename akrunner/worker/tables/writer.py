@@ -4,10 +4,13 @@
 
     write(values, indices)   one row or many, in any shape -> columns -> an ADD_ROWS frame when enough have come together
     close()                  what is left, and the host's word that it has all
+
+In a process other than the task's own each `write` sends its rows before it returns: such a process may end in ways that nothing hears of.
 """
 
 import itertools
 import json
+import os
 import threading
 import weakref
 
@@ -34,6 +37,15 @@ def close_all():
         writer.close()
 
 
+def _forked():
+    """In a child: rows that waited at the fork are its parent's to send, and whoever held a lock is not here."""
+    for writer in list(_OPEN):
+        writer._let_go()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class TableWriter(object):
     """Writes rows of an output table: `tf.python_io.TableWriter` of PAI. What is written is there when the job has succeeded.
 
@@ -50,8 +62,12 @@ class TableWriter(object):
         self._held, self._held_rows, self._names = [], 0, None
         self._rows = 0
         self._closed = False
-        self._lock = threading.RLock()
+        self._lock, self._opener = threading.RLock(), os.getpid()
         _OPEN.add(self)
+
+    def _let_go(self):
+        self._held, self._held_rows, self._names = [], 0, None
+        self._lock = threading.RLock()
 
     def write(self, values, indices=None, allow_type_cast=False):
         """Add a row, or rows.
@@ -101,7 +117,7 @@ class TableWriter(object):
         rows = len(batch[names[0]][0])
         self._held_rows += rows
         self._rows += rows
-        if self._held_rows >= _FLUSH_ROWS:
+        if self._held_rows >= _FLUSH_ROWS or asking.broker() is None:
             self._flush()
 
     def _flush(self):
@@ -115,14 +131,18 @@ class TableWriter(object):
             asker.put(self._writing, count, payload)
 
     def close(self):
-        """Send what is left; the host has every row when this returns. Twice is fine. Raises: TableError: it refuses some."""
+        """Send what is left; the host has every row when this returns. Twice is fine. Raises: TableError: it refuses some.
+
+        In a child of the process that has opened it, only the child writes no more: its rows are sent, and others may write on.
+        """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             _OPEN.discard(self)
             self._flush()
-            asking.asker().close(self._writing)
+            if self._opener == os.getpid():
+                asking.asker().close(self._writing)
 
     def __enter__(self):
         return self

@@ -336,6 +336,36 @@ def test_children_ask_by_the_socket(host: Host, tmp_path: Path, monkeypatch: pyt
         asking.asker()
 
 
+def test_children_send_at_once_and_never_what_waited_at_the_fork(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from akrunner.worker.tables import writer as writers
+
+    sharing.listen(host.broker, str(tmp_path / "ask"))
+    monkeypatch.setenv(asking.VARIABLE, str(tmp_path / "ask"))
+    parents, held = TableWriter("out"), threading.Event()
+    parents.write((1, 0.5, "waits"))
+    waiting = parents._held
+    # as after a fork: what a thread of the parent holds here nobody lets go
+    threading.Thread(target=lambda: (parents._lock.acquire(), held.set())).start()
+    held.wait()
+    asking._known["pid"], parents._opener = -1, -1
+    writers._forked()
+    for i in range(2):
+        parents.write((i, None, "child"))
+    own = TableWriter("out", 1)
+    own.write((5, None, "own"))
+    assert not own._held and not parents._held, "each write has sent its rows"
+    parents.close()
+    assert frames.CLOSE_TABLE not in kinds(host), "others may write on"
+    with pytest.raises(ValueError, match="its writer is closed"):
+        parents.write((1, 1.0, "late"))
+    own.close()
+    assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 2, "rows": 1}) and len(waiting) == 1
+    sent = [row["s"] for batch in host.written for row in batch.to_pylist()]
+    assert sent == ["child", "child", "own"], "without what waits in the parent"
+
+
 def test_a_writer_sends_what_comes_together(host: Host) -> None:
     writer = TableWriter("out", 3)
     for i in range(10_000):
