@@ -159,6 +159,11 @@ def put(
     select: Optional[str] = typer.Option(None, help="SQL over the file, called `input` in it."),
     input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
     input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
+    no_header: bool = typer.Option(
+        False,
+        "--no-header",
+        help="A CSV without a line of names: its columns are the table's by their places, or those of --input-schema.",
+    ),
     project: Optional[str] = PROJECT,
     as_json: bool = JSON,
 ) -> None:
@@ -174,6 +179,7 @@ def put(
         input_schema=schema_of(input_schema, "input_schema"),
         input_format=input_format,
         select=select,
+        header=not no_header,
     )
     said = f"{'wrote' if overwrite else 'added'} {done.rows:,} rows to {name}"
     with telling(said):
@@ -190,7 +196,7 @@ def get(
     table: str = typer.Argument(..., help=_TABLE + " ?start=A&end=B: some of its rows."),
     file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord, or -."),
     columns: Optional[str] = typer.Option(
-        None, help="Which, separated by commas; those it is partitioned by, too. Default: its own."
+        None, help="Which, separated by commas. Default: all, and those it is partitioned by, but for those TABLE says."
     ),
     output_format: str = typer.Option("jsonl", help="Of -: jsonl or csv."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
@@ -203,7 +209,7 @@ def get(
     if file == lines.STDOUT:
         form = lines.form_of(file, output_format, as_json, None, needed=False)
         with store.reading(name) as reading:
-            rows = rows_of(reading, wanted, name=name)
+            rows = rows_of(reading, wanted if wanted is not None else files.read_columns(name, reading.info), name=name)
             lines.write(rows, form or "jsonl", rows.schema)
         return
     count = files.get(name, file, store, overwrite=overwrite, columns=wanted)

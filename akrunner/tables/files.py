@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import os
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import pyarrow as pa
 
-from akrunner import codec
-from akrunner.errors import ReadError, SinkError, SourceError
+from akrunner import codec, foreign
+from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
+from akrunner.io import paths
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.schema import Field, Schema, nearest
@@ -18,8 +23,16 @@ from akrunner.tables import ddl, types
 from akrunner.tables.local_output import fits
 from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName
+from akrunner.tables.sql import Queries
 from akrunner.tables.store import TableInfo, TableStore
-from akrunner.tables.tunnel import as_file, rows_of
+from akrunner.tables.tunnel import as_file, bare_csv, fill, rows_of
+
+_HEADER_BYTES = 1 << 16
+_SHOWN = 60
+#: a number or a date: no column is called so
+_VALUE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|\d{4}-\d\d-\d\d\b")
+#: what to do with PAI's CSV files
+_BARE = 'a CSV without a line of names: --no-header, or `akrunner tables sql "TUNNEL UPLOAD FILE {table}"`'
 
 
 @dataclass(frozen=True)
@@ -39,23 +52,30 @@ def put(
     input_schema: Optional[Schema] = None,
     input_format: Optional[str] = None,
     select: Optional[str] = None,
+    header: bool = True,
 ) -> Put:
     """Add a file's rows to a table, by the names of its columns; a table that is not there is made for them.
 
-    Args: file: as the `source` of a job; overwrite: in place of the rows that are there.
+    Args: file: as the `source` of a job; overwrite: in place of the rows that are there; header: False: a CSV has no line of names,
+    and its columns are the table's by their places, or those of `input_schema`.
     Raises: ConfigError: the rows cannot be read, or do not fit; ReadError, WriteError: nothing was written.
     """
+    if not header:
+        return _put_bare(file, name, store, overwrite, input_schema, input_format, select)
+    known = store.describe(name.whole) if store.exists(name.whole) else None
+    if select is None:
+        _check_header(file, input_format, name, known)
     given: Dict[str, Any] = dict(read_examples=codec.read_examples, input_format=input_format, select=select)
     with ours(SourceError, "source: it cannot be read"):
         table = open_source(file, input_schema=input_schema, **given)
-    known = store.describe(name.whole) if store.exists(name.whole) else None
     if known is not None and input_schema is None and select is None and not table_fits(table.schema, known):
         # a text's numbers may be the table's strings: 007
         wanted = _as_table(table.schema, known)
         with ours(SourceError, "source: it cannot be read"):
             table = open_source(file, input_schema=wanted, **given)
     info = known or TableInfo(types.as_columns(table.schema), tuple(key for key, _ in name.partition))
-    check_columns(name, info, table.schema)
+    text = table.read_from is not None and table.read_from.format == "csv"
+    check_columns(name, info, table.schema, f"; for {_BARE.format(table=name.sql)}" if text and select is None else "")
     output = store.output(name, overwrite) if known is not None else new_table(store, name, info)
     rows = 0
     try:
@@ -67,6 +87,72 @@ def put(
     finally:
         output.abort()
     return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
+
+
+def _check_header(file: Any, input_format: Optional[str], name: TableName, known: Optional[TableInfo]) -> None:
+    """Raises: SourceError: what a CSV has for names of its columns is a row, most likely; it would be lost."""
+    many = file if isinstance(file, (list, tuple)) else [file]
+    if not all(isinstance(one, (str, os.PathLike)) for one in many):
+        return
+    with ours(SourceError, "source: it cannot be read"):
+        found = paths.expand(file, input_format)
+        if found.format != "csv":
+            return
+        with found.filesystem.open(found.paths[0], "rb", compression="infer") as stream:
+            text = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
+    names = [one.strip() for one in next(csv.reader(io.StringIO(text, newline=None)), [])]
+    there = known.columns.names if known is not None else []
+    odd = next((one for one in names if _VALUE.match(one) or not one or names.count(one) > 1), None)
+    if odd is None or odd.lower() in there:
+        return
+    twice = " twice" if odd and not _VALUE.match(odd) else ""
+    raise SourceError(
+        f"source: the first line of {foreign.redacted(found.paths[0])}, which is to name the columns, has {odd!r}{twice} in it: it is a row, it "
+        f"seems, and would be lost: {', '.join(names)[:_SHOWN]!r}. For {_BARE.format(table=name.sql)}; if these are names, --select gives others"
+    )
+
+
+def _put_bare(
+    file: Any,
+    name: TableName,
+    store: TableStore,
+    overwrite: bool,
+    input_schema: Optional[Schema],
+    input_format: Optional[str],
+    select: Optional[str],
+) -> Put:
+    """As `put`, of CSV files without a line of names."""
+    if select is not None:
+        raise SourceError("--no-header: --select needs names; put the file into a table first, and query that")
+    with ours(SourceError, "source: it cannot be read"):
+        found = paths.expand(file, input_format or "csv")
+    if found.format != "csv" or not found.is_local:
+        raise SourceError("--no-header is for CSV files of this machine")
+    known = store.describe(name.whole) if store.exists(name.whole) else None
+    if known is None and input_schema is None:
+        raise SourceError(
+            f"--no-header: nothing says what the columns are called: there is no table {name.whole}; make it (CREATE TABLE), or give "
+            '--input-schema "NAME TYPE, ..."'
+        )
+    columns = types.as_columns(input_schema.arrow) if input_schema is not None else pa.schema([])
+    info = known or TableInfo(columns, tuple(key for key, _ in name.partition))
+    columns = columns if input_schema is not None else info.columns
+    check_columns(name, info, columns)
+    with Queries(lambda project: store, None) as queries:
+        output = store.output(name, overwrite) if known is not None else new_table(store, name, info)
+        rows = fill(output, queries, found.paths, lambda path: bare_csv(path, columns), _about)
+    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
+
+
+@contextlib.contextmanager
+def _about(path: str) -> Iterator[None]:
+    """What DuckDB says of a file's rows is about the file. Raises: SourceError."""
+    try:
+        yield
+    except (SinkError, SourceError):
+        raise
+    except ConfigError as e:
+        raise SourceError(f"source: {path}: {str(e).removeprefix('sql: ')}") from None
 
 
 def table_fits(schema: pa.Schema, info: TableInfo) -> bool:
@@ -86,13 +172,13 @@ def _as_table(schema: pa.Schema, info: TableInfo) -> Schema:
     return Schema(tuple(fields))
 
 
-def check_columns(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
-    """Raises: SinkError: the table has no such column."""
+def check_columns(name: TableName, info: TableInfo, schema: pa.Schema, more: str = "") -> None:
+    """Args: more: to do, of a column that is not there. Raises: SinkError: the table has no such column."""
     known = info.columns.names
     for one in schema.names:
         if one.lower() not in known and one.lower() not in info.partitions:
             raise SinkError(
-                f"output: {name.whole} has no column {one!r} (it has {', '.join(known)}){nearest(one.lower(), known)}; --select says which to put"
+                f"output: {name.whole} has no column {one!r} (it has {', '.join(known)}){nearest(one.lower(), known)}; --select says which to put{more}"
             )
         if one.lower() in info.partitions and one.lower() not in dict(name.partition):
             raise SinkError(
@@ -123,6 +209,13 @@ def _meant(column: pa.Array, target: pa.DataType) -> pa.Array:
 def get(
     name: TableName, file: str, store: TableStore, *, overwrite: bool = False, columns: Optional[Sequence[str]] = None
 ) -> int:
-    """Write a table's rows to a file. Returns: how many. Raises: SourceError, SinkError; WriteError: nothing was written."""
+    """Write a table's rows to a file. Args: columns: None: as a job reads it (`read_columns`). Returns: how many. Raises: SourceError, SinkError; WriteError: nothing was written."""
     with store.reading(name) as reading:
-        return as_file(rows_of(reading, columns, name=name), os.fspath(file), overwrite)
+        wanted = columns if columns is not None else read_columns(name, reading.info)
+        return as_file(rows_of(reading, wanted, name=name), os.fspath(file), overwrite)
+
+
+def read_columns(name: TableName, info: TableInfo) -> List[str]:
+    """The columns of a table that is read whole: its own, and behind them those it is partitioned by, but for those its name says."""
+    said = {key for key, _ in name.partition}
+    return [*info.columns.names, *(one for one in info.partitions if one not in said)]

@@ -18,7 +18,7 @@ from akrunner.tables import ddl, layout, types
 from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import TableInfo, TableOutput
+from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput
 
 
 class LocalTables:
@@ -124,15 +124,17 @@ class LocalTables:
         return found
 
     def _no_table(self, name: TableName) -> str:
+        return (
+            f'{self._not_there(name)}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`, or from a file with '
+            f"`akrunner tables put FILE {name.whole}`"
+        )
+
+    def _not_there(self, name: TableName) -> str:
         there = layout.visible(os.path.join(self.place, name.project))
         known = (
             f"the project {name.project} has {', '.join(there[:20])}" if there else f"the project {name.project} has no tables"
         )
-        return (
-            f"there is no table {name.whole}: {known} in {self.place} (AKRUNNER_TABLES){nearest(name.table, there)}; make it with "
-            f'`akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`, or from a file with '
-            f"`akrunner tables put FILE {name.whole}`"
-        )
+        return f"there is no table {name.whole}: {known} in {self.place} (AKRUNNER_TABLES){nearest(name.table, there)}"
 
     def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
@@ -216,7 +218,7 @@ class LocalTables:
             if not os.path.isdir(target):
                 if if_exists:
                     return
-                raise SinkError(self._no_table(name))
+                raise SinkError(f"{self._not_there(name)}; {NOTHING_DROPPED}")
             self._take_away(name, [target])
 
     def _take_away(self, name: TableName, targets: List[str]) -> None:

@@ -21,7 +21,7 @@ from akrunner.tables.credentials import Credentials
 from akrunner.tables.maxcompute_output import MaxComputeOutput, commit
 from akrunner.tables.maxcompute_reading import THREADS, MaxComputeReading
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import TableInfo, TableOutput
+from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput
 
 #: names of tables or partitions that an error shows
 _SHOWN = 20
@@ -135,16 +135,16 @@ class MaxComputeTables:
             )
 
     def _no_table(self, name: TableName) -> str:
+        return f'{self._not_there(name)}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`'
+
+    def _not_there(self, name: TableName) -> str:
         there = [table.name.lower() for table in itertools.islice(self._odps.list_tables(project=name.project), _MOST_NAMES)]
         has = (
             f"the project {name.project} has {', '.join(there[:_SHOWN])}"
             if there
             else f"the project {name.project} has no tables"
         )
-        return (
-            f"there is no table {name.whole}: {has} at {self.place}{nearest(name.table, there)}; make it with "
-            f'`akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`'
-        )
+        return f"there is no table {name.whole}: {has} at {self.place}{nearest(name.table, there)}"
 
     def _check_keys(self, name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
         for key, value in name.partition:
@@ -237,7 +237,9 @@ class MaxComputeTables:
             self.execute(ddl.create_sql(name.sql, info))
 
     def drop(self, name: TableName, if_exists: bool = False) -> None:
-        self._there(name, if_exists)
+        with self._asking(SinkError, name):
+            if not if_exists and not self._odps.exist_table(name.table, project=name.project):
+                raise SinkError(f"{self._not_there(name)}; {NOTHING_DROPPED}")
         self.execute(f"DROP TABLE {'IF EXISTS ' * if_exists}{name.sql}")
 
     def rename(self, name: TableName, table: str) -> None:
@@ -260,10 +262,10 @@ class MaxComputeTables:
         for one in found:
             self.execute(f"ALTER TABLE {name.sql} DROP IF EXISTS PARTITION ({_sql_spec(one)})")
 
-    def _there(self, name: TableName, fine: bool = False) -> None:
+    def _there(self, name: TableName) -> None:
         """Raises: SinkError: there is no such table."""
         with self._asking(SinkError, name):
-            if not fine and not self._odps.exist_table(name.table, project=name.project):
+            if not self._odps.exist_table(name.table, project=name.project):
                 raise SinkError(self._no_table(name))
 
     # -- SQL

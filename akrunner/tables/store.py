@@ -23,6 +23,9 @@ import pyarrow as pa
 
 from akrunner.tables.names import Partition, TableName
 
+#: what is said of a table that is to go, and is not there
+NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
+
 
 @dataclass(frozen=True)
 class TableInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from akrunner.schema import nearest
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries, duckdb_type, literal
 from akrunner.tables.sqltext import text_of, tokens
-from akrunner.tables.store import Reading, TableInfo, TableStore
+from akrunner.tables.store import Reading, TableInfo, TableOutput, TableStore
 
 #: option -> its longer name; those that are here are done, or change nothing
 _OPTIONS = {
@@ -129,19 +129,32 @@ def _upload(file: str, name: TableName, options: Dict[str, str], store: Callable
             f"tunnel upload: {name} does not exist; ALTER TABLE {name.sql} ADD PARTITION (...) makes it, and so does -acp true"
         )
     with Queries(store, None) as queries:
-        rows = 0
         output = keeper.output(name, _true(options, "overwrite"))
-        try:
-            for number, path in enumerate(paths):
-                part = output.part(str(number))
-                with _about(path):
-                    for batch in queries.draw(queries.reader(_csv(path, info, options))):
-                        part.write(batch)
-                        rows += batch.num_rows
-            output.commit()
-        finally:
-            output.abort()
+        rows = fill(output, queries, paths, lambda path: _csv(path, info, options), _about)
     return f"uploaded {rows:,} rows to {name.whole if not name.partition else name}"
+
+
+def fill(
+    output: TableOutput,
+    queries: Queries,
+    paths: Sequence[str],
+    sql: Callable[[str], str],
+    about: Callable[[str], ContextManager[None]],
+) -> int:
+    """Write the rows of files to a table, and commit it, or leave it as it was. Args: sql: for a file's rows; about: puts the file's name
+    into what is raised. Returns: how many rows."""
+    rows = 0
+    try:
+        for number, path in enumerate(paths):
+            part = output.part(str(number))
+            with about(path):
+                for batch in queries.draw(queries.reader(sql(path))):
+                    part.write(batch)
+                    rows += batch.num_rows
+        output.commit()
+    finally:
+        output.abort()
+    return rows
 
 
 @contextlib.contextmanager
@@ -154,6 +167,11 @@ def _about(path: str) -> Iterator[None]:
     except ConfigError as e:
         said = str(e).removeprefix("sql: ")
         raise SourceError(f"tunnel upload: {path}: {said} (-dbr true leaves such rows out)") from None
+
+
+def bare_csv(path: str, columns: pa.Schema) -> str:
+    """DuckDB's SQL for the rows of a CSV without a line of names, its columns by their places."""
+    return _csv(path, TableInfo(columns), {"csv-format": "true"})
 
 
 def _csv(path: str, info: TableInfo, options: Dict[str, str]) -> str:

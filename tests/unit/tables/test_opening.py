@@ -135,10 +135,44 @@ def test_files_are_put_into_tables(store: LocalTables, named: Named, tmp_path: P
     assert store.count(named("o")) == 2 and not store.exists(named("gone"))
 
 
+@pytest.mark.parametrize("first", ["5.1,3,setosa", "-1e3,a,b", "a,,b", "x,y,x", "2026-01-02,a,b", "\ufeff.5,a,b"])
+def test_a_row_is_not_taken_for_names(store: LocalTables, named: Named, tmp_path: Path, first: str) -> None:
+    csv = tmp_path / "in.csv"
+    csv.write_text(f"{first}\n4,2,c\n", encoding="utf-8")
+    for where in ("new", "t/p=x"):
+        with pytest.raises(SourceError, match="first line of .*--no-header.*TUNNEL UPLOAD FILE demo"):
+            files.put(str(csv), named(where), store)
+    assert not store.exists(named("new")) and store.count(named("t/p=x")) == 2
+
+
+def test_a_csv_without_names(store: LocalTables, named: Named, tmp_path: Path) -> None:
+    csv = tmp_path / "in.csv"
+    csv.write_text('1,"a,b"\n2,\n')
+    assert files.put(str(csv), named("t/p=n"), store, header=False) == files.Put(2)
+    assert read("odps://demo/tables/t/p=n")[1:] == [(1, "a,b"), (2, None)]
+    schema = Schema.parse("z bigint, s string")
+    assert "z BIGINT" in files.put(str(csv), named("new"), store, header=False, input_schema=schema).created
+    assert read("odps://demo/tables/new")[0] == ["z", "s"]
+    with pytest.raises(SourceError, match="make it .CREATE TABLE.*--input-schema"):
+        files.put(str(csv), named("gone"), store, header=False)
+    with pytest.raises(SinkError, match="has no column 'z'"):
+        files.put(str(csv), named("t/p=n"), store, header=False, input_schema=schema)
+    csv.write_text("alice,b\n")
+    with pytest.raises(SourceError, match="in.csv"):
+        files.put(str(csv), named("t/p=n"), store, header=False)
+    with pytest.raises(SinkError, match="has no column 'alice'.*--no-header"):
+        files.put(str(csv), named("t/p=n"), store)
+    assert store.count(named("t/p=n")) == 2 and not store.exists(named("gone"))
+
+
 def test_tables_are_written_to_files(store: LocalTables, named: Named, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert files.get(named("t?start=1"), str(out), store, columns=["P", "id"]) == 2
     assert pq.read_table(out).to_pydict() == {"p": ["x", "y"], "id": [2, 3]}
     with pytest.raises(SinkError, match="exists"):
         files.get(named("t"), str(out), store)
+    assert files.get(named("t"), str(out), store, overwrite=True) == 3
+    assert pq.read_table(out).to_pydict() == {"id": [1, 2, 3], "s": ["a", "b", "c"], "p": ["x", "x", "y"]}
+    assert files.get(named("t/p=x"), str(out), store, overwrite=True) == 2
+    assert pq.read_table(out).column_names == ["id", "s"]
     assert files.get(named("t/p=y"), str(tmp_path / "out.csv"), store) == 1
