@@ -43,7 +43,7 @@ class Exit:
         peak_rss: bytes.
         cpu_seconds: user and system.
         time_ns: when it was noticed, since the epoch.
-        lost: in words, when nobody knows how it ended.
+        lost: in words, why it is not known how it ended.
     """
 
     code: Optional[int]
@@ -196,7 +196,7 @@ class LocalProcess(abc.ABC):
         self._ended.set()
 
     def _lost(self, why: str) -> Exit:
-        return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"nobody knows how: {why}")
+        return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"an unknown exit code: {why}")
 
     def sample(self) -> None:
         """Look how much memory and processor time it has used; called now and then by whoever watches it."""

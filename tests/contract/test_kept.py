@@ -108,7 +108,7 @@ def test_the_job_goes_on_when_the_keeper_dies(kept: psutil.Process, start: Start
     idle = {spare["pid"] for spare in both_wait()["spares"]}
     result = start(f"os.kill({kept.pid}, 9); time.sleep(0.5)")
     assert result.stats.starts == {"chief:0": "warm"} and result.table.num_rows == 1
-    assert any("nobody knows how" in warning for warning in result.stats.warnings)
+    assert any("an unknown exit code" in warning for warning in result.stats.warnings)
     assert gone(list(idle))
     assert (Path(talk.folder() or "") / talk.name()).exists() and talk.keeper() is None
     assert start().stats.starts == {"chief:0": "cold"}, "its socket is still there, and nobody listens"

@@ -124,7 +124,7 @@ def test_the_job_goes_on_without_what_it_was_forked_from(warm: akrunner.Warm, sc
     )
     result = akrunner.run(path, {"a": [1]}, output_schema="pid bigint, said string")
     assert started(result) == "warm" and result.table.num_rows == 1
-    assert any("nobody knows how" in warning and words in warning for warning in result.stats.warnings)
+    assert any("an unknown exit code" in warning and words in warning for warning in result.stats.warnings)
     assert gone([template.process.pid])
 
 
