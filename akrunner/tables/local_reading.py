@@ -145,6 +145,11 @@ class LocalReading:
         stop = self.rows if rows is None else min(self.rows, start + rows)
         return self._read(fields, max(0, start), stop)
 
+    @property
+    def paths(self) -> List[str]:
+        """Of the files that `query` names."""
+        return [file.path for file in self._files]
+
     def query(self) -> str:
         """What DuckDB reads the rows with, only the columns and partitions it needs, as long as this is open."""
         groups: List[Tuple[_File, List[str]]] = []

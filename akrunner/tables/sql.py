@@ -4,6 +4,8 @@
 
     text --sqlglot: Hive's dialect--> tree --> tables it names: a view of each, over one state of it
                                       tree --sqlglot: DuckDB's dialect--> rows, as they are computed
+
+Before DuckDB is given a person's query it is shut in: it opens the files of these tables and no others, and nothing can let it out again.
 """
 
 from __future__ import annotations
@@ -53,6 +55,14 @@ _MACROS = (
     "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
     "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
 )
+#: what gives rows without being a table, in MaxCompute and here
+_GIVE_ROWS = frozenset(("explode", "posexplode", "inline", "unnest", "subquery"))
+#: what no table here needs
+_SETTINGS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
 #: names and types of a query's columns -> expressions over c0, c1, ...
 Selection = Callable[[List[str], List[str]], List[str]]
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -74,7 +84,7 @@ class Queries:
     def __enter__(self) -> "Queries":
         import duckdb
 
-        self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+        self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir(), **_SETTINGS})
         # '20200101' = 20200101 is true in MaxCompute
         self._connection.execute("SET old_implicit_casting = true")
         for macro in _MACROS:
@@ -87,13 +97,14 @@ class Queries:
             reading.close()
 
     def rows(self, query: str, columns: Optional[Selection] = None) -> pa.RecordBatchReader:
-        """The rows of a query of MaxCompute's.
+        """The rows of a query of MaxCompute's, after which this takes no other.
 
         Args: columns: names of the query's columns -> what is selected of them, in DuckDB's SQL; they are called c0, c1, ... there.
         Raises: ConfigError: it is none, or DuckDB refuses it; SourceError: there is no such table.
         """
         check_query(query, "sql", ConfigError)
         text = self._translated(query)
+        self._shut_in()
         with _told(query, text):
             return heard(lambda: self._begun(text, columns), self._connection.interrupt)
 
@@ -120,6 +131,13 @@ class Queries:
                 except StopIteration:
                     return
             yield batch
+
+    def _shut_in(self) -> None:
+        """From here on DuckDB opens the files of the tables that are named, and nothing else."""
+        paths = [path for one in self._readings.values() if isinstance(one, LocalReading) for path in one.paths]
+        self._connection.execute(f"SET allowed_paths = [{', '.join(map(literal, paths))}]")
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
 
     def _begun(self, text: str, columns: Optional[Selection]) -> pa.RecordBatchReader:
         relation = self._connection.sql(text)
@@ -148,9 +166,12 @@ class Queries:
         if not isinstance(tree, exp.Query):
             raise ConfigError(f"sql: it is no query: {' '.join(query.split())[:200]}")
         self.named = [isinstance(one, (exp.Alias, exp.Column)) or one.is_star for one in tree.selects]
+        _check_places(tree)
         named = {one.alias.lower() for one in tree.find_all(exp.CTE)}
         for table in list(tree.find_all(exp.Table)):
-            if isinstance(table.this, exp.Identifier) and not (table.name.lower() in named and not table.db):
+            # DuckDB might take what is no word for a file's name
+            given = table.name.lower() in named and not table.db and re.fullmatch(r"\w+", table.name)
+            if isinstance(table.this, exp.Identifier) and not given:
                 self._view(table)
         for cast in list(tree.find_all(exp.Cast)):
             if cast.to.this in exp.DataType.INTEGER_TYPES:
@@ -214,6 +235,28 @@ def _renamed(query: str) -> str:
                 pieces += [query[at : token.at], name]
                 at = token.end
     return "".join([*pieces, query[at:]])
+
+
+def _check_places(tree: Any) -> None:
+    """Raises: ConfigError: rows come from a function that is none of MaxCompute's: DuckDB has those that read files."""
+    from sqlglot import exp
+
+    for place in tree.find_all(exp.Table, exp.Lateral):
+        source = place.this
+        if isinstance(place, exp.Table) and isinstance(source, exp.Identifier):
+            continue
+        called = (
+            source.name
+            if isinstance(source, exp.Anonymous)
+            else source.sql_name()
+            if isinstance(source, exp.Func)
+            else source.key
+        )
+        if called.lower() not in _GIVE_ROWS:
+            raise ConfigError(
+                f"sql: {called.lower()} is no function of MaxCompute's that gives rows; SQL reads tables, and no files: TUNNEL UPLOAD file "
+                "table adds a file to a table, and so does `akrunner tables put`"
+            )
 
 
 def _set_format(call: Any) -> None:

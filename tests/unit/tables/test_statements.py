@@ -9,6 +9,8 @@ import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.tables.local import LocalTables
+from akrunner.tables.names import TableName
+from akrunner.tables.sql import Queries
 from akrunner.tables.statements import Statement, run, split
 
 
@@ -171,3 +173,38 @@ def test_tunnel_reads_and_writes_files_as_maxcomputes_client(store: LocalTables,
     with pytest.raises(SourceError, match='bad.txt: .*"x".*-dbr true'):
         done(store, f"tunnel upload {tmp_path}/bad.txt t/p=1,q='b c'")
     assert done(store, "select count(*) n from t") == [[{"n": 4}]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_text('{0}')",
+        "SELECT * FROM t, LATERAL read_text('{0}')",
+        "SELECT * FROM t LATERAL VIEW read_text('{0}') q AS a",
+        "SELECT * FROM t WHERE a IN (SELECT content FROM read_text('{0}'))",
+        "SELECT * FROM read_csv('http://127.0.0.1:1/x')",
+        "SELECT * FROM sniff_csv('{0}')",
+        "SELECT * FROM parquet_metadata('{0}')",
+        "SELECT * FROM duckdb_settings()",
+        "SELECT * FROM query('SELECT 1')",
+        "INSERT INTO t SELECT 1 FROM read_blob('{0}')",
+        "CREATE TABLE u AS SELECT * FROM read_json('{0}')",
+        "SELECT * FROM `{0}`, (WITH `{0}` AS (SELECT 1) SELECT * FROM `{0}`) q",
+        "SELECT * FROM '{0}'",
+    ],
+)
+def test_sql_reads_tables_and_no_files(store: LocalTables, tmp_path: Path, query: str) -> None:
+    (tmp_path / "x.csv").write_text("secret\n1\n")
+    done(store, "create table t (a bigint)")
+    with pytest.raises(ConfigError, match="gives rows; SQL reads tables|is no name of a table|invalid odps table path"):
+        done(store, query.format(tmp_path / "x.csv"))
+    assert store.tables("demo") == ["t"] and not store.count(TableName.parse("demo.t"))
+
+
+def test_a_query_opens_the_files_of_its_tables_alone(store: LocalTables) -> None:
+    done(store, "create table t (a bigint) partitioned by (pt string); insert into t partition (pt) values (1, 'x'), (2, 'y')")
+    with Queries(lambda project: store, "demo") as queries:
+        assert queries.rows("SELECT a FROM t ORDER BY a").read_all().to_pydict() == {"a": [1, 2]}
+        for text in ("SELECT * FROM read_text('/etc/hostname')", "SET enable_external_access = true", "INSTALL httpfs"):
+            with pytest.raises(ConfigError, match="sql: .*(disabled|locked)"):
+                queries.execute(text)
