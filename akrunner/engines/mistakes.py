@@ -144,6 +144,15 @@ def _shape(sizes: Sequence[str]) -> str:
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
+def _of_2(found: Match[str], columns: Columns) -> Optional[str]:
+    """A name that Python 2 had."""
+    name = next(one for one in found.groups() if one is not None)
+    return (
+        f"the script is Python 2, which has {name}, and runs on Python 3, which has {_IN_3[name]} in its place; "
+        "`python3.7 -m lib2to3 -w FILE` rewrites such names"
+    )
+
+
 def _always(words: str) -> Callable[[Match[str], Columns], Optional[str]]:
     def said(found: Match[str], columns: Columns) -> Optional[str]:
         numbers = [repr(column.name) for column in columns.values() if column.kind != BYTES and column.shape == ()]
@@ -153,6 +162,40 @@ def _always(words: str) -> Callable[[Match[str], Columns], Optional[str]]:
     return said
 
 
+#: names of Python 2 -> what Python 3 has
+_IN_3 = {
+    "xrange": "range",
+    "unicode": "str",
+    "basestring": "str",
+    "raw_input": "input",
+    "unichr": "chr",
+    "long": "int",
+    "reduce": "functools.reduce",
+    "reload": "importlib.reload, and for sys.setdefaultencoding nothing: text is Unicode",
+    "execfile": "exec(open(FILE).read())",
+    "cmp": "(a > b) - (a < b)",
+    "iteritems": "items()",
+    "itervalues": "values()",
+    "iterkeys": "keys()",
+    "viewitems": "items()",
+    "has_key": "`key in`",
+    "next": "next(x)",
+    "izip": "zip",
+    "imap": "map",
+    "ifilter": "filter",
+    "izip_longest": "itertools.zip_longest",
+    "maxint": "sys.maxsize",
+    "setdefaultencoding": "nothing, text is Unicode: leave the call out",
+    "cPickle": "pickle",
+    "StringIO": "io.StringIO",
+    "cStringIO": "io.StringIO",
+    "urllib2": "urllib.request",
+    "urlparse": "urllib.parse",
+    "ConfigParser": "configparser",
+    "Queue": "queue",
+    "httplib": "http.client",
+    "__builtin__": "builtins",
+}
 _KEY = r"Key: (?P<key>.+?)(?:, Index: \d+)?\.\s+"
 #: what TensorFlow 2 has in tf.compat.v1 only
 _NAMES_OF_1 = set(
@@ -166,6 +209,19 @@ _NAMES_OF_1 = set(
     "MonitoredTrainingSession MonitoredSession SingularMonitoredSession ChiefSessionCreator Saver Supervisor Scaffold Server "
     "replica_device_setter get_global_step get_or_create_global_step create_global_step global_step exponential_decay SessionRunHook "
     "StopAtStepHook CheckpointSaverHook LoggingTensorHook StepCounterHook import_meta_graph start_queue_runners".split()
+)
+_OF_2 = (
+    r"name '(xrange|unicode|raw_input|long|basestring|reduce|reload|unichr|execfile|cmp)' is not defined",
+    r"object has no attribute '(iteritems|itervalues|iterkeys|viewitems|has_key)'",
+    r"'\w*(?:generator|iterator|_reader|zip|map|filter|TextIOWrapper|BufferedReader)' object has no attribute '(next)'",
+    r"(?:module 'itertools' has no attribute|cannot import name) '(izip|imap|ifilter|izip_longest)'",
+    r"module 'sys' has no attribute '(maxint|setdefaultencoding)'",
+    r"No module named '(cPickle|StringIO|cStringIO|urllib2|urlparse|ConfigParser|Queue|httplib|__builtin__)'",
+)
+#: what Python says of text that is bytes
+_BYTES = (
+    r"a bytes-like object is required, not 'str'|cannot use a string pattern on a bytes-like object|can't concat str to bytes"
+    r"|can only concatenate str \(not \"bytes\"\) to str|must be str, not bytes|first arg must be bytes or a tuple of bytes, not str"
 )
 _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[str]]], ...] = (
     (
@@ -283,6 +339,28 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
         _always(
             "the flags were never parsed: main(task_config) is called without a command line; a script that ends with "
             '`if __name__ == "__main__": app.run(main)` is run as a program, and its command line is script_args= (behind --)'
+        ),
+    ),
+    (re.compile("|".join(_OF_2)), _of_2),
+    (
+        re.compile(_BYTES),
+        lambda found, columns: (
+            f"{found[0]}: text is bytes in TensorFlow's readers and in what sessions give, and Python 3 tells it from str: x.decode() makes "
+            "text of it (or write b',' in place of ',')"
+        ),
+    ),
+    (
+        re.compile(r"[Ff]ile system scheme 'oss' not implemented"),
+        _always(
+            "the script opens an oss:// path of its own, which TensorFlow cannot: hand the path in as a flag (-Dbuckets, -DcheckpointDir, "
+            "-DuserDefinedParameters='--dir=oss://...'), which becomes a directory of this machine"
+        ),
+    ),
+    (
+        re.compile(r"[Ff]ile system scheme 'odps' not implemented"),
+        _always(
+            "odps:// is a table's name, and was opened as a file: tf.data.TableRecordDataset and tf.python_io.TableReader read tables "
+            "(-Dtables), tf.python_io.TableWriter writes them (-Doutputs)"
         ),
     ),
 )

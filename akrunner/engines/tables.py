@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Tuple
 
 from akrunner.engines.works import WorkQueues
-from akrunner.errors import ConfigError, ReadError, WriteError
+from akrunner.errors import ConfigError, ReadError, SinkError, SourceError, WriteError
 from akrunner.foreign import underway
 from akrunner.spec import TablesSpec, TaskSpec
 from akrunner.tables.names import TableName
@@ -48,11 +48,12 @@ class JobTables:
     # -- what is read
 
     def reading(self, text: str) -> Tuple[TableName, Reading]:
-        """One state of a table, the same for every task of the job. Raises: ConfigError, SourceError: it may not, or cannot, be read."""
+        """One state of a table, the same for every task of the job. Raises: ConfigError: its name is none; SourceError: it
+        is none of the job's, or cannot be read."""
         name = TableName.parse(text, self.spec.project)
         if not any(_holds(known, name) for known in [*self._inputs, *self._outputs]):
             listed = ", ".join(self.spec.inputs) or "there are none"
-            raise ConfigError(f"table {text} not predefined: it is none of the job's tables (-Dtables, tables=): {listed}")
+            raise SourceError(f"table {text} not predefined: it is none of the job's tables (-Dtables, tables=): {listed}")
         with self._lock:
             for known, reading in self._readings:
                 if known.same(name):
@@ -76,12 +77,12 @@ class JobTables:
     def output(self, text: str, task: TaskSpec, number: int) -> "tuple[TableName, TableOutput, TablePart]":
         """A part of an output for a task's slice, without what the task has put there before.
 
-        Raises: ConfigError: `table xxx not predefined`, or another task writes this slice; SinkError: there is no such table.
+        Raises: ConfigError: another task writes this slice; SinkError: `table xxx not predefined`, or there is no such table.
         """
         name = TableName.parse(text, self.spec.project)
         if not any(known.same(name) for known in self._outputs):
             listed = ", ".join(self.spec.outputs) or "there are none"
-            raise ConfigError(
+            raise SinkError(
                 f"table {text} not predefined: it is none of the job's outputs (-Doutputs, output_tables=): {listed}"
             )
         with self._lock:

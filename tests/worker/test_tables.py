@@ -95,6 +95,7 @@ for call, words in (
     (lambda: rows(D(tf.constant("odps://p/tables/other"), [0])), "not predefined"),
     (lambda: rows(D(tf.data.Dataset.from_tensor_slices([T]), ["", 0.0, ""])), "record_defaults are string"),
     (lambda: tf.trans_csv_kv2dense("x"), "only PAI's own TensorFlow has"),
+    (lambda: tf.TableRecordWriter(T), "use tf.python_io.TableWriter"),
 ):
     try:
         call()

@@ -14,7 +14,11 @@ class TableError(RuntimeError):
 
 
 class NoSuchTable(TableError, ValueError):
-    """It is not among the job's, or is used in a way it cannot be."""
+    """It is not among the job's, or not there, or has no such column."""
+
+
+class TableUseError(TableError, ValueError):
+    """It is used in a way it cannot be: a slice that another task writes, a name that is none."""
 
 
 class TableWriteError(TableError, TypeError):
@@ -24,7 +28,8 @@ class TableWriteError(TableError, TypeError):
 _KINDS = {
     "NoSuchTable": NoSuchTable,
     "TableWriteError": TableWriteError,
-    "ConfigError": NoSuchTable,
+    "TableUseError": TableUseError,
+    "ConfigError": TableUseError,
     "SourceError": NoSuchTable,
     "SinkError": NoSuchTable,
     "SchemaError": NoSuchTable,

@@ -49,6 +49,7 @@ def into_tensorflow():
     rows = {"TableReader": TableReader, "TableWriter": TableWriter, "OutOfRangeException": OutOfRangeException}
     tops = {"TableRecordReader": TableRecordReader}
     tops.update((name, _absent(name)) for name in _ABSENT)
+    tops["TableRecordWriter"] = rows["TableRecordWriter"] = record_writer
     for top in _modules():
         _add(top, tops)
         for name, more in (("data", datasets), ("python_io", rows)):
@@ -90,6 +91,14 @@ def _module(name, names):
     module = types.ModuleType(name, "PAI's, in TensorFlow.")
     vars(module).update(names)
     return module
+
+
+def record_writer(*args, **kwargs):
+    """In place of `tf.TableRecordWriter`, whose operations write from the graph."""
+    raise NotImplementedError(
+        "tf.TableRecordWriter, which writes from the graph, is not here; use tf.python_io.TableWriter: "
+        "writer = tf.python_io.TableWriter(table, slice_id=task_index), writer.write(zip(*session.run([...])), indices=[0, 1]), writer.close()"
+    )
 
 
 def _absent(name):

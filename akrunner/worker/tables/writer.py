@@ -327,7 +327,7 @@ def _parsed(table, column, values, first_row, cast):
                     raise ValueError
                 value = make(value)
             except ValueError:
-                raise _wrong(table, column, first_row + i, value)
+                raise _wrong(table, column, first_row + i, value) from None
         out.append(value)
     return out
 

@@ -288,6 +288,9 @@ def test_a_reader_reads_seeks_and_ends(host: Host) -> None:
     with TextTableReader("t", selected_cols="s", slice_id=1, slice_count=2) as text:
         assert text.read(1) == [("é50",)] and text.get_schema()["pythontype"].tolist() == [str]
     assert issubclass(errors.NoSuchTable, ValueError)
+    kinds = {"SinkError": errors.NoSuchTable, "SourceError": errors.NoSuchTable, "ConfigError": errors.TableUseError}
+    assert {kind: type(errors.failed(kind, "words")) for kind in kinds} == kinds
+    assert type(errors.failed("TableUseError", "as another process hears it")) is errors.TableUseError
     with pytest.raises(errors.NoSuchTable, match="there is no table"):
         TableReader("no")
 
