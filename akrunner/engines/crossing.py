@@ -6,12 +6,12 @@ lists and structs as JSON, and comes back from text.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.engines import nested
 from akrunner.errors import DataError
 from akrunner.schema import Field, Schema
 from akrunner.tables import types
@@ -55,8 +55,8 @@ def _as_text(column: pa.Array) -> pa.Array:
         text = column.cast(pa.string())
         return pc.replace_substring_regex(text, pattern=r"\.0+$", replacement="")
     if pa.types.is_nested(data_type):
-        values = [dict(one) if one is not None and pa.types.is_map(data_type) else one for one in column.to_pylist()]
-        return pa.array([None if one is None else json.dumps(one, default=str) for one in values], pa.string())
+        values = column.to_pylist()
+        return pa.array([None if one is None else nested.to_json(one, data_type) for one in values], pa.string())
     return column.cast(pa.string())
 
 
@@ -79,10 +79,8 @@ def back(batch: pa.RecordBatch, info: TableInfo) -> pa.RecordBatch:
 def _from_text(column: pa.Array, known: pa.Field) -> pa.Array:
     try:
         if pa.types.is_nested(known.type):
-            values = [None if one is None else json.loads(one) for one in column.to_pylist()]
-            if pa.types.is_map(known.type):
-                values = [list(one.items()) if isinstance(one, dict) else one for one in values]
+            values = [None if one is None else nested.from_json(one, known.type) for one in column.to_pylist()]
             return pa.array(values, known.type)
         return column.cast(known.type)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as e:
+    except (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError) as e:
         raise DataError(f"column {known.name!r}: text that is no {types.words_of(known)}: {e}", column=known.name) from None

@@ -8,6 +8,8 @@
 In a process other than the task's own each `write` sends its rows before it returns: such a process may end in ways that nothing hears of.
 """
 
+import datetime
+import decimal
 import itertools
 import json
 import os
@@ -248,7 +250,7 @@ def _texts(table, column, values, first_row, cast):
         elif value is not None and not isinstance(value, bytes):
             if not cast and _crosses(column):
                 raise _wrong(table, column, first_row + i, value)
-            value = _text(value).encode("utf-8")
+            value = _text(table, column, first_row + i, value).encode("utf-8")
         out.append(b"" if value is None else bytes(value))
     return out
 
@@ -258,14 +260,56 @@ def _crosses(column):
     return column["type"].lower().partition("(")[0] in ("string", "binary", "varchar", "char", "json")
 
 
-def _text(value):
+def _text(table, column, row, value):
+    kind = column["type"].lower().partition("(")[0]
+    number = isinstance(value, (bool, int, float, np.bool_, np.number))
+    if kind in ("datetime", "date", "timestamp", "timestamp_ntz") and number:
+        raise _wrong(table, column, row, value, ": give it as text (2024-01-02 03:04:05) or as a datetime of Python's")
+    odd = isinstance(value, (bool, np.bool_)) or (isinstance(value, (float, np.floating)) and not np.isfinite(value))
+    if kind == "decimal" and (odd or (isinstance(value, decimal.Decimal) and not value.is_finite())):
+        raise _wrong(table, column, row, value, ", which it cannot hold")
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple, dict)):
-        return json.dumps(value, default=str)
+        try:
+            return json.dumps(_keyed(value), default=_inner)
+        except (TypeError, ValueError) as e:
+            raise _wrong(table, column, row, value, ": %s" % e)
     return str(value)
+
+
+def _keyed(value):
+    """With keys that JSON has: text."""
+    if isinstance(value, dict):
+        made = {}
+        for key, one in value.items():
+            key = key if isinstance(key, str) else _key(key)
+            if key in made:
+                raise ValueError("it has the key %r twice" % key)
+            made[key] = _keyed(one)
+        return made
+    return [_keyed(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _key(key):
+    if isinstance(key, bytes):
+        return key.decode("utf-8")
+    return str(key).lower() if isinstance(key, (bool, np.bool_)) else str(key)
+
+
+def _inner(value):
+    """A value in a list or map, as JSON has it."""
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, (decimal.Decimal, datetime.date, np.datetime64)):
+        return str(value)
+    raise TypeError("it holds %.60r (%s)" % (value, type(value).__name__))
 
 
 def _numbers(table, column, values, valid, first_row, cast):
@@ -296,7 +340,13 @@ def _cast(table, column, values, target, first_row, cast):
         if kind in "iu" and len(values) and (values.max() > _EXACT or values.min() < -_EXACT):
             at = int(np.argmax((values > _EXACT) | (values < -_EXACT)))
             raise _wrong(table, column, first_row + at, values[at], ", which a double cannot hold exactly")
-        return values.astype(target)
+        with np.errstate(over="ignore"):
+            made = values.astype(target)
+        lost = np.isinf(made) & np.isfinite(values) if kind == "f" else made != values
+        if kind in "iuf" and lost.any():
+            at = int(np.argmax(lost))
+            raise _wrong(table, column, first_row + at, values[at], ", which it cannot hold")
+        return made
     if kind == "f":
         whole = np.isfinite(values) & (values == np.trunc(np.where(np.isfinite(values), values, 0)))
         if not cast or not whole.all():

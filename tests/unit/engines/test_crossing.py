@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from akrunner import codec
 from akrunner.engines import crossing
 from akrunner.errors import DataError
+from akrunner.tables import types
 from akrunner.tables.store import TableInfo
 
 COLUMNS = pa.schema(
@@ -56,3 +58,48 @@ def test_what_a_worker_is_told() -> None:
 def test_text_that_is_no_such_value(column: str, text: str) -> None:
     with pytest.raises(DataError, match=f"column '{column}': text that is no"):
         crossing.back(pa.record_batch([[text]], names=[column]), INFO)
+
+
+MOMENT, DAY = datetime.datetime(2024, 1, 2, 3, 4, 5), datetime.date(2024, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "kind, text, wanted",
+    [
+        ("array<bigint>", "[1, null]", [1, None]), ("array<double>", "[1, 2.5, NaN]", [1.0, 2.5]), ("array<float>", "[0.5]", [0.5]),
+        ("array<decimal(10,2)>", '["1.50", 2, 2.5]', [decimal.Decimal("1.50"), decimal.Decimal("2.00"), decimal.Decimal("2.50")]),
+        ("array<datetime>", '["2024-01-02 03:04:05"]', [MOMENT]), ("array<date>", '["2024-01-02"]', [DAY]),
+        ("array<array<boolean>>", "[[true], []]", [[True], []]), ("map<bigint,string>", '{"1": "a"}', [(1, "a")]),
+        ("map<date,double>", '{"2024-01-02": 1}', [(DAY, 1.0)]), ("array<map<string,bigint>>", '[{"k": 1}]', [[("k", 1)]]),
+        ("map<string,bigint>", '[["k", 1]]', [("k", 1)]), ("struct<a:bigint,b:array<string>>", '{"b": ["x"]}', {"a": None, "b": ["x"]}),
+        ("array<binary>", '["a"]', [b"a"]), ("map<string,bigint>", "{}", []),
+    ],
+)  # fmt: skip
+def test_what_arrays_maps_and_structs_hold(kind: str, text: str, wanted: Any) -> None:
+    info = TableInfo(pa.schema([types.field("v", kind)]))
+    back = crossing.back(pa.record_batch([[text, None]], names=["v"]), info)
+    got = back.column(0).to_pylist()
+    assert (got[0][:2] if "NaN" in text else got[0]) == wanted and got[1] is None
+    again = crossing.back(crossing.crossed(back), info)
+    assert "NaN" in text or again.column(0).to_pylist() == got, "what is read can be written"
+
+
+@pytest.mark.parametrize(
+    "kind, text, value",
+    [
+        ("array<bigint>", "[1, 1.5]", "1.5"), ("array<bigint>", "[1.0]", "1.0"), ("array<bigint>", "[true]", "True"),
+        ("array<bigint>", '["1"]', "'1'"), ("array<tinyint>", "[300]", "300"), ("array<bigint>", "[9223372036854775808]", "922"),
+        ("array<float>", "[1e300]", "1E\\+300"), ("array<double>", "[1e400]", "1E\\+400"), ("array<double>", "[true]", "True"),
+        ("array<double>", "[9007199254740993]", "9007199254740993"), ("array<string>", "[1]", "1"), ("array<boolean>", "[1]", "1"),
+        ("array<decimal(10,2)>", '["1.234"]', "'1.234'"), ("array<decimal(10,2)>", "[NaN]", "nan"), ("array<datetime>", "[5]", "5"),
+        ("array<date>", '["x"]', "'x'"), ("array<bigint>", "5", "5"), ("array<bigint>", '{"a": 1}', "{'a': 1}"),
+        ("map<string,bigint>", '{"a": 1.5}', "1.5"), ("map<string,bigint>", '{"a": 1, "a": 2}', ".*the key 'a' twice"),
+        ("map<bigint,bigint>", '{"1": 1, "01": 2}', "'01'"), ("map<bigint,bigint>", '{"x": 1}', "'x'"), ("map<string,bigint>", "5", "5"),
+        ("map<string,bigint>", '[[null, 1]]', ".*key is null"), ("struct<a:bigint>", '{"a": 1, "z": 2}', ".*no field 'z'"),
+        ("struct<a:bigint>", '{"a": 1, "a": 2}', ".*a field twice"), ("struct<a:bigint>", '{"a": "1"}', "'1'"),
+        ("array<struct<a:float>>", '[{"a": 1e39}]', "1E\\+39"), ("map<string,array<bigint>>", '{"a": [0.5]}', "0.5"),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_is_an_error_and_never_another(kind: str, text: str, value: str) -> None:
+    with pytest.raises(DataError, match=f"column 'v': text that is no .*: {value}"):
+        crossing.back(pa.record_batch([[text]], names=["v"]), TableInfo(pa.schema([types.field("v", kind)])))

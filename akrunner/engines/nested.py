@@ -1,0 +1,177 @@
+"""Values of arrays, maps and structs, from JSON: each is what its type holds, or an error, and never another value."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from typing import Any, List, Tuple
+
+import pyarrow as pa
+
+from akrunner.tables import types
+
+_T = pa.types
+#: bits of a whole number that every float of a type holds exactly
+_EXACT = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
+_LARGEST = {pa.float16(): 65504.0, pa.float32(): 3.4028234663852886e38}
+
+
+class _Object(List[Tuple[str, Any]]):
+    """A JSON object's pairs, those of one key twice among them."""
+
+
+def from_json(text: str, data_type: pa.DataType) -> Any:
+    """What Arrow takes for a value of this type. Raises: ValueError: the text says none; it names the first value that does not fit."""
+    # a float would have lost digits that a decimal keeps
+    return _fitted(json.loads(text, object_pairs_hook=_Object, parse_float=decimal.Decimal), data_type)
+
+
+def to_json(value: Any, data_type: pa.DataType) -> str:
+    """A value as JSON, a map as an object. Raises: ValueError: it holds bytes that are no text."""
+    return json.dumps(_plain(value, data_type), default=str)
+
+
+def _plain(value: Any, data_type: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if _T.is_map(data_type):
+        return {_key_text(_plain(key, data_type.key_type)): _plain(one, data_type.item_type) for key, one in value}
+    if _T.is_struct(data_type):
+        return {one.name: _plain(value[one.name], one.type) for one in data_type}
+    if _T.is_nested(data_type):
+        return [_plain(one, data_type.value_type) for one in value]
+    return value.decode("utf-8") if isinstance(value, bytes) else value
+
+
+def _key_text(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+def _no(value: Any, data_type: pa.DataType, why: str = "") -> ValueError:
+    if isinstance(value, _Object):
+        value = dict(value)
+    shown = str(value) if isinstance(value, decimal.Decimal) else repr(value)
+    return ValueError(f"{shown[:60]} is no {types.type_words(data_type)}{why}")
+
+
+def _fitted(value: Any, data_type: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if _T.is_map(data_type):
+        return _map(value, data_type)
+    if _T.is_struct(data_type):
+        return _struct(value, data_type)
+    if _T.is_nested(data_type):
+        if not isinstance(value, list) or isinstance(value, _Object):
+            raise _no(value, data_type)
+        return [_fitted(one, data_type.value_type) for one in value]
+    return _single(value, data_type)
+
+
+def _map(value: Any, data_type: pa.DataType) -> Any:
+    pairs = value if isinstance(value, list) else [value]
+    found, seen = [], set()
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or isinstance(pair, _Object) or len(pair) != 2:
+            raise _no(value, data_type)
+        key = _key(pair[0], data_type.key_type) if isinstance(value, _Object) else _fitted(pair[0], data_type.key_type)
+        if key is None:
+            raise _no(value, data_type, ": a key is null")
+        if repr(key) in seen:
+            raise _no(value, data_type, f": it has the key {pair[0]!r} twice")
+        seen.add(repr(key))
+        found.append((key, _fitted(pair[1], data_type.item_type)))
+    return found
+
+
+def _key(text: str, data_type: pa.DataType) -> Any:
+    """A key of a JSON object, which is always text."""
+    if _T.is_integer(data_type) or _T.is_floating(data_type) or _T.is_boolean(data_type):
+        try:
+            return _single(json.loads(text, parse_float=decimal.Decimal), data_type)
+        except ValueError:
+            raise _no(text, data_type) from None
+    return _fitted(text, data_type)
+
+
+def _struct(value: Any, data_type: pa.DataType) -> Any:
+    if not isinstance(value, _Object):
+        raise _no(value, data_type)
+    given = dict(value)
+    known = {one.name: one.type for one in data_type}
+    for name in given:
+        if name not in known:
+            raise _no(value, data_type, f": it has no field {name!r}")
+    if len(given) < len(value):
+        raise _no(value, data_type, ": it has a field twice")
+    return {name: _fitted(one, known[name]) for name, one in given.items()}
+
+
+def _single(value: Any, data_type: pa.DataType) -> Any:
+    if isinstance(value, list):
+        raise _no(value, data_type)
+    number = isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool)
+    if _T.is_boolean(data_type):
+        fits = isinstance(value, bool)
+    elif _T.is_integer(data_type):
+        fits = number and isinstance(value, int)
+        if fits and not _holds(value, data_type):
+            raise _no(value, data_type, ", which it cannot hold")
+    elif _T.is_floating(data_type):
+        return _float(value, data_type, number)
+    elif _T.is_decimal(data_type):
+        return _decimal(value, data_type, number)
+    elif _T.is_date(data_type) or _T.is_timestamp(data_type):
+        return _moment(value, data_type)
+    else:
+        fits = isinstance(value, str)
+    if not fits:
+        raise _no(value, data_type)
+    return value
+
+
+def _holds(value: int, data_type: pa.DataType) -> bool:
+    bits = int(data_type.bit_width)
+    if _T.is_signed_integer(data_type):
+        return -(1 << bits - 1) <= value < 1 << bits - 1
+    return 0 <= value < 1 << bits
+
+
+def _float(value: Any, data_type: pa.DataType, number: bool) -> float:
+    if not number:
+        raise _no(value, data_type)
+    if isinstance(value, int) and abs(value) > 1 << _EXACT[data_type]:
+        raise _no(value, data_type, ", which it cannot hold exactly")
+    made = float(value)
+    finite = isinstance(value, decimal.Decimal)
+    if finite and (math.isinf(made) or abs(made) > _LARGEST.get(data_type, math.inf)):
+        raise _no(value, data_type, ", which it cannot hold")
+    return made
+
+
+def _decimal(value: Any, data_type: pa.DataType, number: bool) -> decimal.Decimal:
+    if not number and not isinstance(value, str):
+        raise _no(value, data_type)
+    try:
+        made = decimal.Decimal(value)
+    except decimal.InvalidOperation:
+        raise _no(value, data_type) from None
+    if not made.is_finite():
+        raise _no(value, data_type)
+    try:
+        pa.scalar(made, data_type)
+    except pa.ArrowException as e:
+        raise _no(value, data_type, f": {e}") from None
+    return made
+
+
+def _moment(value: Any, data_type: pa.DataType) -> int:
+    if not isinstance(value, str):
+        raise _no(value, data_type)
+    try:
+        return int(pa.scalar(value, pa.string()).cast(data_type).value)
+    except pa.ArrowException:
+        raise _no(value, data_type) from None
