@@ -9,12 +9,11 @@ from typing import Callable, ContextManager, Dict, Iterator, List, Optional, Seq
 
 import pyarrow as pa
 
-from akrunner import leftovers
 from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
+from akrunner.io.places import file_place
 from akrunner.io.sinks import FileSink
-from akrunner.io.unfinished import partial_of
 from akrunner.schema import nearest
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries, duckdb_type, literal
@@ -84,8 +83,8 @@ def command_words(text: str) -> List[str]:
 def _options(words: List[str]) -> Tuple[List[str], Dict[str, str]]:
     places: List[str] = []
     options: Dict[str, str] = {}
-    rest = iter(words)
-    for word in rest:
+    rest = iter(zip(words, [*words[1:], ""]))
+    for word, after in rest:
         if not word.startswith("-") or len(word) < 2:
             places.append(word)
             continue
@@ -93,7 +92,11 @@ def _options(words: List[str]) -> Tuple[List[str], Dict[str, str]]:
         name = _OPTIONS.get(name.lower(), _NAMES.get(name.lower(), ""))
         if not name:
             raise ConfigError(f"tunnel: {word} is no option of it{nearest(word.lstrip('-'), [*_OPTIONS, *_NAMES])}")
-        options[name] = value if sign else next(rest, "")
+        if name == "overwrite" and not sign and after.lower() not in ("true", "false"):
+            # a switch, as people know it from elsewhere
+            options[name] = "true"
+        else:
+            options[name] = value if sign else next(rest, ("", ""))[0]
     return places, options
 
 
@@ -223,7 +226,7 @@ def _download(name: TableName, file: str, options: Dict[str, str], store: Callab
         limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
         rows = rows_of(reading, columns, limit)
         if path.lower().endswith((".parquet", ".jsonl", ".arrow")):
-            count = as_file(rows, path, overwrite=True)
+            count = as_file(rows, path, _true(options, "overwrite"))
         else:
             count = _as_csv(rows, path, options, store)
     return f"downloaded {count:,} rows of {name} to {file}"
@@ -253,16 +256,26 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: Dict[str, str], stor
         "DELIMITER": literal(_delimiter(options)),
         "NULLSTR": literal(options.get("null-indicator", "")),
     }
+    # it is this file, and no other, whose name counts when all is in it
+    given["USE_TMP_FILE"] = "false"
     settings = ", ".join(f"{key} {value}" for key, value in given.items())
-    partial = partial_of(path)
-    with Queries(store, None) as queries, ours(WriteError, f"tunnel download: cannot write {path}", path):
-        queries.register("downloaded", rows)
-        leftovers.register(partial)
-        try:
-            (count,) = queries.execute(f"COPY (SELECT * FROM downloaded) TO {literal(partial)} ({settings})").fetchone()
-            os.replace(partial, path)
-        finally:
-            leftovers.drop(partial)
+    place = file_place(path, _true(options, "overwrite"))
+    target = place.at or path
+    try:
+        with Queries(store, None) as queries, ours(WriteError, f"tunnel download: cannot write {path}", path):
+            if place.at is not None:
+                place.open()
+            queries.register("downloaded", rows)
+            (count,) = queries.execute(f"COPY (SELECT * FROM downloaded) TO {literal(target)} ({settings})").fetchone()
+            if place.at is not None:
+                place.commit()
+    except ConfigError as e:
+        # DuckDB's, of a disk
+        raise WriteError(
+            f"tunnel download: cannot write {path}: {str(e).removeprefix('sql: ').replace(target, path)}"
+        ) from None
+    finally:
+        place.abort()
     return int(count)
 
 

@@ -208,3 +208,21 @@ def test_a_query_opens_the_files_of_its_tables_alone(store: LocalTables) -> None
         for text in ("SELECT * FROM read_text('/etc/hostname')", "SET enable_external_access = true", "INSTALL httpfs"):
             with pytest.raises(ConfigError, match="sql: .*(disabled|locked)"):
                 queries.execute(text)
+
+
+def test_a_download_replaces_a_file_only_where_that_is_said(store: LocalTables, tmp_path: Path) -> None:
+    done(store, "create table t (a bigint); insert into t values (1)")
+    for name in ("out.csv", "out.jsonl"):
+        file = tmp_path / name
+        file.write_text("kept")
+        with pytest.raises(SinkError, match=f"{name} exists; .*--overwrite"):
+            done(store, f"tunnel download t {file}")
+        assert file.read_text() == "kept"
+        done(store, f"tunnel download --overwrite t {file}")
+        assert "1" in file.read_text()
+        done(store, f"tunnel download t {file} -ow true")
+        with pytest.raises(SinkError, match="exists"):
+            done(store, f"tunnel download t {file} -ow false")
+        with pytest.raises(SinkError, match=f"there is no directory {tmp_path}/none"):
+            done(store, f"tunnel download t {tmp_path}/none/{name}")
+    assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["out.csv", "out.jsonl"]
