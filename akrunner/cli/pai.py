@@ -9,7 +9,7 @@ import typer
 
 import akrunner
 from akrunner.cli import engines, show, values
-from akrunner.cli.guarded import EPILOG, emit
+from akrunner.cli.guarded import EPILOG, EXIT_USAGE, emit, failure
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner
@@ -189,9 +189,13 @@ def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Opti
 def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     from akrunner.pai_mode import plan
 
-    plans = runner.plans(given)
+    plans = runner.plans(given, shown=True)
+    problem = next((one.problem for one in plans if one.problem is not None), None)
+    code = EXIT_USAGE if problem is not None else 0
     if as_json:
-        emit({"ok": True, "exit_code": 0, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)})
+        failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
+        emit({**failed, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)})
+        _ended(code)
         return
     for note in given.notes:
         typer.echo(f"warning: {note}")
@@ -201,6 +205,12 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
             f"{len(others)} other statement{'s' * (len(others) > 1)}, run before and after: line {', '.join(str(one.line) for one in others)}\n"
         )
     typer.echo("\n\n".join(plan.as_text(one) for one in plans))
+    _ended(code)
+
+
+def _ended(code: int) -> None:
+    if code:
+        raise typer.Exit(code)
 
 
 def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bool, quiet: bool) -> None:

@@ -28,10 +28,11 @@ def environment_of(name: str) -> Tuple[str, List[str]]:
     match = _TENSORFLOW.match(name.strip())
     if match is None:
         raise ConfigError(_refusal(name))
+    if match[1].strip(".") == "2":
+        # which one nobody has said
+        return "tf2", _hints(name, match[2].lower())
     version, ending = _version(match[1]), match[2].lower()
-    notes: List[str] = []
-    if "hvd" in ending or "horovod" in ending:
-        notes.append(f"{name} has Horovod on PAI; here is none unless the environment has it (python_env=, --python-env)")
+    notes = _hints(name, ending)
     if version is None:
         notes.append("-name tensorflow says no version; TensorFlow 1.15 is taken (another one: python_env=, --python-env)")
         return "tf1.15", notes
@@ -46,6 +47,13 @@ def environment_of(name: str) -> Tuple[str, List[str]]:
     raise ConfigError(
         f"-name {name}: there is no TensorFlow {major}; write tensorflow1150, or choose by python_env= (--python-env)"
     )
+
+
+def _hints(name: str, ending: str) -> List[str]:
+    """What is to be said of an ending."""
+    if "hvd" in ending or "horovod" in ending:
+        return [f"{name} has Horovod on PAI; here is none unless the environment has it (python_env=, --python-env)"]
+    return []
 
 
 def _version(digits: str) -> "Tuple[int, int] | None":

@@ -37,6 +37,8 @@ from akrunner.tables.statements import Statement, StatementResult
 #: a file that becomes a resource of the project's
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
 _USE = re.compile(r"use\s+([A-Za-z_]\w*)\Z", re.IGNORECASE)
+#: lines of a script that an error shows
+_NOTES = 5
 #: what one statement of a file came to: a job's result, or what SQL says
 Done = Union[Result, StatementResult]
 
@@ -118,14 +120,17 @@ class Runner:
                 raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
         self._told: Set[str] = set()
         self._folder = ""
+        self._shown = False
         self._resources: Dict[str, str] = {}
 
     def read(self, command: Union[str, Sequence[str], None], file: Optional[PathLike]) -> texts.Statements:
         """The statements. Raises: ConfigError."""
         return texts.given(command, check_path("file", file) if file is not None else None, self._variables)
 
-    def plans(self, given: texts.Statements) -> List[Plan]:
-        """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
+    def plans(self, given: texts.Statements, shown: bool = False) -> List[Plan]:
+        """Of every command of PAI's; nothing is started, no statement run. Args: shown: it stays at that, and environments need not be
+        there (`Plan.problem`). Raises: ConfigError."""
+        self._shown = shown
         self._folder = given.folder
         if given.command is not None:
             return [self._planned(given.command, dry=True)]
@@ -188,6 +193,7 @@ class Runner:
             project=self._project,
             python_env=check_path("python_env", given["python_env"]) if given["python_env"] is not None else None,
             local=self._engine.name == "local",
+            shown=self._shown,
             **{name: given[name] for name in _WISHED},
         )
         if buckets is not None:
@@ -247,7 +253,15 @@ def _located(one: Statement, given: texts.Statements) -> Iterator[None]:
     except ConfigError as e:
         if given.single or str(e).startswith("line "):
             raise
-        raise type(e)(f"line {one.line}: {e}") from e
+        raise type(e)(f"line {one.line}: {e}{_perhaps_made(str(e), given)}") from e
+
+
+def _perhaps_made(error: str, given: texts.Statements) -> str:
+    """What of a script was not run, if a table is missing."""
+    if not given.notes or not re.search(r"there is no table|does not exist", error):
+        return ""
+    more = f"; and {len(given.notes) - _NOTES} more" if len(given.notes) > _NOTES else ""
+    return f". What of this script was not run may make it: {'; '.join(given.notes[:_NOTES])}{more}"
 
 
 #: nothing is dealt to the tasks: they ask

@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.errors import ConfigError, SourceError
+from akrunner.errors import ConfigError, PythonEnvError, SourceError
 from akrunner.foreign import redacted
 from akrunner.launch import capacity, devices, interpreters
 from akrunner.launch.files import read_local_text
@@ -58,6 +58,7 @@ class Plan:
         settings: of the job, by the names `akrunner.run` has for them.
         job_name, tags: as given.
         warnings: what is not as on PAI.
+        problem: the environment is not there, and this says so; of a plan that is only shown.
     """
 
     command: Command
@@ -76,6 +77,7 @@ class Plan:
     job_name: str = ""
     tags: str = ""
     warnings: Tuple[str, ...] = field(default_factory=tuple)
+    problem: Optional[PythonEnvError] = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Wishes:
 
     Attributes: store: project -> what keeps its tables; project: of tables named without one; python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker,
         timeout, max_restarts, stall_timeout, stall_action: as for `akrunner.run`, None: what the command says; local: whether the tasks are
-        this machine's.
+        this machine's; shown: whether the plan is only shown, and the environment need not be there.
     """
 
     store: Callable[[str], TableStore]
@@ -99,6 +101,7 @@ class Wishes:
     stall_timeout: Optional[float] = None
     stall_action: Optional[str] = None
     local: bool = True
+    shown: bool = False
 
 
 def planned(command: Command, wishes: Wishes, places: Places, tables: bool = True) -> Plan:
@@ -116,7 +119,7 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
     written = [_table(one, wishes, tables, output=True) for one in outputs]
     settings, more = _settings(parameters, tasks, wishes)
     script, told = program_of(parameters, places)
-    interpreter = interpreters.resolve(wishes.python_env or environment)
+    interpreter, problem = _interpreter(wishes.python_env or environment, wishes.shown)
     buckets = directories(parameters.get("buckets", ""), places)
     kept = checkpoints(parameters.get("checkpointDir", ""), places)
     user, replaced = flag_words.localised(_user_flags(parameters, places), places.either)
@@ -143,7 +146,19 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
         parameters.get("jobName", ""),
         parameters.get("tags", ""),
         tuple([*warnings, *told, *more]),
+        problem,
     )
+
+
+def _interpreter(environment: str, shown: bool) -> Tuple[interpreters.Interpreter, Optional[PythonEnvError]]:
+    """And what is wrong with it, which is raised unless the plan is only shown."""
+    try:
+        return interpreters.resolve(environment), None
+    except PythonEnvError as e:
+        if not shown:
+            raise
+        # the version is in the name of what is not there, as far as anybody knows it
+        return interpreters.Interpreter("", (), environment.removeprefix("tf"), ""), e
 
 
 def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
@@ -266,7 +281,7 @@ def as_text(plan: Plan) -> str:
     found = plan.interpreter
     lines = [
         f"{plan.command.name}{f', job {plan.job_name}' if plan.job_name else ''}{f', tags {plan.tags}' if plan.tags else ''}",
-        f"environment  {plan.environment}: TensorFlow {found.tensorflow}, Python {'.'.join(map(str, found.python))}, {found.path}",
+        f"environment  {plan.environment}: {_found(found) if plan.problem is None else 'cannot be used'}",
         f"script       {plan.script.real}, run as __main__ in {'the unpacked archive' if plan.script.archives else 'a directory of its own'}",
     ]
     lines += _listed("flags", [redacted(flag) for flag in plan.flags])
@@ -289,6 +304,7 @@ def as_text(plan: Plan) -> str:
         ],
     )
     lines += [f"warning: {one}" for one in plan.warnings]
+    lines += [f"problem: {plan.problem}"] if plan.problem is not None else []
     return "\n".join(lines)
 
 
@@ -300,8 +316,8 @@ def as_json(plan: Plan) -> Dict[str, Any]:
         "job_name": plan.job_name,
         "tags": plan.tags,
         "environment": plan.environment,
-        "python": found.path,
-        "tensorflow": found.tensorflow,
+        "python": found.path if plan.problem is None else None,
+        "tensorflow": found.tensorflow if plan.problem is None else None,
         "script": plan.script.real,
         "flags": list(plan.flags),
         "tasks": {task.name: task_flags(plan, task) if plan.cluster.flags else [] for task in plan.cluster.tasks},
@@ -310,7 +326,12 @@ def as_json(plan: Plan) -> Dict[str, Any]:
         "directories": dict(plan.directories),
         "settings": dict(plan.settings),
         "warnings": list(plan.warnings),
+        "problem": str(plan.problem) if plan.problem is not None else None,
     }
+
+
+def _found(interpreter: interpreters.Interpreter) -> str:
+    return f"TensorFlow {interpreter.tensorflow}, Python {'.'.join(map(str, interpreter.python))}, {interpreter.path}"
 
 
 def _table_json(one: TablePlan) -> Dict[str, Any]:

@@ -50,6 +50,9 @@ def test_every_parameter_is_in_the_documentation() -> None:
         ("tensorflow180_hvd_test", "tf1.15", "Horovod"),
         ("tensorflow230", "tf2.3", ""),
         ("tensorflow2120", "tf2", ""),
+        ("tensorflow2", "tf2", ""),
+        ("tensorflow2_gpu", "tf2", ""),
+        ("tensorflow2.0", "tf2.3", ""),
     ],
 )
 def test_the_name_picks_the_environment(name: str, environment: str, told: str) -> None:

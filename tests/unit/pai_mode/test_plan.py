@@ -8,7 +8,7 @@ from typing import Any, List
 
 import pytest
 
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, PythonEnvError
 from akrunner.launch import devices, interpreters
 from akrunner.launch.interpreters import Interpreter
 from akrunner.pai_mode.job import Runner
@@ -197,3 +197,28 @@ def test_one_of_text_words_and_file() -> None:
             plans(given.get("command"), given.get("file"))
     assert plans(["-name", "tensorflow", "-Dscript=train.py"])[0].script.path == "train.py"
     assert plans(["PAI -name tensorflow -Dscript=train.py"])[0].script.path == "train.py"
+
+
+def test_a_plan_is_shown_without_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(name: str) -> Interpreter:
+        raise PythonEnvError(f"python_env: {name} is not there; akrunner env create {name}")
+
+    monkeypatch.setattr(interpreters, "resolve", resolve)
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    given = runner.read("PAI -name tensorflow1150 -Dscript=train.py;", None)
+    (found,) = runner.plans(given, shown=True)
+    assert "akrunner env create tf1.15" in as_json(found)["problem"] and as_json(found)["python"] is None
+    assert "tf1.15: cannot be used" in as_text(found) and "problem: python_env: tf1.15 is not there" in as_text(found)
+    with pytest.raises(PythonEnvError, match="env create tf1.15"):
+        runner.run(given)
+
+
+def test_what_was_not_run_may_make_a_missing_table(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(
+        'go() {\n  odpscmd -e "$1"\n}\ngo "create table t (id bigint);"\nodpscmd -e "PAI -name tensorflow -Dscript=train.py -Dtables=odps://p/tables/t;"\n'
+    )
+    with pytest.raises(
+        ConfigError, match=r"^line 5: .*no table .*not run may make it: line 1 is not run: the function go; line 4 is"
+    ):
+        plans(None, str(script))
