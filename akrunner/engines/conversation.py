@@ -252,7 +252,7 @@ class Conversation:
                     request.credits += 1
                 self._say(frames.WRITE_MORE, request=number, chunks=1)
         except (DataError, WriteError, ProtocolError, frames.WireError) as e:
-            told = f"row of table {body['table']} that it refuses: {e}" if isinstance(e, DataError) else str(e)
+            told = f"row of table {body['table']} that it refuses: {crossing.said(e)}" if isinstance(e, DataError) else str(e)
             self._failing(type(e).__name__, told)
             self._refuse(number, e)
         finally:

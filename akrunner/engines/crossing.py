@@ -76,6 +76,11 @@ def back(batch: pa.RecordBatch, info: TableInfo) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+def said(error: DataError) -> str:
+    """What the codec says of a value, in words that MaxCompute's tables have."""
+    return str(error).replace("declare it as varbinary", "declare it as BINARY")
+
+
 def _from_text(column: pa.Array, known: pa.Field) -> pa.Array:
     try:
         if pa.types.is_nested(known.type):

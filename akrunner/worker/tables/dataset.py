@@ -13,7 +13,7 @@ import itertools
 import numpy as np
 
 from akrunner.worker import chunks, data
-from akrunner.worker.tables.errors import NoSuchTable, TableError
+from akrunner.worker.tables.errors import NoSuchColumn, TableError
 from akrunner.worker.tables.rows import Table, names_of, text_of
 
 _ROWS_AT_ONCE = 8192
@@ -127,7 +127,7 @@ class _Source(object):
     def table(self, name):
         table = Table(name, self.selected, self.excluded, *self.slice)
         if self.defaults is not None and len(table.columns) != len(self.defaults):
-            raise NoSuchTable(
+            raise NoSuchColumn(
                 "table %s: %d record_defaults for %d columns (%s); name those that are read by selected_cols"
                 % (table.name, len(self.defaults), len(table.columns), ", ".join(column["name"] for column in table.columns))
             )

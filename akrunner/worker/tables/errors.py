@@ -21,12 +21,17 @@ class TableUseError(TableError, ValueError):
     """It is used in a way it cannot be: a slice that another task writes, a name that is none."""
 
 
+class NoSuchColumn(TableError, ValueError):
+    """The table has no such column."""
+
+
 class TableWriteError(TableError, TypeError):
     """A table refuses a value."""
 
 
 _KINDS = {
     "NoSuchTable": NoSuchTable,
+    "NoSuchColumn": NoSuchColumn,
     "TableWriteError": TableWriteError,
     "TableUseError": TableUseError,
     "ConfigError": TableUseError,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from akrunner.worker.tables import errors
-from akrunner.worker.tables.rows import Table
+from akrunner.worker.tables.rows import Table, whole
 
 #: numpy's type in Python
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float}
@@ -90,7 +90,7 @@ class TableReader(object):
         Raises: OutOfRangeException: none is left; of `common_io.exception`, `tf.errors` and `tf.python_io` alike.
         """
         self._check()
-        num_records = int(num_records)
+        num_records = whole("num_records", num_records)
         if num_records < 1:
             raise ValueError("TableReader.read: num_records=%d must be at least 1" % num_records)
         out = []
@@ -128,7 +128,7 @@ class TableReader(object):
     def seek(self, offset=0):
         """Read on from a row, counted from the slice's first. Raises: OutOfRangeException: it has none there."""
         self._check()
-        offset = int(offset)
+        offset = whole("offset", offset)
         if offset < 0 or offset > self._rows.count:
             raise errors.out_of_range()
         self._at = offset

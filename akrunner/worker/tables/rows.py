@@ -10,7 +10,7 @@ import numpy as np
 from akrunner.worker import chunks
 from akrunner.worker.tables import asking
 from akrunner.worker.tables.broker import CHUNK
-from akrunner.worker.tables.errors import NoSuchTable, TableError
+from akrunner.worker.tables.errors import NoSuchColumn, TableError
 
 #: a chunk in a spool: where, how long, its first row, its rows
 _Place = collections.namedtuple("_Place", "at size first rows")
@@ -50,9 +50,20 @@ def text_of(name):
     return name.strip()
 
 
+def whole(name, value):
+    """A whole number, however it is given. Raises: ValueError: it is none; it names the argument."""
+    try:
+        made = int(value)
+        if isinstance(value, (str, bytes)) or made == value:
+            return made
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError("%s=%.60r must be a whole number" % (name, value))
+
+
 def sliced(rows, slice_id, slice_count):
     """(first, behind the last) row of a slice: contiguous, and the first rows % slice_count of them have one row more."""
-    slice_id, slice_count = int(slice_id), int(slice_count)
+    slice_id, slice_count = whole("slice_id", slice_id), whole("slice_count", slice_count)
     if slice_count < 1 or not 0 <= slice_id < slice_count:
         raise ValueError("slice_id=%d must be from 0 to slice_count - 1, and slice_count is %d" % (slice_id, slice_count))
     size, more = divmod(rows, slice_count)
@@ -77,13 +88,13 @@ def chosen(table, columns, selected, excluded):
     known = {column["name"].lower(): column for column in columns}
     for name in selected + excluded:
         if name.lower() not in known:
-            raise NoSuchTable("table %s has no column %r; it has %s" % (table, name, ", ".join(c["name"] for c in columns)))
+            raise NoSuchColumn("table %s has no column %r; it has %s" % (table, name, ", ".join(c["name"] for c in columns)))
     if selected:
         return [known[name.lower()] for name in selected]
     left = {name.lower() for name in excluded}
     out = [c for c in columns if not c["partition"] and c["name"].lower() not in left]
     if not out:
-        raise NoSuchTable("table %s: excluded_cols leaves no column of %s" % (table, ", ".join(c["name"] for c in columns)))
+        raise NoSuchColumn("table %s: excluded_cols leaves no column of %s" % (table, ", ".join(c["name"] for c in columns)))
     return out
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from akrunner.worker import columns as packing
 from akrunner.worker.tables import asking
 from akrunner.worker.tables.errors import TableWriteError
-from akrunner.worker.tables.rows import text_of
+from akrunner.worker.tables.rows import text_of, whole
 
 _FLUSH_ROWS = 4096
 _FRAME_ROWS = 1 << 16
@@ -58,7 +58,7 @@ class TableWriter(object):
 
     def __init__(self, table, slice_id=0, **ignored):
         self._name = text_of(table)
-        told = asking.asker().write(self._name, int(slice_id))
+        told = asking.asker().write(self._name, whole("slice_id", slice_id))
         self._writing = told["writing"]
         self._columns = [column for column in told["columns"] if not column["partition"]]
         self._held, self._held_rows, self._names = [], 0, None
@@ -96,17 +96,18 @@ class TableWriter(object):
     def _chosen(self, indices):
         if indices is None:
             return self._columns
-        if isinstance(indices, (int, np.integer, str)):
+        if isinstance(indices, (int, float, np.generic, str)):
             indices = [indices]
         out = []
         for index in indices:
             named = [column for column in self._columns if column["name"] == index] if isinstance(index, str) else []
-            if not named and (isinstance(index, str) or not -1 < int(index) < len(self._columns)):
+            at = -1 if isinstance(index, str) else whole("indices", index)
+            if not named and not -1 < at < len(self._columns):
                 raise ValueError(
                     "table %s has %d columns (%s); there is none %r in indices"
                     % (self._name, len(self._columns), ", ".join(column["name"] for column in self._columns), index)
                 )
-            out.append(named[0] if named else self._columns[int(index)])
+            out.append(named[0] if named else self._columns[at])
         if len({column["name"] for column in out}) < len(out):
             raise ValueError("table %s: indices=%r names a column twice" % (self._name, list(indices)))
         return out
@@ -218,6 +219,9 @@ def as_column(table, column, values, first_row=0, cast=False):
     Raises: TableWriteError: a value is of another type.
     """
     valid = None
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        # numbers, to Python, if they are finer than its datetimes
+        values = [None if np.isnat(value) else str(value) for value in values]
     if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
         values = values.tolist()
     if not isinstance(values, np.ndarray):
@@ -242,17 +246,27 @@ def _texts(table, column, values, first_row, cast):
     if kinds <= {bytes}:
         return list(values)
     if kinds <= {str}:
-        return list(map(str.encode, values))
+        try:
+            return list(map(str.encode, values))
+        except UnicodeEncodeError:
+            pass  # below it is found out in which row
     out = []
     for i, value in enumerate(values):
         if isinstance(value, str):
-            value = value.encode("utf-8")
+            value = _encoded(table, column, first_row + i, value)
         elif value is not None and not isinstance(value, bytes):
             if not cast and _crosses(column):
                 raise _wrong(table, column, first_row + i, value)
             value = _text(table, column, first_row + i, value).encode("utf-8")
         out.append(b"" if value is None else bytes(value))
     return out
+
+
+def _encoded(table, column, row, value):
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError as e:
+        raise _wrong(table, column, row, value, ": UTF-8 cannot say it (%s)" % e.reason)
 
 
 def _crosses(column):

@@ -60,6 +60,13 @@ def test_text_that_is_no_such_value(column: str, text: str) -> None:
         crossing.back(pa.record_batch([[text]], names=[column]), INFO)
 
 
+def test_text_that_is_not_utf_8() -> None:
+    written = codec.encode_columns(pa.record_batch([pa.array([b"\xff"])], names=["s"]))
+    with pytest.raises(DataError) as told:
+        codec.decode_some_columns(crossing.written(INFO), b"".join(map(bytes, written)), 0, 1)
+    assert "column 's'" in crossing.said(told.value) and "declare it as BINARY" in crossing.said(told.value)
+
+
 MOMENT, DAY = datetime.datetime(2024, 1, 2, 3, 4, 5), datetime.date(2024, 1, 2)
 
 

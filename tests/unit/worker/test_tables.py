@@ -48,6 +48,14 @@ def test_slices_are_contiguous_and_the_first_have_a_row_more(rows: int, count: i
     assert sizes == sorted(sizes, reverse=True) and max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.parametrize("given", [0.5, float("nan"), float("inf"), None, "x", [1, 2], np.float32(1.5)])
+def test_what_is_no_whole_number(given: Any) -> None:
+    for slice_id, count, name in ((given, 2, "slice_id"), (0, given, "slice_count")):
+        with pytest.raises(ValueError, match=f"{name}=.* must be a whole number"):
+            sliced(10, slice_id, count)
+    assert sliced(10, "1", np.int64(2)) == sliced(10, 1.0, 2) == (5, 10)
+
+
 @pytest.mark.parametrize("slice_id, count", [(2, 2), (-1, 2), (0, 0), (5, 1)])
 def test_no_such_slice(slice_id: int, count: int) -> None:
     with pytest.raises(ValueError, match="slice_count"):
@@ -65,8 +73,9 @@ def test_which_columns_are_read() -> None:
         ("z", "", "no column 'z'; it has x, y, s, pt"),
         ("", "x,y,s", "leaves no"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=words) as told:
             chosen("t", columns, selected, excluded)
+        assert not isinstance(told.value, errors.NoSuchTable)
     assert names_of(b"a,`b`,") == ["a", "b"] and names_of(None) == []
     assert text_of(b" t ") == text_of(np.array("t")) == text_of(["t"]) == text_of(np.str_("t")) == "t"
     with pytest.raises(TypeError, match="must be text, not int"):
@@ -117,6 +126,7 @@ def test_rows_of_one_type_and_of_one_column() -> None:
         (TRUTH, [True, None, np.bool_(False)], [True, None, False]),
         (DATETIME, ["2024-01-02 03:04:05", None], [b"2024-01-02 03:04:05", None]),
         (BIGINT, [None, None], [None, None]),
+        (DATETIME, np.array(["2024-01-02T03:04:05", "NaT"], "M8[s]"), [b"2024-01-02T03:04:05", None]),
         (REAL, [1e300 * 1e300, 100_000_000, 0.1], [float("inf"), 1e8, np.float32(0.1)]),
         (LIST, [[np.float32(1.5), b"a"], np.array([1]), {1: None}], [b'[1.5, "a"]', b"[1]", b'{"1": null}']),
         (LIST, [[decimal.Decimal("1.50"), datetime.date(2024, 1, 2)]], [b'["1.50", "2024-01-02"]']),
@@ -133,7 +143,7 @@ def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[An
     [
         (BIGINT, [1, 2.5], 10), (BIGINT, ["1"], 10), (BIGINT, [2**70], 10), (BIGINT, [True], 10), (BIGINT, [1, [2]], 11), (INT, [1, 2**31], 11),
         (DOUBLE, ["x"], 10), (DOUBLE, [2**53 + 1], 10), (TEXT, ["a", 5], 11), (TEXT, [1.5], 10), (TRUTH, [1], 10), (BIGINT, [{}], 10),
-        (REAL, [1e300], 10), (REAL, [2**24 + 1], 10), (LIST, [["a", {1}]], 10), (LIST, ["[1]", {1: "a", "1": "b"}], 11), (DATETIME, [5], 10),
+        (TEXT, ["a", "\ud800"], 11), (REAL, [1e300], 10), (REAL, [2**24 + 1], 10), (LIST, [["a", {1}]], 10), (LIST, ["[1]", {1: "a", "1": "b"}], 11), (DATETIME, [5], 10),
         (DATETIME, ["2024-01-02", 1.5], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
         (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10),
     ],
@@ -388,6 +398,11 @@ def test_a_writer_sends_what_comes_together(host: Host) -> None:
     writer.write([(1.5,)], (1,))
     with pytest.raises(ValueError, match="there is none 3 in indices"):
         writer.write((1,), [3])
+    for indices in (0.5, [0.5], [float("nan")], [None]):
+        with pytest.raises(ValueError, match="indices=.* must be a whole number"):
+            writer.write((1,), indices)
+    with pytest.raises(ValueError, match="slice_id=None must be a whole number"):
+        TableWriter("out", None)
     with pytest.raises(ValueError, match="names a column twice"):
         writer.write((1, 2), [0, 0])
     with pytest.raises(TypeError, match="row 10001 has 'no'"):
