@@ -275,7 +275,7 @@ def drop(
     project: Optional[str] = PROJECT,
     as_json: bool = JSON,
 ) -> None:
-    name = TableName.parse(table, project)
+    name = TableName.parse(table, project).for_output()
     store = _store_of(name.project)
     there = store.exists(name)
     (store.drop_partition if name.partition else store.drop)(name, if_exists)

@@ -55,7 +55,7 @@ def parse_create(text: str) -> Create:
             comment = words.string("a comment")
         elif words.maybe("partitioned", "by"):
             words.need("(")
-            partitions = tuple(column.name for column in _columns(words))
+            partitions = tuple(map(_partition_name, _columns(words)))
         elif words.maybe("lifecycle"):
             lifecycle = words.number("a number of days")
         elif words.maybe("as") or (columns is None and words.peek().low in ("select", "with") and _is_query(words)):
@@ -74,6 +74,17 @@ def parse_create(text: str) -> Create:
     info = TableInfo(pa.schema(columns), partitions, comment, lifecycle)
     check_info(info)
     return Create(table, info, if_not_exists, lifecycle=lifecycle, comment=comment)
+
+
+def _partition_name(column: pa.Field) -> str:
+    """Raises: ConfigError: it is of a type whose values MaxCompute takes for no partition's."""
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)):
+        raise ConfigError(
+            f"create table: partitioned by {column.name}, a {types.words_of(column)}: a partition's value is a text here, and in MaxCompute "
+            f"that, a whole number or a date; write {column.name} STRING"
+        )
+    return str(column.name)
 
 
 def _is_query(words: Words) -> bool:

@@ -171,7 +171,7 @@ class LocalTables:
     # -- writing
 
     def output(self, name: TableName, overwrite: bool = True) -> LocalOutput:
-        with self._writing(name):
+        with self._writing(name.for_output()):
             info = self.info_at(layout.table_dir(self.place, name))
             if info is None:
                 raise SinkError(self._no_table(name))
@@ -180,7 +180,7 @@ class LocalTables:
     def creating(self, name: TableName, info: TableInfo) -> LocalOutput:
         """An output that makes its table: both are there from `commit` on, or neither is. Raises: SinkError: the table is there."""
         ddl.check_info(info)
-        with self._writing(name):
+        with self._writing(name.for_output()):
             self._check_new(name)
             return LocalOutput(self, name, info, self._whole_partition(name, info), True, creates=True)
 

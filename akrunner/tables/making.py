@@ -17,7 +17,7 @@ class _Made:
 
     def __init__(self, store: TableStore, name: TableName, info: TableInfo) -> None:
         self._store, self.name, self.info = store, name, info
-        store.create(name.whole, info)
+        store.create(name.for_output().whole, info)
         self._kept = False
         try:
             self._output = store.output(name)

@@ -203,7 +203,7 @@ class MaxComputeTables:
     # -- writing
 
     def output(self, name: TableName, overwrite: bool = True) -> MaxComputeOutput:
-        info = self._info(name, SinkError)
+        info = self._info(name.for_output(), SinkError)
         with self._asking(SinkError, name):
             return MaxComputeOutput(self, name, info, self._whole_partition(name, info), overwrite)
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, SinkError
 
 SCHEME = "odps://"
 #: where a name says no project
@@ -74,6 +74,20 @@ class TableName:
         """Whether both are the same table, or partition, whichever rows of it."""
         return (self.project, self.table, sorted(self.partition)) == (other.project, other.table, sorted(other.partition))
 
+    def for_output(self) -> "TableName":
+        """Itself. Raises: SinkError: it names a range of rows, which can only be read."""
+        if self.start is not None or self.end is not None:
+            raise SinkError(f"output: {self}: rows are added, or replace all of it (--overwrite); leave out ?start= and end=")
+        return self
+
+    def for_sql(self) -> "TableName":
+        """Itself. Raises: ConfigError: it is a part of a table, which SQL says in words of its own."""
+        if self.partition or self.start is not None or self.end is not None:
+            raise ConfigError(
+                f"sql: {self} is a part of a table; name the table, and say which rows with WHERE or PARTITION (...)"
+            )
+        return self
+
     @property
     def whole(self) -> "TableName":
         """The table it is, or is a part of."""
@@ -96,6 +110,13 @@ class TableName:
 
     def __str__(self) -> str:
         return self.uri or self.at(self.partition).uri
+
+
+def check_project(word: str) -> str:
+    """A project's name. Raises: ConfigError: none is called so."""
+    if not _WORD.match(word):
+        raise ConfigError(f"{_shown(word)} is no name of a project: letters, digits and _ only")
+    return word
 
 
 def is_table(text: object) -> bool:
@@ -149,6 +170,8 @@ def _range(text: str, query: str) -> Tuple[Optional[int], Optional[int]]:
         key, _, value = pair.partition("=")
         if key not in found:
             raise _invalid(text, f"behind ? stand start= and end=, not {_shown(key)}")
+        if found[key] is not None:
+            raise _invalid(text, f"it says {key}= twice")
         if not re.fullmatch(r"[0-9]{1,18}", value):
             raise _invalid(text, f"{key}= must be a number of a row, not {_shown(value)}")
         found[key] = int(value)

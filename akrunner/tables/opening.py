@@ -83,8 +83,7 @@ class TableSink:
             name = TableName.parse(path)
         except ConfigError as e:
             raise SinkError(f"output: {e}") from None
-        if name.start is not None or name.end is not None:
-            raise SinkError(f"output: {path}: rows are added, or replace all of it (--overwrite); leave out ?start= and end=")
+        name.for_output()
         store = store_for(name.project)
         if not store.exists(name.whole):
             raise SinkError(f"output: {missing(name, schema)}")

@@ -187,7 +187,7 @@ class Queries:
         from sqlglot import exp
 
         spelled = ".".join(part.name for part in table.parts)
-        name = TableName.parse(spelled, self._project)
+        name = TableName.parse(spelled, self._project).for_sql()
         key = name.project, name.table
         if key not in self._readings:
             reading = self._store(name.project).reading(name)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.tables import ddl, types
 from akrunner.tables.insert import create_as, insert
-from akrunner.tables.names import Partition, TableName, check_value
+from akrunner.tables.names import Partition, TableName, check_project, check_value
 from akrunner.tables.sql import Queries, column_names
 from akrunner.tables.sqltext import Words, line_of, tokens
 from akrunner.tables.store import SqlStore, TableInfo, TableStore
@@ -177,14 +177,14 @@ class Session:
 
     def _use(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         words.need("use")
-        self.project = words.name("project")
+        self.project = check_project(words.name("project"))
         words.end()
         return f"the project is {self.project}", None
 
     # -- names
 
     def _name(self, words: Words) -> TableName:
-        return TableName.parse(words.table(), self.project)
+        return TableName.parse(words.table(), self.project).for_sql()
 
     def _partition(self, words: Words, name: TableName) -> TableName:
         """What stands behind PARTITION, all of it with values."""
@@ -199,10 +199,10 @@ class Session:
 
     def _create(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         made = ddl.parse_create(words.text)
-        name = TableName.parse(made.table, self.project)
+        name = TableName.parse(made.table, self.project).for_sql()
         store = self._store(name.project)
         if made.like is not None:
-            other = TableName.parse(made.like, self.project)
+            other = TableName.parse(made.like, self.project).for_sql()
             like = self._store(other.project).describe(other)
             store.create(name, TableInfo(like.columns, like.partitions, like.comment, made.lifecycle), made.if_not_exists)
         elif made.select is not None:
@@ -243,8 +243,13 @@ class Session:
         name = self._name(words)
         store = self._store(name.project)
         if words.maybe("rename", "to"):
-            new = words.table().rpartition(".")[2]
+            project, _, new = words.table().rpartition(".")
             words.end()
+            if project and project.lower() != name.project:
+                raise ConfigError(
+                    f"alter table: {name.sql} cannot be renamed into another project; CREATE TABLE {project}.{new} AS SELECT * FROM {name.sql} "
+                    "copies its rows"
+                )
             store.rename(name, new)
             return f"renamed {name.sql} to {new}", None
         if words.maybe("set", "lifecycle") or words.maybe("set", "comment") or words.maybe("touch"):
@@ -349,9 +354,13 @@ def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]
     found: List[Tuple[str, Optional[str]]] = []
     while True:
         key = words.name("partition column").lower()
+        if any(key == known for known, _ in found):
+            raise words.wrong(f"the partition column {key} is there twice")
         value: Optional[str] = None
         if words.maybe("="):
             token = words.peek()
+            if token.low == "null":
+                raise words.wrong(f"the partition column {key} cannot be null: a text in quotes was expected")
             value = words.string("a value") if token.kind == "text" else words.take().value
             check_value(str(name), key, value)
         found.append((key, value))

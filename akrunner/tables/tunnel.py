@@ -125,7 +125,7 @@ def _delimiter(options: Dict[str, str]) -> str:
 
 def _upload(file: str, name: TableName, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
     keeper = store(name.project)
-    info = keeper.describe(name)
+    info = keeper.describe(name.for_output())
     paths = _files(file)
     if name.partition and not keeper.exists(name) and not _true(options, "auto-create-partition"):
         raise SinkError(
@@ -224,7 +224,7 @@ def _download(name: TableName, file: str, options: Dict[str, str], store: Callab
     with store(name.project).reading(name) as reading:
         columns = [one.strip() for one in options["columns-name"].split(",")] if "columns-name" in options else None
         limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
-        rows = rows_of(reading, columns, limit)
+        rows = rows_of(reading, columns, limit, name)
         if path.lower().endswith((".parquet", ".jsonl", ".arrow")):
             count = as_file(rows, path, _true(options, "overwrite"))
         else:

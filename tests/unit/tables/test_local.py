@@ -333,3 +333,12 @@ def test_a_full_disk_leaves_the_table_as_it_was(store: LocalTables, named: Named
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         output.abort()
     assert rows(store, name) == [(1, None)]
+
+
+def test_a_range_of_rows_is_no_output(store: LocalTables, named: Named) -> None:
+    made(store, named, "create table t (id bigint)")
+    for text in ("t?start=0", "t?end=2", "t?start=1&end=2"):
+        with pytest.raises(SinkError, match="leave out .start= and end="):
+            store.output(named(text))
+        with pytest.raises(SinkError, match="leave out .start= and end="):
+            store.creating(named(text.replace("t?", "u?")), store.describe(named("t")))
