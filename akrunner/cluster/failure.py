@@ -46,7 +46,7 @@ class FailurePolicy:
         """After a failure.
 
         Args:
-            kind: start, script, died, lost, broken, output, stalled or timeout.
+            kind: start, script, read, died, lost, broken, output, stalled or timeout.
             root: the task that failed first.
             restarts: for failures, so far; port_restarts: because a port was taken, so far: one such is granted, and not counted.
         """

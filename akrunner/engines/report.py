@@ -22,6 +22,7 @@ from akrunner.errors import (
     JobStalledError,
     JobTimeoutError,
     OutputError,
+    ReadError,
     ScriptFailedError,
     StartError,
     TaskDiedError,
@@ -39,6 +40,7 @@ _ERRORS: Dict[str, Type[JobError]] = {
     "died": TaskDiedError,
     "output": OutputError,
     "lost": InputLostError,
+    "read": ReadError,
     "broken": TaskDiedError,
     "stalled": JobStalledError,
 }
@@ -46,6 +48,8 @@ _ERRORS: Dict[str, Type[JobError]] = {
 
 #: bytes free on a disk that is as good as full
 _LITTLE = 1 << 20
+#: how the words begin with which a worker says that its disk does not take a table's rows
+_SPOOLED = "cannot spool a table's rows: "
 
 
 @dataclass
@@ -96,14 +100,27 @@ class Failed:
 
 
 def with_full_disks(failed: Failed, places: Mapping[str, str]) -> Failed:
-    """A failure for want of space says which disk that is.
+    """A failure for want of space says which disk that is; of rows on their way to a script it is not the script's.
 
     Args: places: directories a task writes to -> the parameter that says where.
     """
+    failed = _of_a_spool(failed)
     if os.strerror(errno.ENOSPC) not in failed.what:
         return failed
     full = [f"{disk_full(path)} ({parameter})" for path, parameter in places.items() if _free(path) < _LITTLE]
     return dataclasses.replace(failed, what="; ".join([failed.what, *full]))
+
+
+def _of_a_spool(failed: Failed) -> Failed:
+    """A failure of the disk on which rows wait for the script (`akrunner.worker.tables.broker`, `akrunner.worker.link`) is the disk's."""
+    if failed.kind != "script":
+        return failed
+    at = failed.what.find(_SPOOLED)
+    if at >= 0:
+        return dataclasses.replace(failed, kind="read", what=failed.what[at:], traceback="")
+    received = failed.what.startswith("raised OSError while receiving rows")
+    full = any(os.strerror(number) in failed.what for number in (errno.ENOSPC, errno.EDQUOT))
+    return dataclasses.replace(failed, kind="read", traceback="") if received and full else failed
 
 
 def _free(path: str) -> int:

@@ -139,7 +139,11 @@ def test_a_temp_directory_that_is_full(
     monkeypatch.setenv("TMPDIR", str(disk))
     done = command(script(COPY.format(before="pass")), source)
     said = json.loads(done.stdout)
-    assert done.returncode == 1 and f"bytes free on {disk} (TMPDIR, or work_dir=)" in said["message"], said
+    assert (
+        done.returncode == 3
+        and said["error"] == "ReadError"
+        and f"bytes free on {disk} (TMPDIR, or work_dir=)" in said["message"]
+    ), said
     assert on(disk) == []
 
 

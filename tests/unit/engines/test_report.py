@@ -1,0 +1,35 @@
+"""Whose fault a failure is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from akrunner.engines import report
+from akrunner.engines.report import Failed
+from akrunner.errors import ReadError
+
+
+@pytest.mark.parametrize(
+    "what, kind, words",
+    [
+        ("raised OSError in main(): cannot spool a table's rows: No space left on device: '/x'", "read", "cannot spool a table's rows: No space"),
+        ("raised UnknownError in main(): OSError: cannot spool a table's rows: Input/output error", "read", "cannot spool a table's rows: Inp"),
+        ("raised OSError while receiving rows: [Errno 28] No space left on device", "read", "raised OSError while receiving rows"),
+        ("raised OSError while receiving rows: [Errno 122] Disk quota exceeded", "read", "raised OSError while receiving rows"),
+        ("raised OSError in main(): [Errno 28] No space left on device: '/x'", "script", "raised OSError in main()"),
+        ("raised ValueError in main(): 5", "script", "raised ValueError in main(): 5"),
+    ],
+)  # fmt: skip
+def test_a_disk_on_which_rows_wait_is_not_the_scripts_fault(what: str, kind: str, words: str) -> None:
+    failed = report.with_full_disks(Failed("script", what, 1, "Traceback"), {})
+    assert failed.kind == kind and failed.what.startswith(words) and failed.traceback == ("" if kind == "read" else "Traceback")
+    assert report._ERRORS["read"] is ReadError
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "_free", lambda path: 0)
+    what = "raised OSError in main(): cannot spool a table's rows: No space left on device: '/x'"
+    told = report.with_full_disks(Failed("script", what, 1), {str(tmp_path): "TMPDIR, or work_dir="}).what
+    assert told.startswith("cannot spool a table's rows: No space left") and told.endswith("(TMPDIR, or work_dir=)")
