@@ -356,6 +356,12 @@ class JobSpec:
         return not ASKS_ABOUT.isdisjoint(self.script_args)
 
     @property
+    def staying(self) -> Tuple[TaskSpec, ...]:
+        """The tasks whose processes stay when their script has ended well, until the scripts of all of them have: what stays with them is
+        TensorFlow's server, which the sessions of the others may need. Chief and workers of a cluster in PAI mode, as on PAI."""
+        return self.cluster.awaited if self.script.pai and not self.cluster.alone else ()
+
+    @property
     def task_env(self) -> Dict[str, str]:
         """What is set in the tasks' environment, before TensorFlow is imported."""
         legacy = {"TF_USE_LEGACY_KERAS": "1"} if self.keras == "legacy" else {}
@@ -378,6 +384,8 @@ class JobSpec:
             "tf_config": tf_config,
             # then it is not told in TF_CONFIG
             "alone": self.cluster.alone,
+            # after its last word, until it is told to stop
+            "stays": task in self.staying,
             # what this one exports is the model
             "first": self.cluster.tasks[0].name,
             "cluster_flags": self.cluster.flags,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from akrunner.engines.report import TaskRecord, doing
 from akrunner.launch.session import TaskSession
@@ -100,11 +100,17 @@ class StallWatch:
         return sum(session.process.tree_cpu() for session in self._sessions.values())
 
 
-def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord], stacks: Mapping[TaskSpec, str]) -> str:
+def in_vain(
+    sessions: Iterable[TaskSpec],
+    results: Mapping[TaskSpec, TaskRecord],
+    stacks: Mapping[TaskSpec, str],
+    there: Collection[TaskSpec] = (),
+) -> str:
     """That tasks wait for a TensorFlow session with those that are done and gone, or serve a chief that is, in words; "": it is not so, or not
     for certain.
 
-    Args: sessions: tasks that may have a session: chief and workers; stacks: of those that run.
+    Args: sessions: tasks that may have a session: chief and workers; stacks: of those that run; there: those whose process, and TensorFlow's
+    server in it, is there even if they are done.
     """
     done = [task.name for task in sessions if results[task].state == "finished"]
     left = [task for task in sessions if results[task].state != "finished"]
@@ -112,11 +118,12 @@ def in_vain(sessions: Iterable[TaskSpec], results: Mapping[TaskSpec, TaskRecord]
         return ""
     if "chief:0" in done and all(_in_join(stacks.get(task, "")) for task in left):
         return _serve_on(left)
-    if not all(_in_session(stacks.get(task, "")) for task in left):
+    gone = [task.name for task in sessions if task.name in done and task not in there]
+    if not (gone and all(_in_session(stacks.get(task, "")) for task in left)):
         return ""
     who, first = ", ".join(task.name for task in left), left[0]
     return (
-        f"{who} {'wait' if len(left) > 1 else 'waits'} for a TensorFlow session with {', '.join(done)}, done and gone "
+        f"{who} {'wait' if len(left) > 1 else 'waits'} for a TensorFlow session with {', '.join(gone)}, done and gone "
         '("CreateSession still waiting"), and would for ever: one is there, or closed, when all have answered whom its device filters name, '
         "without filters all tasks. Let them name the parameter servers and the task itself: tf.compat.v1.ConfigProto("
         f"device_filters=['/job:ps', '/job:{first.role}/task:{first.index}']), in RunConfig(session_config=...) or the session's config=; of a "

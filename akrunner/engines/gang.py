@@ -6,7 +6,7 @@
     reader threads   pipe of each task -> events
     this thread      events -> states, rows -> sink; deadlines; the end
 
-The end: chief and workers are done; the evaluator gets its time; then who only serves is told to stop; then all processes go.
+The end: chief and workers are done (in PAI mode their processes stay until all are); the evaluator gets its time; then who only serves is told to stop; then all processes go.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ class Gang:
         self.entered_at: Optional[float] = None
         self.started = False
         self.stopping = False
+        #: of those that stay when they are done: whether they still do
+        self.staying = bool(job.staying)
         self.events_taken = 0
         self.last_look = 0.0
         self.looking = False
@@ -222,6 +224,7 @@ class Gang:
 
     def supervise(self) -> None:
         self.attend(self.done)
+        self.let_go()
         evaluators = [task for task in self.job.cluster.tasks if task.role == EVALUATOR]
         if not self.attend(lambda: self.have_ended(evaluators), self.wait.evaluator_timeout):
             self.warnings.append(
@@ -236,6 +239,14 @@ class Gang:
             late = [task.name for task in others if self.results[task].state not in ("finished", "ended")]
             self.warnings.append(f"{', '.join(late)} did not end within {self.wait.exit_grace:g} s of being told to; killed")
         self.tell_progress()
+
+    def let_go(self) -> None:
+        """The processes that have stayed with TensorFlow's servers in them, though their scripts have ended, may go."""
+        stay = self.job.staying if self.staying else ()
+        self.staying = False
+        for task in stay:
+            if task in self.sessions and self.results[task].state == "finished":
+                self.sessions[task].stop()
 
     def attend(self, until: Callable[[], bool], seconds: Optional[float] = None) -> bool:
         """Take events until something is so, for at most so long; whether it is."""
@@ -353,7 +364,8 @@ class Gang:
         self.looking = True
         stacks = self.stacks(awaited)
         self.looking = False
-        return doctor.in_vain(awaited, self.results, stacks)
+        there = [task for task in self.job.staying if self.sessions[task].process.exit is None]
+        return doctor.in_vain(awaited, self.results, stacks, there)
 
     def fail(self, task: TaskSpec, failed: report.Failed) -> None:
         """Note a failure; the job ends a moment later, so that an earlier one can still be told from its consequences."""
@@ -485,11 +497,16 @@ class Gang:
         self.fail(task, report.Failed("broken", f"broke the protocol: {why}", time.time_ns()))
 
     def on_ended(self, event: Event) -> None:
-        """Its pipe has ended: after its last word that is all right, before it is not."""
+        """Its pipe has ended: after its last word that is all right, unless it was to stay; before it is not."""
         result = self.results[event.task]
-        if result.state in ("finished", "failed", "ended"):
-            return
         process = self.sessions[event.task].process
+        if result.state == "finished" and self.staying and event.task in self.job.staying:
+            ended = process.wait(1.0)
+            if ended is None or ended.code == 0:
+                # it has ended itself: nobody may need it
+                return
+        elif result.state in ("finished", "failed", "ended"):
+            return
         kind = "start" if result.state == "starting" else "died"
         ended = process.wait(1.0)
         if ended is None:
@@ -499,6 +516,7 @@ class Gang:
         before = {
             "starting": "before it said that it had started",
             "importing": "while it imported the script or took its rows",
+            "finished": "after its script was done, while others may have needed its TensorFlow server",
         }
         running = "in the script" if self.job.script.program else "in main()"
         where = before.get(result.state, f"{running}, without saying that it was done")
@@ -534,7 +552,9 @@ class Gang:
 
     def end_processes(self, sessions: List[TaskSession]) -> None:
         finished = [s for s in sessions if self.results[s.task].state == "finished"]
-        if finished and not self.failures:
+        self.let_go()
+        # who was let go only now has exit handlers to run, whatever has failed elsewhere
+        if finished and (self.job.staying or not self.failures):
             late = [session.task.name for session in wait_for_exits(finished, self.wait.exit_grace)]
             if late:
                 self.warnings.append(

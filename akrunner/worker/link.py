@@ -6,7 +6,7 @@
     opened ->                         <- data..., end(count)      into the spool file
     ready(rows) ->                    <- start
     entered ->  examples/columns... ->  closed(ok | failure)
-                                      <- stop: the job needs this task no longer
+                                      <- stop: the job needs this task no longer (one that stays: after closed)
 """
 
 import json

@@ -47,7 +47,7 @@ def run(read_fd, write_fd):
         host_is_gone()
     task = Task(link, context)
     closed = task.run()
-    task.say(closed)
+    task.say_and_stay(closed)
     # what hangs in an exit handler is ended by the host
     task.say_left(task.alone(last_things))
     end_far()

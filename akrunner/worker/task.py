@@ -45,6 +45,7 @@ class Task(object):
         self.rows_given = 0
         self.uneven_rows = {"rows_dropped": 0, "rows_padded": 0}
         self.serving = False
+        self.staying = False
         self.notes = []
         # that it did not ask for its rows; None when it did, or does not have to
         self.unasked = None
@@ -147,9 +148,17 @@ class Task(object):
         except OSError:
             self.link.check_host()
 
+    def say_and_stay(self, closed):
+        """The last word. A task whose TensorFlow server others may need comes back only when the host says that nobody does."""
+        self.staying = closed["ok"] and self.context["stays"]
+        self.say(closed)
+        if self.staying:
+            flush()
+            self.link.stopped.wait()
+
     def stop(self):
         """The job needs this task no longer. `serve()` returns then; a `server.join()` of TensorFlow's never does."""
-        if self.serving:
+        if self.serving or self.staying:
             return
         if self.main_began is not None:
             self.main_ns = time.monotonic_ns() - self.main_began

@@ -85,3 +85,62 @@ def test_a_command_with_a_cluster(engine: Any, tmp_path: Path, monkeypatch: pyte
         akrunner.pai(command, python_env=sys.executable, engine=engine)
     (rows,) = akrunner.pai("select w, count(*) as n from shop.dst group by w order by w", project="shop")
     assert rows.rows.to_pylist() == [{"w": 0, "n": 51}, {"w": 1, "n": 50}]
+
+
+#: worker 0 is done, but for a thread that answers, as a TensorFlow server would; worker 1 asks it when it has been for a while
+STAYS = """
+import atexit, os, signal, socket, sys, threading, time
+given = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])
+here = lambda name: os.path.join(given["checkpointDir"], name)
+if given["job_name"] == "ps":
+    threading.Event().wait()
+if given["task_index"] == "0":
+    server = socket.create_server(("127.0.0.1", 0))
+    def serve():
+        while True:
+            server.accept()[0].sendall(b"here")
+    threading.Thread(target=serve, daemon=True).start()
+    atexit.register(lambda: open(here("left"), "w").close())
+    with open(here("new"), "w") as f:
+        f.write("%d %d" % (server.getsockname()[1], os.getpid()))
+    os.rename(here("new"), here("told"))
+else:
+    while not os.path.exists(here("told")):
+        time.sleep(0.01)
+    time.sleep(1)
+    port, pid = open(here("told")).read().split()
+    assert not os.path.exists(here("left"))
+    if "--kill" in sys.argv:
+        os.kill(int(pid), signal.SIGKILL)
+        threading.Event().wait()
+    if "--bad" in sys.argv:
+        raise ValueError("bad")
+    with socket.create_connection(("127.0.0.1", int(port)), 30) as asked:
+        assert asked.recv(4) == b"here"
+"""
+
+
+@pytest.mark.parametrize("how", ["", "--kill", "--bad"])
+def test_who_is_done_stays_for_the_others(
+    engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves_nothing: Path, how: str
+) -> None:
+    """A killed one fails the job, as a failing one does; exit handlers run whatever happens elsewhere."""
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
+    folder = tmp_path / "tables" / "oss" / "data" / "m"
+    folder.mkdir(parents=True)
+    (tmp_path / "stays.py").write_text(STAYS)
+    command = (
+        f"PAI -name tensorflow1150 -Dscript={tmp_path}/stays.py -DcheckpointDir=oss://data/m/ "
+        f'-Dcluster={{"worker":{{"count":2}},"ps":{{"count":1}}}} -DuserDefinedParameters="{how}";'
+    )
+    if how == "--kill":
+        with pytest.raises(akrunner.TaskDiedError, match=r"\[chief:0\] ended after its script was done.*SIGKILL"):
+            akrunner.pai(command, python_env=sys.executable, engine=engine)
+        return
+    if how == "--bad":
+        with pytest.raises(akrunner.ScriptFailedError, match=r"\[worker:0\].*bad"):
+            akrunner.pai(command, python_env=sys.executable, engine=engine)
+    else:
+        result = akrunner.pai(command, python_env=sys.executable, engine=engine)
+        assert isinstance(result, akrunner.Result) and not result.stats.warnings
+    assert (folder / "left").exists()

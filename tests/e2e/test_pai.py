@@ -190,3 +190,57 @@ def test_examples(leaves_nothing: Path, matrix_python: Interpreter, tmp_path: Pa
     assert min(row["score"] for row in rows if row["species"] == "setosa") > max(
         row["score"] for row in rows if row["species"] != "setosa"
     )
+
+
+#: as PAI's own examples of a cluster are: no device filters, and worker 0 may be done long before worker 1 makes and closes its session
+UNFILTERED = """
+import os, time
+import tensorflow as tf
+
+flags = tf.app.flags
+for name in ("tables", "outputs", "job_name", "ps_hosts", "worker_hosts", "checkpointDir"):
+    flags.DEFINE_string(name, "", "")
+flags.DEFINE_integer("task_index", 0, "")
+FLAGS = flags.FLAGS
+done = os.path.join(FLAGS.checkpointDir, "done")
+cluster = tf.train.ClusterSpec({"ps": FLAGS.ps_hosts.split(","), "worker": FLAGS.worker_hosts.split(",")})
+server = tf.train.Server(cluster, job_name=FLAGS.job_name, task_index=FLAGS.task_index)
+if FLAGS.job_name == "ps":
+    server.join()
+chief = FLAGS.task_index == 0
+with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d" % FLAGS.task_index, cluster=cluster)):
+    rows = tf.data.TableRecordDataset([FLAGS.tables], [0], selected_cols="id", slice_id=FLAGS.task_index, slice_count=2)
+    (batch,) = rows.batch(10).make_one_shot_iterator().get_next()
+    count = tf.train.get_or_create_global_step().assign_add(1)
+if not chief:
+    while not os.path.exists(done):
+        time.sleep(0.1)
+    time.sleep(1)
+writer = tf.python_io.TableWriter(FLAGS.outputs, slice_id=FLAGS.task_index)
+with tf.train.MonitoredTrainingSession(server.target, is_chief=chief) as session:
+    try:
+        while True:
+            values, _ = session.run([batch, count])
+            writer.write([(int(one), "n", FLAGS.task_index) for one in values], indices=[0, 1, 2])
+    except tf.errors.OutOfRangeError:
+        pass
+writer.close()
+if chief:
+    open(done, "w").close()
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("matrix_python", ["tf1.15"], indirect=True)
+def test_a_session_with_a_worker_that_is_done(leaves_nothing: Path, shop: Path, matrix_python: Interpreter) -> None:
+    (shop / "unfiltered.py").write_text(UNFILTERED)
+    *_, result, counted = akrunner.pai(
+        "create table shop.src (id bigint, name string); tunnel upload rows.csv shop.src; create table shop.dst (id bigint, name string, w bigint);"
+        "PAI -name tensorflow1150 -Dscript=unfiltered.py -Dtables=odps://shop/tables/src -Doutputs=odps://shop/tables/dst "
+        '-DcheckpointDir=oss://data/m/ -Dcluster={"worker":{"count":2},"ps":{"count":1}}; '
+        "select w, count(distinct id) as n from shop.dst group by w order by w;",
+        python_env=matrix_python.path,
+        timeout=120,
+    )
+    assert isinstance(result, akrunner.Result) and not result.stats.warnings
+    assert counted.rows.to_pylist() == [{"w": 0, "n": 51}, {"w": 1, "n": 50}]

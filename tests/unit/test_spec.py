@@ -136,3 +136,13 @@ def test_who_is_alone() -> None:
     """One task, and nobody said what it is."""
     assert ClusterSpec().alone
     assert not any(one.alone for one in (ClusterSpec(chief=True), ClusterSpec(chief=False), ClusterSpec(2), ClusterSpec(1, 1)))
+
+
+def test_who_stays_when_it_is_done() -> None:
+    """Chief and workers of PAI's clusters, and nobody else."""
+    program = ScriptSpec("/s.py", "s.py", program=True, pai=True)
+    stay = JobSpec(program, SCHEMA, "/usr/bin/python3", cluster=ClusterSpec(2, 1, evaluator=True))
+    assert [task.name for task in stay.staying] == ["chief:0", "worker:0"]
+    told = {task.name: stay.context(task, {}, "/t", "/w", None)["stays"] for task in stay.cluster.tasks}
+    assert told == {"chief:0": True, "worker:0": True, "ps:0": False, "evaluator:0": False}
+    assert JobSpec(program, SCHEMA, "/usr/bin/python3").staying == job(cluster=ClusterSpec(2, 1)).staying == ()

@@ -57,6 +57,12 @@ def test_sessions_with_who_is_gone() -> None:
     results = records(chief="finished", one="running", two="running")
     closes = IN_SESSION.replace("_extend_graph", "close")
     assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: closes}).startswith("worker:0, worker:1 wait ")
+    # those whose TensorFlow server is still there do answer
+    told = doctor.in_vain(
+        [CHIEF, ONE, TWO], records(chief="finished", one="running", two="finished"), {ONE: IN_SESSION}, [CHIEF]
+    )
+    assert told.startswith("worker:0 waits for a TensorFlow session with worker:1, done and gone")
+    assert doctor.in_vain([CHIEF, ONE, TWO], results, {ONE: IN_SESSION, TWO: closes}, [CHIEF, ONE, TWO]) == ""
 
 
 def test_workers_that_serve_a_chief_that_is_done() -> None:
