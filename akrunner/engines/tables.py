@@ -51,9 +51,17 @@ class JobTables:
         """One state of a table, the same for every task of the job. Raises: ConfigError: its name is none; SourceError: it
         is none of the job's, or cannot be read."""
         name = TableName.parse(text, self.spec.project)
-        if not any(_holds(known, name) for known in [*self._inputs, *self._outputs]):
+        if not any(_holds(known, name) for known in self._inputs):
             listed = ", ".join(self.spec.inputs) or "there are none"
-            raise SourceError(f"table {text} not predefined: it is none of the job's tables (-Dtables, tables=): {listed}")
+            written = any(_holds(known, name) for known in self._outputs)
+            more = (
+                "; it is one of its outputs, which are only written: to read what was there before, name it in both"
+                if written
+                else ""
+            )
+            raise SourceError(
+                f"table {text} not predefined: it is none of the job's tables (-Dtables, tables=): {listed}{more}"
+            )
         with self._lock:
             for known, reading in self._readings:
                 if known.same(name):

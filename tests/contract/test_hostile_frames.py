@@ -170,5 +170,5 @@ def test_what_a_task_says_of_tables(
     lost = "rows" in words and "frame" not in words and "more" not in words
     kind = akrunner.InputLostError if lost else akrunner.TaskDiedError
     with pytest.raises(kind, match=rf"\[chief:0\] (broke the protocol: )?.*({words})"):
-        akrunner.run(script(TABLES), output_tables=[str(name)], user_params={"what": what})
+        akrunner.run(script(TABLES), tables=[str(name)], output_tables=[str(name)], user_params={"what": what})
     assert store_for("p").count(name) == 0
