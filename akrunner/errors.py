@@ -35,13 +35,21 @@ others did, and the path of the full log.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from akrunner.redact import redacted
 
 
 class AkrunnerError(Exception):
-    """Base of everything akrunner raises on purpose."""
+    """Base of everything akrunner raises on purpose.
+
+    Attributes:
+        statement: of several of SQL: the number of the one that failed, from 1.
+        results: what those before it did, for machines.
+    """
+
+    statement: Optional[int] = None
+    results: Sequence[Dict[str, Any]] = ()
 
 
 class ConfigError(AkrunnerError, ValueError):

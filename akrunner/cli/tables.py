@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from typing import Any, Dict, Iterable, List, Optional
 
@@ -239,18 +240,24 @@ def sql(
     if (text is None) == (file is None):
         raise akrunner.ConfigError("tables sql: give statements, or --file with a file of them")
     given = text if text is not None else _text_of(file or "")
-    done = statements.run(given, _store_of, project, said=None if as_json else _say)
+    results: List[Dict[str, Any]] = []
+    try:
+        statements.run(given, _store_of, project, said=(lambda one: results.append(_told(one))) if as_json else _say)
+    except akrunner.AkrunnerError as e:
+        e.results = results
+        raise
     if as_json:
-        results = [
-            {
-                "line": one.statement.line,
-                "statement": one.statement.text,
-                "message": one.message,
-                "rows": _plain(one.rows) if one.rows is not None else None,
-            }
-            for one in done
-        ]
         emit({"ok": True, "exit_code": 0, "results": results})
+
+
+def _told(one: statements.StatementResult) -> Dict[str, Any]:
+    """What a statement did, as JSON has it."""
+    return {
+        "line": one.statement.line,
+        "statement": one.statement.text,
+        "message": one.message,
+        "rows": _plain(one.rows) if one.rows is not None else None,
+    }
 
 
 def _text_of(file: str) -> str:
@@ -285,11 +292,13 @@ def drop(
 
 
 def _plain(rows: pa.Table) -> List[Dict[str, Any]]:
-    """Rows as JSON has them: times and decimals are text, bytes too."""
+    """Rows as JSON has them: times and decimals are text, bytes too; so are the numbers it has no words for, NaN and Infinity."""
     return [{key: _value(value) for key, value in row.items()} for row in rows.to_pylist()]
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, dict):

@@ -6,12 +6,13 @@ Several processes read and write them at once: what is read is a table as it was
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import Any, Iterator, List, Optional, Sequence, cast
 
 import pyarrow as pa
 
-from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.schema import nearest
 from akrunner.tables import ddl, layout, types
@@ -19,6 +20,9 @@ from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput
+
+#: of a disk that takes no more, or is broken: nothing an argument could mend
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LocalTables:
@@ -281,7 +285,13 @@ class LocalTables:
     @contextlib.contextmanager
     def _writing(self, name: TableName) -> Iterator[None]:
         with ours(SinkError, f"output: {name}", self.place):
-            yield
+            try:
+                yield
+            except OSError as e:
+                if e.errno not in _FULL:
+                    raise
+                with ours(WriteError, f"output: cannot write {name}", self.place):
+                    raise
 
 
 def _until_read(reading: LocalReading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
-from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.errors import AkrunnerError, ConfigError, ReadError, SourceError, WriteError
 from akrunner.tables import ddl, types
 from akrunner.tables.insert import create_as, insert
 from akrunner.tables.names import Partition, TableName, check_project, check_value
@@ -23,6 +23,8 @@ _KNOWN = (
     "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
     "SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
 )
+#: statements that change nothing
+_LOOKING = frozenset(("set", "use", "select", "", "desc", "describe", "show", "list", "ls"))
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def run(
         project: of names without one.
         pai: is given each of PAI's commands; None: they are an error.
         said: is told of each when it is done.
-    Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line. Those before it are done.
+    Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line, and nothing was changed; ReadError, WriteError:
+        one of those before it has changed something. Each has the number of its statement.
     """
     statements = split(text)
     for one in statements:
@@ -106,27 +109,34 @@ def run(
             raise ConfigError(f"line {one.line}: PAI's commands are for `akrunner pai`: akrunner pai -f FILE")
     session = Session(store, project)
     results: List[StatementResult] = []
-    for one in statements:
+    for number, one in enumerate(statements, 1):
         try:
             if one.kind == "pai" and pai is not None:
                 pai(one)
                 result = StatementResult(one)
             else:
                 result = session.run(one)
-        except ConfigError as e:
-            if len(statements) > 1 and one.kind != "pai" and not str(e).startswith("line "):
-                raise _located(e, one) from e
-            raise
+        except AkrunnerError as e:
+            error = _located(e, one, statements[: number - 1]) if len(statements) > 1 and one.kind != "pai" else e
+            error.statement = number
+            if error is e:
+                raise
+            raise error from e
         results.append(result)
         if said is not None:
             said(result)
     return results
 
 
-def _located(error: AkrunnerError, statement: Statement) -> ConfigError:
-    """The same kind of error, with the line."""
-    located = type(error)(f"line {statement.line}: {error}")
-    return located if isinstance(located, ConfigError) else ConfigError(str(located))
+def _located(error: AkrunnerError, statement: Statement, before: Sequence[Statement]) -> AkrunnerError:
+    """The error with the line, if it has none; of the kind that says whether anything was done."""
+    if not isinstance(error, ConfigError):
+        return error
+    words = str(error) if str(error).startswith("line ") else f"line {statement.line}: {error}"
+    if any(one.text.split(None, 1)[0].lower().strip("(") not in _LOOKING for one in before):
+        kind = ReadError if isinstance(error, SourceError) else WriteError
+        return kind(f"{words} (of the statements before it {len(before)} are done)")
+    return type(error)(words)
 
 
 class Session:

@@ -114,7 +114,7 @@ def test_statements_say_what_they_did(command: Command, told: Callable[..., Any]
     results = told("tables", "sql", "desc t; select b from t")["results"]
     assert results[0]["message"] == "demo.t: 2 rows, 2 columns" and results[1]["rows"] == [{"b": "x[red]"}, {"b": None}]
     wrong = command("tables", "sql", "drop table t; drop table t; create table u (a bigint)")
-    assert wrong[0] == 2 and "SinkError: line 1: there is no table odps://demo/tables/t" in wrong[2]
+    assert wrong[0] == 4 and "WriteError: line 1: there is no table odps://demo/tables/t" in wrong[2]
     assert told("tables", "ls")["tables"] == []
     assert told("tables", "drop", "t", "--if-exists")["dropped"] is False
     assert told("tables", "put", "nope.csv", "t")["error"] == "SourceError"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
-from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.errors import ConfigError, ReadError, SinkError, SourceError, WriteError
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries
@@ -235,3 +237,32 @@ def test_a_download_replaces_a_file_only_where_that_is_said(store: LocalTables, 
         with pytest.raises(SinkError, match=f"there is no directory {tmp_path}/none"):
             done(store, f"tunnel download t {tmp_path}/none/{name}")
     assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["out.csv", "out.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "text, kind, number",
+    [
+        ("create table u (a bigint); select * from nope", ReadError, 2),
+        ("set a=b; create table u (a bigint); create table u (a bigint); drop table u", WriteError, 3),
+        ("select * from t; show tables; drop table nope", SinkError, 3),
+        ("select * from nope", SourceError, 1),
+    ],
+)
+def test_a_failure_behind_what_was_done_does_not_say_that_nothing_was(
+    store: LocalTables, text: str, kind: type, number: int
+) -> None:
+    done(store, "create table t (a bigint)")
+    with pytest.raises(kind) as told:
+        done(store, text)
+    assert told.value.statement == number
+    assert ("line 1: " in str(told.value)) == (number > 1)
+
+
+def test_a_table_cannot_be_made_on_a_full_disk(store: LocalTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store, "write_sql", full)
+    with pytest.raises(WriteError, match="cannot write t: the disk is full"):
+        done(store, "create table t (a bigint)")
+    assert not store.exists(TableName.parse("demo.t"))
