@@ -8,5 +8,6 @@
     asking      who is asked: the broker, or from a child the socket
     rows        one range of one table: chunks in a spool; columns of them
     reader      TableReader          writer  TableWriter         dataset  TableRecordDataset
+    values      what a writer is given -> columns
     queues      TableRecordReader    work    WorkQueue           errors   what they raise
 """

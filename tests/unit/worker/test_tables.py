@@ -24,7 +24,8 @@ from akrunner.worker.tables.broker import Broker
 from akrunner.worker.tables.queues import _cells
 from akrunner.worker.tables.reader import Records, TableReader, TextTableReader
 from akrunner.worker.tables.rows import Table, chosen, names_of, sliced, text_of
-from akrunner.worker.tables.writer import TableWriter, as_column, columns_of
+from akrunner.worker.tables.values import as_column, columns_of
+from akrunner.worker.tables.writer import TableWriter
 
 BIGINT = {"name": "x", "type": "bigint", "dtype": "int64", "partition": False, "nullable": True}
 INT = {**BIGINT, "name": "i", "type": "int", "dtype": "int32"}

@@ -1,0 +1,270 @@
+"""What scripts give a `TableWriter`, rows in any shape and values of any type -> columns of the table's types, or an error that says which value."""
+
+import datetime
+import decimal
+import json
+
+import numpy as np
+
+from akrunner.worker.tables.errors import TableWriteError
+
+#: the largest whole number of which a double holds every smaller one
+_EXACT = 1 << 53
+
+
+def _is_row(value):
+    """Whether a value is a row, and not a value of one."""
+    if isinstance(value, (list, tuple, np.void)):
+        return True
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def columns_of(values, width, table=""):
+    """The values of each column, as lists or arrays; None: there are no rows. Args: values: as of `TableWriter.write`; width: columns."""
+    if hasattr(values, "to_records"):
+        values = values.to_records(index=False)
+    if hasattr(values, "numpy"):
+        values = values.numpy()
+    if isinstance(values, np.void):
+        values = values.item()
+    if isinstance(values, np.ndarray):
+        return _of_array(values, width, table)
+    if values is None or isinstance(values, (str, bytes, int, float, np.generic)):
+        values = (values,)
+    rows = values if isinstance(values, (list, tuple)) else list(values)
+    if not len(rows):
+        return None
+    if any(hasattr(kind, "numpy") for kind in set(map(type, rows))):
+        rows = [row.numpy() if hasattr(row, "numpy") else row for row in rows]
+    if not _is_row(rows[0]):
+        # its values may be arrays without a dimension
+        rows = [tuple(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value for value in rows)]
+    if not set(map(type, rows)) <= {tuple, list, np.void, np.record} or set(map(len, rows)) != {width}:
+        for row in rows:
+            if not _is_row(row) or len(row) != width:
+                raise _odd(row, width, table)
+    return list(zip(*rows))
+
+
+def _of_array(values, width, table):
+    if values.dtype.names:
+        values = values.reshape(-1)
+        if len(values.dtype.names) != width:
+            raise _odd(values[:1].tolist()[0], width, table) if len(values) else _odd((), width, table)
+        return [values[name] for name in values.dtype.names] if len(values) else None
+    if values.ndim == 0:
+        return columns_of((values.item(),), width, table)
+    if values.ndim == 1:
+        # an object array may hold rows
+        return columns_of(list(values) if values.dtype.kind == "O" else tuple(values), width, table) if len(values) else None
+    if values.ndim > 2 or values.shape[1] != width:
+        raise _odd(values[0] if len(values) else values, width, table)
+    return [values[:, i] for i in range(width)] if len(values) else None
+
+
+def _odd(row, width, table):
+    shown = (
+        "%d values (%.60r)" % (len(row), row)
+        if hasattr(row, "__len__") and not isinstance(row, (str, bytes))
+        else "%.60r" % (row,)
+    )
+    return ValueError("table %s: a row of %d columns was expected (indices), and %s came" % (table, width, shown))
+
+
+def as_column(table, column, values, first_row=0, cast=False):
+    """(values, valid): what a column holds, text as a list of bytes, numbers as an array; [rows] bool, None: all are there.
+
+    Raises: TableWriteError: a value is of another type.
+    """
+    valid = None
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        # numbers, to Python, if they are finer than its datetimes
+        values = [None if np.isnat(value) else str(value) for value in values]
+    if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
+        values = values.tolist()
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        if None in values if _plain(values) else any(value is None for value in values):
+            valid = np.fromiter((value is not None for value in values), bool, len(values))
+    if column["dtype"] == "bytes":
+        out = _texts(table, column, values, first_row, cast)
+    else:
+        out = _numbers(table, column, values, valid, first_row, cast)
+    return out, valid
+
+
+def _plain(values):
+    """Whether values can be compared with None without asking them."""
+    return type(values[0]) in (int, float, str, bytes, bool) if values else True
+
+
+def _texts(table, column, values, first_row, cast):
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    kinds = set(map(type, values))
+    if kinds <= {bytes}:
+        return list(values)
+    if kinds <= {str}:
+        try:
+            return list(map(str.encode, values))
+        except UnicodeEncodeError:
+            pass  # below it is found out in which row
+    out = []
+    for i, value in enumerate(values):
+        if isinstance(value, str):
+            value = _encoded(table, column, first_row + i, value)
+        elif value is not None and not isinstance(value, bytes):
+            if not cast and _crosses(column):
+                raise _wrong(table, column, first_row + i, value)
+            value = _text(table, column, first_row + i, value).encode("utf-8")
+        out.append(b"" if value is None else bytes(value))
+    return out
+
+
+def _encoded(table, column, row, value):
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError as e:
+        raise _wrong(table, column, row, value, ": UTF-8 cannot say it (%s)" % e.reason)
+
+
+def _crosses(column):
+    """Whether a column of text holds text, and not what only crosses as text."""
+    return column["type"].lower().partition("(")[0] in ("string", "binary", "varchar", "char", "json")
+
+
+def _text(table, column, row, value):
+    kind = column["type"].lower().partition("(")[0]
+    number = isinstance(value, (bool, int, float, np.bool_, np.number))
+    if kind in ("datetime", "date", "timestamp", "timestamp_ntz") and number:
+        raise _wrong(table, column, row, value, ": give it as text (2024-01-02 03:04:05) or as a datetime of Python's")
+    odd = isinstance(value, (bool, np.bool_)) or (isinstance(value, (float, np.floating)) and not np.isfinite(value))
+    if kind == "decimal" and (odd or (isinstance(value, decimal.Decimal) and not value.is_finite())):
+        raise _wrong(table, column, row, value, ", which it cannot hold")
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple, dict)):
+        try:
+            return json.dumps(_keyed(value), default=_inner)
+        except (TypeError, ValueError) as e:
+            raise _wrong(table, column, row, value, ": %s" % e)
+    return str(value)
+
+
+def _keyed(value):
+    """With keys that JSON has: text."""
+    if isinstance(value, dict):
+        made = {}
+        for key, one in value.items():
+            key = key if isinstance(key, str) else _key(key)
+            if key in made:
+                raise ValueError("it has the key %r twice" % key)
+            made[key] = _keyed(one)
+        return made
+    return [_keyed(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _key(key):
+    if isinstance(key, bytes):
+        return key.decode("utf-8")
+    return str(key).lower() if isinstance(key, (bool, np.bool_)) else str(key)
+
+
+def _inner(value):
+    """A value in a list or map, as JSON has it."""
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, (decimal.Decimal, datetime.date, np.datetime64)):
+        return str(value)
+    raise TypeError("it holds %.60r (%s)" % (value, type(value).__name__))
+
+
+def _numbers(table, column, values, valid, first_row, cast):
+    target = np.dtype(column["dtype"])
+    if not isinstance(values, np.ndarray):
+        if valid is not None:
+            nothing = target.type(0).item()
+            values = [nothing if value is None else value for value in values]
+        if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
+            values = _parsed(table, column, values, first_row, cast)
+        try:
+            made = np.array(values)
+        except (ValueError, OverflowError):
+            made = np.array(values, dtype=object)
+        if made.ndim != 1 or made.dtype.kind not in "biuf":
+            raise _first_wrong(table, column, values, first_row)
+        values = made
+    return _cast(table, column, values, target, first_row, cast)
+
+
+def _cast(table, column, values, target, first_row, cast):
+    kind, want = values.dtype.kind, target.kind
+    if kind == want and values.dtype == target:
+        return values
+    if want == "f":
+        if kind == "b" and not cast:
+            raise _wrong(table, column, first_row, values[0])
+        if kind in "iu" and len(values) and (values.max() > _EXACT or values.min() < -_EXACT):
+            at = int(np.argmax((values > _EXACT) | (values < -_EXACT)))
+            raise _wrong(table, column, first_row + at, values[at], ", which a double cannot hold exactly")
+        with np.errstate(over="ignore"):
+            made = values.astype(target)
+        lost = np.isinf(made) & np.isfinite(values) if kind == "f" else made != values
+        if kind in "iuf" and lost.any():
+            at = int(np.argmax(lost))
+            raise _wrong(table, column, first_row + at, values[at], ", which it cannot hold")
+        return made
+    if kind == "f":
+        whole = np.isfinite(values) & (values == np.trunc(np.where(np.isfinite(values), values, 0)))
+        if not cast or not whole.all():
+            at = 0 if not cast else int(np.argmin(whole))
+            raise _wrong(table, column, first_row + at, values[at])
+    if want == "b":
+        if kind != "b" and not (cast and np.isin(values, (0, 1)).all()):
+            raise _wrong(table, column, first_row, values[0])
+        return values.astype(bool)
+    if kind == "b" and not cast:
+        raise _wrong(table, column, first_row, values[0])
+    if kind != "b" and len(values):
+        limits = np.iinfo(target)
+        beyond = (values < limits.min) | (values > limits.max) if kind != "f" else np.abs(values) >= 2.0**63
+        if beyond.any():
+            raise _wrong(table, column, first_row + int(np.argmax(beyond)), values[np.argmax(beyond)], ", which it cannot hold")
+    return values.astype(target)
+
+
+def _parsed(table, column, values, first_row, cast):
+    """Numbers from text."""
+    make = float if np.dtype(column["dtype"]).kind == "f" else int
+    out = []
+    for i, value in enumerate(values):
+        if isinstance(value, (str, bytes)):
+            try:
+                if not cast:
+                    raise ValueError
+                value = make(value)
+            except ValueError:
+                raise _wrong(table, column, first_row + i, value) from None
+        out.append(value)
+    return out
+
+
+def _first_wrong(table, column, values, first_row):
+    for i, value in enumerate(values):
+        if np.ndim(value) or np.array(value).dtype.kind not in "biuf":
+            return _wrong(table, column, first_row + i, value)
+    return _wrong(table, column, first_row, values[0])
+
+
+def _wrong(table, column, row, value, why=""):
+    if isinstance(value, np.generic):
+        value = value.item()
+    return TableWriteError(
+        "table %s: column %r is %s, and row %d has %.60r (%s) for it%s"
+        % (table, column["name"], column["type"], row, value, type(value).__name__, why)
+    )
