@@ -246,12 +246,12 @@ def train(
     try:
         job = dataclasses.replace(prepared.job, model_dir=folder)
         result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
-        if all(task.only_printed for task in result.tasks):
-            # there is no model
+        model_dir = os.path.join(folder, "model")
+        if all(task.only_asked for task in result.tasks) and not (os.path.isdir(model_dir) and os.listdir(model_dir)):
             leftovers.drop(folder)
             return result
         checkpoint = os.path.join(folder, "checkpoint") if save_latest_checkpoint else None
-        model = Model(os.path.join(folder, "model"), checkpoint, temporary=folder)
+        model = Model(model_dir, checkpoint, temporary=folder)
     except BaseException:
         leftovers.drop(folder)
         raise
@@ -369,7 +369,7 @@ def _run(
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
     sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
     outcome = committed(sink, lambda: chosen.run(job, prepared.table, sink, observer))
-    return Result(None, None if outcome.only_printed else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
+    return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
 def check_stream_output(output: str, overwrite: bool, schema: Optional[SchemaLike]) -> None:
@@ -421,7 +421,7 @@ def committed(sink: OutputSink, run: Callable[[], Outcome]) -> Outcome:
     """
     try:
         outcome = run()
-        if outcome.only_printed:
+        if outcome.only_asked:
             sink.abort()
             return outcome
         with underway(WriteError, f"output: cannot store {sink.path}"):

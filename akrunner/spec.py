@@ -20,7 +20,7 @@ from akrunner.checks import (
 )
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
-from akrunner.wire import ASKS_ABOUT
+from akrunner.wire import asks_about
 
 CHIEF = "chief"
 WORKER = "worker"
@@ -353,7 +353,7 @@ class JobSpec:
     @property
     def asks_about(self) -> bool:
         """Whether the script, if it is a program, is asked for its help."""
-        return not ASKS_ABOUT.isdisjoint(self.script_args)
+        return asks_about(self.script_args)
 
     @property
     def staying(self) -> Tuple[TaskSpec, ...]:

@@ -95,9 +95,9 @@ class StreamJob:
             raise error
 
     @property
-    def only_printed(self) -> bool:
-        """Whether it has ended, and its script has printed its help and done nothing else."""
-        return bool(self.tasks) and all(task.only_printed for task in self.tasks)
+    def only_asked(self) -> bool:
+        """Whether it has ended, and its script has printed the help it was asked for and done nothing else."""
+        return bool(self.tasks) and all(task.only_asked for task in self.tasks)
 
     def __enter__(self) -> "StreamJob":
         return self

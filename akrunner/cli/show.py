@@ -162,6 +162,7 @@ class Screen:
         """The closing lines of a job whose scripts ask for their tables."""
         with telling(kept_at(result.output)):
             self._tell_warnings(result)
+            self._help(result.tasks)
             if not self._quiet:
                 self._err.print(
                     Text(f"done in {result.stats.seconds:.1f} s" + "".join(map(_of_table, result.stats.tables.items())))
@@ -172,9 +173,6 @@ class Screen:
         for warning in result.stats.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
         self._warned = 0
-        # each worker prints the same help
-        for said in dict.fromkeys(task.log_tail for task in result.tasks if task.only_printed and not self._log):
-            self._err.print(Text(said))
 
     def _tell_places(self, result: "Result") -> None:
         for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):

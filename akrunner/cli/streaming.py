@@ -95,7 +95,7 @@ def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Scree
             _in_place(job, output.path, screen)
         else:
             _committed(job, output, screen)
-    screen.streamed(job, None if job.only_printed else output.path)
+    screen.streamed(job, None if job.only_asked else output.path)
 
 
 def _in_place(job: "akrunner.StreamJob", path: str, screen: show.Screen) -> None:
@@ -110,7 +110,7 @@ def _in_place(job: "akrunner.StreamJob", path: str, screen: show.Screen) -> None
                 writer = LineWriter(stream, _form(path), job.schema, path)
             writer.write(batch)
             rows += batch.num_rows
-        if writer is None and not job.only_printed:
+        if writer is None and not job.only_asked:
             stream = _created(path)
             writer = LineWriter(stream, _form(path), job.schema, path)
         if writer is not None:
@@ -138,7 +138,7 @@ def _committed(job: "akrunner.StreamJob", output: Output, screen: show.Screen) -
         for batch in job:
             sink.write_rows(batch)
             rows += batch.num_rows
-        if job.only_printed:
+        if job.only_asked:
             sink.abort()
         else:
             sink.commit()

@@ -101,6 +101,7 @@ class TaskResult:
         peak_rss: bytes; cpu_seconds: user and system.
         python: version of its interpreter.
         only_printed: a program, it ended by `sys.exit(0)` before it asked for its rows; `log_tail` is what it had to say: its help.
+        only_asked: and its command line asked for that: nothing else was to come of it.
         log_tail: the last lines it printed; log_path: its whole log, None when the work dir was not kept.
     """
 
@@ -118,6 +119,7 @@ class TaskResult:
     rows_dropped: int = 0
     rows_padded: int = 0
     only_printed: bool = False
+    only_asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,9 +189,9 @@ class Outcome:
     work_dir: Optional[str]
 
     @property
-    def only_printed(self) -> bool:
-        """Whether no task has done more than to print its help: there is no output then."""
-        return bool(self.tasks) and all(task.only_printed for task in self.tasks)
+    def only_asked(self) -> bool:
+        """Whether no task has done more than to print the help it was asked for: there is no output then."""
+        return bool(self.tasks) and all(task.only_asked for task in self.tasks)
 
 
 class Engine(Protocol):

@@ -466,7 +466,7 @@ class Gang:
         result, body = self.results[event.task], event.data
         result.main_ns, result.output_blocked_ns = body["main_ns"], body["output_blocked_ns"]
         result.rows_dropped, result.rows_padded = body["rows_dropped"], body["rows_padded"]
-        result.notes, result.unasked = body["notes"], body.get("unasked")
+        result.notes, result.unasked, result.asked = body["notes"], body.get("unasked"), body.get("asked") is True
         if self.streaming is not None:
             result.rows_in = body["rows_read"]
         if not body["ok"]:

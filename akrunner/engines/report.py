@@ -76,6 +76,8 @@ class TaskRecord:
     notes: Sequence[str] = ()
     #: of a program that ended by `sys.exit(0)` before it asked for its rows: what is said if it has printed nothing either
     unasked: Optional[Sequence[str]] = None
+    #: and its command line asked for its help
+    asked: bool = False
 
     def only_printed(self, log: LogPump) -> bool:
         """Whether all it did was to say something, its help as a rule."""
@@ -261,6 +263,7 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
         rows_dropped=result.rows_dropped,
         rows_padded=result.rows_padded,
         only_printed=result.only_printed(session.log),
+        only_asked=result.asked and result.only_printed(session.log),
     )
 
 

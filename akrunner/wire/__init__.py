@@ -14,6 +14,7 @@ The worker half owns these shapes; the host imports them from here.
 """
 
 import signal
+from typing import Sequence
 
 #: of the frames and messages in this package, apart from the package's own version
 PROTOCOL_VERSION = 2
@@ -22,4 +23,10 @@ PROTOCOL_VERSION = 2
 STACKS_SIGNAL = signal.SIGUSR2
 
 #: words of a command line that ask a program about itself
-ASKS_ABOUT = frozenset({"-h", "--help", "--helpfull", "--helpshort", "--version"})
+_ASKS_ABOUT = frozenset({"-h", "--help", "--helpfull", "--helpshort", "--version"})
+
+
+def asks_about(arguments: Sequence[str]) -> bool:
+    """Whether a program's command line asks it about itself: with such a word and no value of it, which `--version 3` has."""
+    following = [*arguments[1:], "-"]
+    return any(one in _ASKS_ABOUT and after.startswith("-") for one, after in zip(arguments, following))

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from akrunner.wire import ASKS_ABOUT, failure, frames
+from akrunner.wire import asks_about, failure, frames
 from akrunner.worker import data, export, flink_row, pai_program, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
@@ -49,6 +49,7 @@ class Task(object):
         self.notes = []
         # that it did not ask for its rows; None when it did, or does not have to
         self.unasked = None
+        self.asked = False
         # whether the script's source speaks of the variables `tell` sets
         self.names_variables = False
         self._last_word = threading.Lock()
@@ -120,7 +121,7 @@ class Task(object):
             "notes": self.notes + self.refused.news(),
         }
         if self.unasked is not None:
-            body["unasked"] = self.unasked
+            body.update(unasked=self.unasked, asked=self.asked)
         body.update(self.uneven_rows)
         if failed is not None:
             body["failure"] = self.failure(failed)
@@ -244,7 +245,8 @@ class Task(object):
         if self.phase != _IN_PROGRAM or running.asked():
             return
         told = [_NEVER_ASKED % self.rows_given] if self.rows_given and not self.names_variables else []
-        if exited and (told or ASKS_ABOUT.intersection(self.context["script"]["args"])):
+        self.asked = exited and asks_about(self.context["script"]["args"])
+        if exited and (told or self.asked):
             self.unasked = told
         else:
             self.notes += told
@@ -253,7 +255,7 @@ class Task(object):
         """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
         if self.context["mode"] != "train" or self.context["task"] != self.context["first"]:
             return None
-        if self.unasked is not None and ASKS_ABOUT.intersection(self.context["script"]["args"]):
+        if self.asked and not os.listdir(self.context["saved_model_dir"]):
             # its help has been asked for, not a model
             return None
         self.phase = "after main()"

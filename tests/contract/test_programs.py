@@ -125,6 +125,31 @@ def test_a_programs_help_is_shown(script: Script, leaves_nothing: Any, capfd: py
     assert "did not ask for its 2 rows" in capfd.readouterr().err
 
 
+def test_what_a_program_that_was_not_asked_for_help_leaves_is_kept(
+    script: Script, leaves_nothing: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It ends by sys.exit(0), as absl's programs do, and one of its options is called like a question."""
+    path = script(
+        """
+        import os, sys
+        folder = os.environ.get("AKRUNNER_SAVED_MODEL_DIR")
+        if folder:
+            open(os.path.join(folder, "not a model"), "w").close()
+        print("done")
+        sys.exit(0)
+        """
+    )
+    table, out = script("a\n1\n2\n", "t.csv"), Path(path).parent / "out.jsonl"
+    out.write_text("yesterday's")
+    command = ["run", path, "-i", table]
+    to = ["-o", str(out), "--output-schema", "w bigint", "--overwrite"]
+    assert main([*command, *to, "--", "--version", "3"]) == 0 and out.read_text() == ""
+    capfd.readouterr()
+    for arguments in (["--version", "3"], ["--help"]):
+        assert main([*command, "--mode", "train", "--model-out", str(out.parent / "m"), "--", *arguments]) == 1
+        assert "left no SavedModel" in capfd.readouterr().err
+
+
 def test_the_command_line_of_a_program(script: Script, leaves_nothing: Any, capfd: pytest.CaptureFixture[str]) -> None:
     """What stands behind `--`, also what looks like an option of akrunner's."""
     table = script("a\n1\n2\n", "t.csv")
