@@ -94,7 +94,7 @@ class Kept:
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("TMPDIR", str(self._base / "tmp"))
             patched.setattr(tempfile, "tempdir", None)
-            command = ["warm", "start", "--workers", "2", "--python-env", self._python, "--idle-timeout", IDLE, "--wait"]
+            command = ["warm", "start", "--workers", "2", "--python-env", self._python, "--idle-timeout", IDLE]
             assert main(command) == 0
         self._pid = int(self.status()["pid"])
 

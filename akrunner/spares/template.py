@@ -115,7 +115,7 @@ class Template(Spare):
         self._print_again(pipes.far[2])
         try:
             with self._asking, contextlib.suppress(OSError):  # it has ended, which is seen below
-                socket.send_fds(self._socket, [b"+"], list(pipes.far))
+                socket.send_fds(self._socket, [mark.encode()], list(pipes.far))
                 self._say(frames.FORK, {"mark": mark})
             self._wait(lambda: mark in self._forks, _FORKING)
             told = self._forks.get(mark, {"why": self.lifeless() or "the process that is forked for each did not answer"})

@@ -156,7 +156,7 @@ class Template(object):
 
     def _fork(self, mark):
         """One fork. Returns: None; in the fork its pipes' descriptors."""
-        read_fd, write_fd, log_fd = self._received()
+        read_fd, write_fd, log_fd = self._received(mark)
         settled, settles = os.pipe()
         flush()
         why = ""
@@ -180,19 +180,24 @@ class Template(object):
         self._reap()
         return None
 
-    def _received(self):
-        """The descriptors of the next fork."""
+    def _received(self, mark):
+        """The descriptors of a fork: they come with its mark."""
         size = array.array("i").itemsize
-        _, ancillary, _, _ = self._socket.recvmsg(1, socket.CMSG_LEN(_DESCRIPTORS * size))
-        came = array.array("i")
-        for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                came.frombytes(data[: len(data) - len(data) % size])
-        if len(came) != _DESCRIPTORS:
-            link.host_is_gone()
-        for fd in came:
-            os.set_inheritable(fd, False)
-        return came
+        while True:
+            whose, ancillary, _, _ = self._socket.recvmsg(len(mark), socket.CMSG_LEN(_DESCRIPTORS * size))
+            came = array.array("i")
+            for level, kind, data in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    came.frombytes(data[: len(data) - len(data) % size])
+            if len(came) != _DESCRIPTORS:
+                link.host_is_gone()
+            for fd in came:
+                os.set_inheritable(fd, False)
+            if whose == mark.encode("ascii"):
+                return came
+            # of one that the host gave up (Ctrl-C) between sending these and asking for it
+            for fd in came:
+                os.close(fd)
 
     def _settle(self, mark, log_fd):
         """In a fork: nothing of the template's is left in it but what was imported."""

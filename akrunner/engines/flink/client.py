@@ -117,7 +117,7 @@ class Client:
 
     def cancel(self, job: Submission) -> None:
         """Ask Flink to end the job; does nothing if it has ended."""
-        for number, known in self._jobs.items():
+        for number, known in list(self._jobs.items()):
             if known is job and not job.ended.is_set():
                 self._write({"cancel": number})
 
@@ -131,7 +131,7 @@ class Client:
             self._process.stdin.close()
         except OSError:
             pass
-        if all(job.ended.is_set() for job in self._jobs.values()):
+        if all(job.ended.is_set() for job in list(self._jobs.values())):
             seconds = 0.0  # nothing to cancel
         try:
             self._process.wait(seconds)

@@ -262,7 +262,7 @@ class FlinkEngine:
 
     @contextlib.contextmanager
     def _client_kept(self) -> Iterator[None]:
-        """The process with Java is started once for all attempts of a job, and for jobs at the same time."""
+        """The process with Java is started once for all attempts of a job. Jobs at the same time have one each, so that none ends another's."""
         with self._lock:
             self._running += 1
         try:
@@ -280,10 +280,11 @@ class FlinkEngine:
         """The one that is kept, or another."""
         with self._lock:
             client = self._client
-            if client is None or not client.alive:
+            alone = self._running == 1
+            if client is None or not client.alive or not (self._keeps or alone):
                 client = Client(self.python, java_home(self.python), self._address)
                 # what a job leaves on a cluster within that process goes when the process does
-                if self._keeps or (self._running and self._address is not None):
+                if self._keeps or (alone and self._address is not None):
                     self._client = client
             return client
 
