@@ -19,7 +19,7 @@ from akrunner.io.table import TableSource, no_rows
 from akrunner.launch import capacity, environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
-from akrunner.tables.asked import tables_spec
+from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.opening import open_source, sink_to
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -121,7 +121,8 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     _check_sink(given, job.output_schema)
     _check_directories(job)
 
-    asked = tables_spec(given.tables, given.output_tables, given.project) if given.tables or given.output_tables else None
+    reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
+    asked = tables_spec(reads, writes, given.project) if reads or writes else None
 
     def opened() -> TableSource:
         if given.source is None and asked is not None:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import pyarrow as pa
 
 from akrunner.api import Result, check_observer, engine_of
-from akrunner.checks import check_environment, check_path, check_text
+from akrunner.checks import check_choice, check_count, check_environment, check_path, check_text
 from akrunner.engines.base import Engine, Observer
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
@@ -27,7 +27,7 @@ from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
 from akrunner.prepare import Arguments, PathLike, prepare
-from akrunner.spec import TablesSpec
+from akrunner.spec import STALL_ACTIONS, TablesSpec
 from akrunner.tables import statements
 from akrunner.tables.buckets import Buckets
 from akrunner.tables.chosen import store_for, told_of
@@ -110,10 +110,15 @@ class Runner:
         self._observer = given["observer"]
         self._given = given
         self._say = say
-        self._variables = check_environment("variables", given["variables"] or {})
+        for name, least in (("num_workers", 1), ("num_ps", 0)):
+            if given[name] is not None:
+                check_count(name, given[name], least)
+        if given["stall_action"] is not None:
+            check_choice("stall_action", given["stall_action"], STALL_ACTIONS)
+        self._variables = check_environment("variables", given["variables"] if given["variables"] is not None else {})
         self._project = project_of(check_text("project", given["project"]) if given["project"] is not None else None)
         self._root = check_path("tables_root", given["tables_root"]) if given["tables_root"] is not None else None
-        roots = check_environment("oss_roots", given["oss_roots"] or {})
+        roots = check_environment("oss_roots", given["oss_roots"] if given["oss_roots"] is not None else {})
         self._roots = {bucket.lower(): path for bucket, path in roots.items()}
         for bucket, path in self._roots.items():
             if not os.path.isdir(os.path.expanduser(path)):

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
+from akrunner.checks import check_arguments
 from akrunner.errors import ConfigError
 from akrunner.launch.files import read_local_text
 from akrunner.pai_mode import shell, words
@@ -54,7 +55,7 @@ def given(command: Union[str, Sequence[str], None], file: Optional[str], variabl
     if file is not None:
         return from_file(file, variables)
     if not isinstance(command, str):
-        listed = [str(word) for word in command or ()]
+        listed = list(check_arguments("command", command))
         if len(listed) != 1:
             return Statements(command=words.from_words(listed), single=True)
         command = listed[0]

@@ -26,7 +26,7 @@ def tables_spec(
     Args: project: of names without one; store: None: where the project's tables are; parameters: what the two are called in errors.
     Raises: ConfigError: a name is none; SourceError, SinkError: there is no such table.
     """
-    inputs, outs = _names(parameters[0], tables), _names(parameters[1], outputs)
+    inputs, outs = names_of(parameters[0], tables), names_of(parameters[1], outputs)
     project = project_of(project)
     named = [TableName.parse(one, project) for one in (*inputs, *outs)]
     kept = store or store_for(named[0].project if named else project or "")
@@ -41,7 +41,8 @@ def tables_spec(
     return TablesSpec(tuple(inputs), tuple(outs), kept, project)
 
 
-def _names(parameter: str, given: Any) -> Sequence[str]:
+def names_of(parameter: str, given: Any) -> Sequence[str]:
+    """Names of tables: a list, or one text with commas. Raises: ConfigError: they are none."""
     if isinstance(given, str):
         given = given.split(",")
     if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):

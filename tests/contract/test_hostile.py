@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -123,6 +124,7 @@ CALLS: Dict[str, Tuple[Callable[..., Any], Dict[str, Any]]] = {
     "predict": (akrunner.predict, PREDICTS),
     "predict_stream": (akrunner.predict_stream, PREDICTS),
     "LocalPredictor": (akrunner.LocalPredictor, {"model": "model"}),
+    "pai": (akrunner.pai, {"command": "PAI -name tensorflow2 -Dscript=s.py;", "python_env": sys.executable}),
     "warm": (akrunner.warm, {}),
     "Model.from_saved_model": (akrunner.Model.from_saved_model, {}),
     "Model.from_table": (akrunner.Model.from_table, {}),
