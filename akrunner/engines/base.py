@@ -143,6 +143,7 @@ class Stats:
         warnings: what did not fail the job but should be known.
         starts: task -> how it was started, on this machine: "warm", "cold", or "cold: " and why no warm worker was right for it.
         tables: that the scripts asked for, by name -> {"rows_read": sent to all tasks together, "rows_written": of what was committed}.
+        inputs: task -> how its script waited for its input, over time too; `akrunner.engines.inputs` says what is in it, and words it.
     """
 
     seconds: float
@@ -166,6 +167,7 @@ class Stats:
     warnings: List[str] = field(default_factory=list)
     starts: Dict[str, str] = field(default_factory=dict)
     tables: Dict[str, Dict[str, int]] = field(default_factory=dict)
+    inputs: Dict[str, Dict[str, Any]] = field(default_factory=dict)
 
     @property
     def report_table(self) -> pa.Table:
