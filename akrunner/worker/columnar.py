@@ -4,10 +4,12 @@ import itertools
 
 import numpy as np
 
-from akrunner.worker import chunks, data
+from akrunner.worker import chunks, data, reading
 
 #: rows handed to `tf.data` at a time, about
 _ROWS_AT_ONCE = 8192
+#: and of rows that are large, as encoded images are
+_ROWS_OF_IMAGES = 32
 
 
 class Columns(object):
@@ -79,24 +81,41 @@ class Columns(object):
 
     def dataset(
         self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
-        columns=None,
+        columns=None, how=None,
     ):  # fmt: skip
-        """See `BatchTaskConfig.dataset`."""
+        """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         import tensorflow as tf
 
-        data.check_label(label, [column["name"] for column in self._schema])
+        how = how or reading.Reading()
+        reading.check_counts(batch_size, shuffle, repeat, seed)
+        data.check_label(label, [column["name"] for column in self._schema], how)
         data.unknown_defaults(defaults, self._schema)
         taken = data.with_label(columns, label)
         schema = data.taken_of(self._schema, taken)
+        image = how.images(schema)
+        data.check_cache(self, how, image)
         ragged = [column["name"] for column in schema if column["shape"] is None]
-
         weighted = uneven == "pad"
         if uneven != "keep":
             # said, and refused, here, not when somebody draws
             self._evener.plan(uneven)
+        order = data.order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
+        in_turn = self._stream is not None and self._stream.barriers
+
+        if how.by_row and not in_turn:
+            if ragged:
+                raise ValueError(
+                    "image= and interleave= go by the row, and data_format='columns' has none where a list's length varies (%s): name "
+                    "the others with columns=, or use data_format='examples'" % ", ".join(ragged)
+                )
+            return self._by_row(tf, schema, order, label, defaults, uneven, taken, image)
+
+        # what is kept is kept before it is repeated
+        cached = how.cache is not None and not shuffle and order.whole()
+        epochs = 1 if cached else repeat
 
         def source():
-            rows = self._epochs(batch_size, shuffle, repeat, defaults, seed, uneven, taken)
+            rows = self._epochs(batch_size, shuffle, epochs, defaults, seed, uneven, taken)
             if ragged:
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))
@@ -104,17 +123,37 @@ class Columns(object):
                 # rows of a stream are there to be had, not to wait for others
                 yield from _stacks(rows, batch_size, drop_remainder, _ROWS_AT_ONCE if self._stream is None else 1)
 
-        dataset = data.from_generator(
-            source, self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), weighted)
-        )
+        specs = self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), weighted)
+        dataset = data.from_generator(source, specs)
         if not ragged:
             # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
-            dataset = dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
-        if ragged or label is not None:
-            dataset = dataset.map(lambda columns: data.apart(_sparse(tf, columns, ragged), label, weighted))
-        if self._stream is not None and self._stream.barriers:
-            return data.not_ahead(data.unsharded(dataset))
-        return data.unsharded(dataset).prefetch(2)
+            dataset = _taken_apart(tf, dataset)
+        if cached:
+            dataset = order.cached(dataset)
+            dataset = dataset if repeat == 1 else dataset.repeat(repeat)
+
+        def finished(columns):
+            columns = _sparse(tf, columns, ragged)
+            return data.apart(columns if image is None else image.batch(columns), label, weighted)
+
+        if ragged or label is not None or image is not None:
+            dataset = dataset.map(finished)
+        return how.in_turn(dataset) if in_turn else how.finished(dataset)
+
+    def _by_row(self, tf, schema, order, label, defaults, uneven, taken, image):
+        """The same, for what is to be done with each row before they are batched. Args: order: an `Order`."""
+        most = 1 if self._stream is not None else _ROWS_OF_IMAGES
+
+        def source():
+            for rows, columns in self.chunks(defaults, uneven, taken):
+                for first in range(0, rows, most):
+                    yield chunks.cut(columns, first, min(rows, first + most))
+
+        weighted = uneven == "pad"
+        rows = _taken_apart(tf, data.from_generator(source, self._specs(tf, schema, None, True, weighted)))
+        if image is None:
+            return order.of_files(rows)
+        return order.of_images(rows, image.decoded, lambda batch: data.apart(batch, label, weighted), image)
 
     def _epochs(self, batch_size, shuffle, repeat, defaults, seed, uneven, taken):
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
@@ -144,6 +183,11 @@ class Columns(object):
 
 
 _LENGTHS = "/lengths"
+
+
+def _taken_apart(tf, dataset):
+    """What each element holds, one by one."""
+    return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
 
 
 def _flat(batch):

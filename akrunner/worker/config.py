@@ -2,7 +2,7 @@
 
 import os
 
-from akrunner.worker import data
+from akrunner.worker import data, reading
 
 
 class TaskConfig(object):
@@ -84,9 +84,10 @@ class BatchTaskConfig(TaskConfig):
 
     def dataset(
         self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
-        columns=None,
+        columns=None, map=None, image=None, cache=False, interleave=None, prefetch=None, deterministic=True,
     ):  # fmt: skip
-        """This task's rows as a `tf.data.Dataset` of parsed batches, prefetched, never sharded again.
+        """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
+        shuffled, repeated, batched, parsed and mapped by several threads, prefetched.
 
         Args:
             batch_size: rows a batch.
@@ -102,25 +103,42 @@ class BatchTaskConfig(TaskConfig):
                 empty strings, which a weight of 0 marks: elements are (features, label, weight), as Keras takes them, or without
                 `label` have a column `sample_weight`; "keep" gives every row once. What was dropped or padded is in the job's stats.
             columns: names of those to read, with `label`; None: all. What is not read need have no value for its nulls.
+            map: a function of each batch, called by several threads and in order: of the columns, or of (features, label).
+            image: decode a column of encoded images (JPEG, PNG, GIF, BMP), an image at a time and many at once, before rows are batched: (height,
+                width), or a dict of `column` (default: "image", or the only binary one), `size` (None: all are of one size), `channels` (1,
+                3, 4; default 3), `fit` ("stretch", "crop" or "pad"), `dtype` ("float32", from 0 to 1, or "uint8") and `augment`: True ("flip"
+                and "shift"), a list of those, "brightness", "contrast" and functions of one float32 image. True: no size.
+            cache: True keeps in memory, "disk" beside the rows, what is the same in every epoch: parsed rows, decoded and resized images. What is
+                by chance (a shuffle, `augment`) and `map` come after it.
+            interleave: a function of one row's columns that gives a dataset, of the file that a column names, say. Several are read at the same
+                time, and it is their elements that are cached, shuffled, repeated, batched and given to `map`.
+            prefetch: batches made ahead, 0 for none, -1 for `tf.data.AUTOTUNE`; None: 2.
+            deterministic: False: batches, images and files may come in another order if one takes longer than the next.
         Returns: elements are dicts {column: tensor [batch, ...]}; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
-        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns)
+        how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
+        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how)
 
     def per_worker_dataset(
-        self, batch_size, shuffle=False, repeat=None, drop_remainder=False, label=None, defaults=None, seed=None
-    ):
+        self, batch_size, shuffle=False, repeat=None, drop_remainder=False, label=None, defaults=None, seed=None, map=None, image=None,
+        cache=False, interleave=None, prefetch=None, deterministic=True,
+    ):  # fmt: skip
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
 
-        Args: as for `dataset`. Raises: RuntimeError: with `data_format="columns"`, whose rows only Python can read.
+        Args: as for `dataset`, but that nothing is kept on disk. Raises: RuntimeError: with `data_format="columns"`, whose rows only Python
+            can read.
         """
         # each worker's current directory is its own, and TensorFlow opens the file there
         path = os.path.relpath(self.dataset_file, self.work_dir)
         if not isinstance(self._rows, data.Examples):
             raise RuntimeError("per_worker_dataset needs data_format='examples'")
+        how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
+        if how.cache == "disk":
+            raise ValueError("cache='disk': each worker would keep its rows in a file of the chief's; give cache=True")
         rows = data.Examples(self.schema, path)
-        return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed)
+        return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how)
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
@@ -169,9 +187,15 @@ class StreamTaskConfig(TaskConfig):
 
     FIELDS = TaskConfig.FIELDS + ("dataset_fn", "output_writer")
 
-    def dataset(self, batch_size, drop_remainder=False, label=None, defaults=None, columns=None):
+    def dataset(
+        self, batch_size, drop_remainder=False, label=None, defaults=None, columns=None, map=None, image=None, prefetch=None,
+        deterministic=True,
+    ):  # fmt: skip
         """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full."""
-        return self._rows.dataset(batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns)
+        how = reading.Reading(map, image, prefetch=prefetch, deterministic=deterministic)
+        return self._rows.dataset(
+            batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how
+        )
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, columns=None):
         """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""

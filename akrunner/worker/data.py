@@ -1,7 +1,14 @@
 """A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported when a
 `dataset` is made, numpy when `batches` are: a task that reads its file by itself needs neither."""
 
+import itertools
+import os
+
+from akrunner.worker.reading import Order, Reading, check_counts, check_room
+
 _BUFFER = 1 << 20
+#: each cache on disk has a file of its own
+_CACHES = itertools.count()
 
 
 class Examples(object):
@@ -18,49 +25,65 @@ class Examples(object):
 
     def dataset(
         self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
-        columns=None,
+        columns=None, how=None,
     ):  # fmt: skip
-        """See `BatchTaskConfig.dataset`."""
-        check_label(label, [column["name"] for column in self._schema])
+        """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
+        how = how or Reading()
+        check_counts(batch_size, shuffle, repeat, seed)
+        check_label(label, [column["name"] for column in self._schema], how)
         unknown_defaults(defaults, self._schema)
         schema = taken_of(self._schema, with_label(columns, label))
-        known = _defaults_of(schema, defaults)
-        return self._parsed(feature_spec(schema, known), batch_size, shuffle, repeat, drop_remainder, label, seed, uneven)
-
-    def _parsed(self, spec, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, seed=None, uneven="keep"):
+        image = how.images(schema)
+        check_cache(self, how, image)
+        spec = feature_spec(schema, _defaults_of(schema, defaults))
+        if self._stream is not None and self._stream.barriers:
+            return self._in_turn(spec, batch_size, drop_remainder, label, image, how)
+        records = self._records(spec, uneven)
+        weighted = uneven == "pad"
+        order = order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
         import tensorflow as tf
 
-        if self._stream is not None and self._stream.barriers:
-            vectors = self._stream.batches(batch_size, drop_remainder)
-            return unsharded(vectors.map(lambda batch: apart(tf.io.parse_example(batch, spec), label)))
-        if self._stream is not None:
-            records = self._stream.dataset()
-        else:
-            records = tf.data.TFRecordDataset(self._path, buffer_size=_BUFFER)
-        if uneven != "keep":
-            keep, pad = self._evener.plan(uneven)
-            if keep is not None:
-                records = records.take(keep)
-            if uneven == "pad":
-                check_weight(spec)
-                spec[WEIGHT] = tf.io.FixedLenFeature([], tf.float32, default_value=1.0)
-            if pad:
-                records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
-        if shuffle:
-            buffer = buffer_rows(shuffle, batch_size)
-            if self._evener is not None and self._stream is None:
-                # TensorFlow takes room for as many as are said, whether they come or not
-                buffer = min(buffer, max(1, self._evener.most))
-            records = records.shuffle(buffer, seed=seed)
-        if repeat != 1:
-            records = records.repeat(repeat)
+        def row(record):
+            return tf.io.parse_single_example(record, spec)
+
+        if how.interleave is not None:
+            return order.of_files(records.map(row))
+        if image is not None:
+            return order.of_images(
+                records, lambda record: image.decoded(row(record)), lambda batch: apart(batch, label, weighted), image
+            )
+        # what a stream has not given yet is not drawn ahead by as many threads as there are cores
+        parallel = self._stream is None
+        return order.of_records(records, lambda batch: apart(tf.io.parse_example(batch, spec), label, weighted), parallel)
+
+    def _in_turn(self, spec, batch_size, drop_remainder, label, image, how):
+        """Of a stream with barriers: nothing is drawn ahead."""
+        import tensorflow as tf
 
         def parse(batch):
-            return apart(tf.io.parse_example(batch, spec), label, uneven == "pad")
+            columns = tf.io.parse_example(batch, spec)
+            return apart(columns if image is None else image.batch(columns), label)
 
-        # parse a whole batch at a time: one record at a time is 10 to 80 times slower
-        parsed = records.batch(batch_size, drop_remainder=drop_remainder).map(parse)
-        return unsharded(parsed).prefetch(2)
+        return how.in_turn(self._stream.batches(batch_size, drop_remainder).map(parse))
+
+    def _records(self, spec, uneven):
+        """Serialized Examples, as many as `uneven` says."""
+        import tensorflow as tf
+
+        if self._stream is not None:
+            return self._stream.dataset()
+        records = tf.data.TFRecordDataset(self._path, buffer_size=_BUFFER)
+        if uneven == "keep":
+            return records
+        keep, pad = self._evener.plan(uneven)
+        if keep is not None:
+            records = records.take(keep)
+        if uneven == "pad":
+            check_weight(spec)
+            spec[WEIGHT] = tf.io.FixedLenFeature([], tf.float32, default_value=1.0)
+        if pad:
+            records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
+        return records
 
     def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
         """See `BatchTaskConfig.batches`."""
@@ -130,6 +153,11 @@ class Evener(object):
             return None, 0
         raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
 
+    def count(self, uneven):
+        """Rows of one pass."""
+        shares = self._shares or [self._rows]
+        return {"drop": min(shares), "pad": max(shares)}.get(uneven, self._rows)
+
 
 def check_weight(names):
     """Raises: ValueError: the column of weights would hide one of the table's."""
@@ -192,8 +220,12 @@ def with_label(names, label):
     return names if names is None or label is None or label in names else list(names) + [label]
 
 
-def check_label(label, names):
-    """Raises: ValueError: there is no such column."""
+def check_label(label, names, how):
+    """Args: how: a `Reading`. Raises: ValueError: there is no such column."""
+    if label is not None and how.interleave is not None:
+        raise ValueError(
+            "label=%.100r and interleave=: what interleave= gives has no columns of the table; part it in map=" % (label,)
+        )
     if label is not None and label not in names:
         raise ValueError("label=%r is not a column; columns: %s" % (label, ", ".join(names)))
 
@@ -229,6 +261,28 @@ def _rows_of(batch):
 
 def buffer_rows(shuffle, batch_size):
     return 10 * batch_size if shuffle is True else int(shuffle)
+
+
+def order_of(source, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven):
+    """The `Order` of a source's rows (`Examples` or `Columns`)."""
+    buffer = buffer_rows(shuffle, batch_size) if shuffle else 0
+    if source._stream is not None or source._evener is None:
+        return Order(how, batch_size, buffer, repeat, drop_remainder, seed)
+    # TensorFlow takes room for as many as are said, whether they come or not
+    buffer = min(buffer, max(1, source._evener.most))
+    place = "%s.cache-%d" % (source._path, next(_CACHES))
+    return Order(how, batch_size, buffer, repeat, drop_remainder, seed, source._evener.count(uneven), place)
+
+
+def check_cache(source, how, image):
+    """Raises: ValueError: what is to be kept in memory does not fit in there."""
+    if how.cache != "memory" or source._stream is not None or source._evener is None:
+        return
+    rows = source._evener.most
+    if image is not None and image.size is not None:
+        check_room(rows * image.bytes_each(), "%d images of %dx%dx%d" % ((rows,) + image.size + (image.channels,)))
+    else:
+        check_room(os.path.getsize(source._path) if os.path.exists(source._path) else 0, "the rows")
 
 
 def from_generator(source, specs, args=()):

@@ -252,3 +252,121 @@ def main(task_config):
     assert int(estimator.get_variable_value("global_step")) == 40, "every batch once"
     task_config.output_writer.write_batch({"total": [round(float(estimator.get_variable_value("weight")))]})
 """
+
+#: the arguments of dataset() beyond its rows, in whatever TensorFlow and either format. What a row is: id, image (8x6, all of one colour: 10 x id
+#: + channel), label; user_params["parts"]: TFRecord files of three texts each
+READING = """
+import glob, os
+import numpy as np
+import tensorflow as tf
+
+def all_of(dataset, most=None):
+    if tf.executing_eagerly():
+        found = []
+        for element in dataset if most is None else dataset.take(most):
+            found.append(tf.nest.map_structure(lambda tensor: tensor.numpy(), element))
+        return found
+    element = tf.compat.v1.data.make_one_shot_iterator(dataset if most is None else dataset.take(most)).get_next()
+    found = []
+    with tf.compat.v1.Session() as session:
+        while True:
+            try:
+                found.append(session.run(element))
+            except tf.errors.OutOfRangeError:
+                return found
+
+def ids(batches):
+    return [int(i) for batch in batches for i in np.asarray(batch["id"])]
+
+def refused(kind, words, **arguments):
+    try:
+        CONFIG.dataset(arguments.pop("batch_size", 2), **arguments)
+    except kind as e:
+        assert words in str(e), str(e)
+    else:
+        raise AssertionError(arguments)
+
+def main(task_config):
+    global CONFIG
+    CONFIG = task_config
+    n = task_config.dataset_length
+    rows = ["id", "label"]
+    read = task_config.dataset
+
+    doubled = all_of(read(4, columns=rows, label="label", map=lambda x, y: ({"id": 2 * x["id"]}, y + 1)))
+    assert [len(y) for _, y in doubled] == [4, 4, 2]
+    assert ids(x for x, _ in doubled) == [2 * i for i in range(n)] and list(doubled[0][1]) == [1, 2, 1, 2]
+
+    # what is kept comes out as what is not kept does
+    for kept in (True, "memory", "disk"):
+        for batch_size in (5, 4):
+            twice = all_of(read(batch_size, columns=rows, cache=kept, repeat=2, prefetch=0))
+            assert [len(b["id"]) for b in twice] == [len(b["id"]) for b in all_of(read(batch_size, columns=rows, repeat=2))]
+            assert ids(twice) == 2 * list(range(n)), ids(twice)
+        shuffled = ids(all_of(read(5, columns=rows, cache=kept, repeat=2, shuffle=n, seed=3)))
+        assert sorted(shuffled[:n]) == sorted(shuffled[n:]) == list(range(n)) and shuffled[:n] != shuffled[n:], shuffled
+    beside = glob.glob(os.path.dirname(task_config.dataset_file) + "/*.cache-*")
+    assert all(path.startswith(task_config.dataset_file) for path in beside)
+    assert sorted(ids(all_of(read(3, columns=rows, deterministic=False, map=lambda b: b, prefetch=-1)))) == list(range(n))
+
+    # images: shape and values, by every way to make them fit
+    for fit in ("stretch", "crop", "pad"):
+        plain = all_of(read(4, label="label", image={"size": (4, 4), "dtype": "uint8", "fit": fit}))
+        images = np.concatenate([x["image"] for x, _ in plain])
+        assert images.shape == (n, 4, 4, 3) and images.dtype == np.uint8
+        assert images[3, 2, 2].tolist() == [30, 31, 32], images[3, 2, 2]
+        assert (images[3, 3, 0].tolist() == [0, 0, 0]) == (fit == "pad"), "8 x 6 is wider than it is high"
+    as_they_are = np.concatenate([b["image"] for b in all_of(read(5, columns=["image"], image=True))])
+    assert as_they_are.shape == (n, 6, 8, 3) and as_they_are.dtype == np.float32
+    assert abs(as_they_are[9, 0, 0, 1] - 91 / 255.0) < 1e-6
+    static = read(5, image=(4, 3), drop_remainder=True)
+    assert static.element_spec["image"].shape.as_list() == [5, 4, 3, 3]
+
+    # augmented anew in every epoch, kept or not; the same for one seed
+    def whitened(image):
+        return image + tf.random.uniform([])
+    changing = {"size": (4, 4), "augment": whitened}
+    for kept in (False, True):
+        epochs = all_of(read(n, columns=["image"], image=changing, cache=kept, repeat=2))
+        assert (epochs[0]["image"] != epochs[1]["image"]).all()
+    every = {"size": (16, 16), "augment": ["flip", "shift", "brightness", "contrast"]}
+    first, again = (all_of(read(n, columns=["image"], image=every, seed=5))[0]["image"] for _ in range(2))
+    assert (first == again).all() and first.min() >= 0 and first.max() <= 1
+    assert np.isfinite(all_of(read(n, columns=["image"], image=dict(every, dtype="uint8", channels=1)))[0]["image"]).all()
+    padded = all_of(read(n, image=(4, 4), uneven="pad", columns=["id", "image"]))
+    assert padded[0]["sample_weight"].tolist() == [1.0] * n
+
+    # the rows name files; those are read at the same time
+    files = task_config.user_params["parts"]
+    def records(row):
+        path = tf.strings.join([files, "/", tf.strings.as_string(row["id"]), ".tfrecord"])
+        return tf.data.TFRecordDataset(path)
+    for more in ({}, {"cache": True, "repeat": 2}, {"shuffle": True, "seed": 1}, {"deterministic": False}):
+        texts = [t for batch in all_of(read(4, columns=["id"], interleave=records, **more)) for t in batch]
+        assert sorted(texts) == sorted([b"%d" % (10 * i + j) for i in range(n) for j in range(3)] * more.get("repeat", 1))
+
+    refused(TypeError, "map=4", map=4)
+    refused(TypeError, "interleave=4: give a function of a row's columns", interleave=4)
+    refused(ValueError, "cache='ram'", cache="ram")
+    refused(TypeError, "prefetch='much'", prefetch="much")
+    refused(ValueError, "prefetch=-2", prefetch=-2)
+    refused(TypeError, "deterministic=None", deterministic=None)
+    refused(ValueError, "batch_size=0", batch_size=0)
+    refused(TypeError, "batch_size=True", batch_size=True)
+    refused(ValueError, "(height, width)", image=(4,))
+    refused(ValueError, "which column has the encoded images", image=True, columns=["id"])
+    refused(ValueError, "those of bytes: image", image={"column": "label"})
+    refused(ValueError, "decode it in map=", image=True, interleave=records)
+    refused(ValueError, "part it in map=", label="label", interleave=records)
+    refused(ValueError, "cache='disk'", image=(60000, 60000), cache=True)
+    task_config.output_writer.write_batch({"id": [n]})
+"""
+
+#: a stream of images: decoded as they come, and a function of ours over each batch
+READING_STREAM = """
+def main(task_config):
+    read = task_config.dataset(4, image=(4, 4), map=lambda batch: dict(batch, twice=2.0 * batch["image"][:, 0, 0, 0]), prefetch=1)
+    for batch in read:
+        assert batch["image"].shape[1:] == (4, 4, 3)
+        task_config.output_writer.write_batch({"id": batch["id"].numpy(), "p": batch["twice"].numpy()})
+"""

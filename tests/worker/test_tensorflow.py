@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import struct
+import zlib
 from pathlib import Path
 from typing import Any, Optional
 
+import google_crc32c
 import pyarrow as pa
 import pytest
 
@@ -84,6 +87,58 @@ def test_columns(leaves_nothing: Path, script: Script) -> None:
 @pytest.mark.matrix
 def test_columns_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     check_columns(script, matrix_python.path)
+
+
+def a_png(value: int, width: int = 8, height: int = 6) -> bytes:
+    """An image of one colour."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    line = b"\0" + bytes([value, value + 1, value + 2]) * width
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(line * height)) + chunk(b"IEND", b"")
+
+
+def check_reading(script: Script, folder: Path, form: str, python_env: Optional[str]) -> None:
+    for i in range(10):
+        texts = pa.array([b"%d" % (10 * i + j) for j in range(3)], pa.binary())
+        (folder / f"{i}.tfrecord").write_bytes(b"".join(map(framed, texts.to_pylist())))
+    pixels = pa.array([a_png(10 * i) for i in range(10)], pa.binary())
+    rows = pa.table({"id": range(10), "image": pixels, "label": [i % 2 for i in range(10)]})
+    options: Any = dict(data_format=form, python_env=python_env, user_params={"parts": str(folder)})
+    result = akrunner.run(script(scripts.READING), rows, output_schema="id bigint", **options)
+    assert result.table is not None and result.table["id"].to_pylist() == [10]
+    assert not result.stats.warnings
+
+
+def framed(record: bytes) -> bytes:
+    """A record of a TFRecord file."""
+    length = struct.pack("<Q", len(record))
+    return length + _checksum(length) + record + _checksum(record)
+
+
+def _checksum(data: bytes) -> bytes:
+    crc = google_crc32c.value(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("form", ["examples", "columns"])
+def test_how_a_dataset_reads_on_the_matrix(
+    leaves_nothing: Path, tmp_path: Path, script: Script, form: str, matrix_python: Interpreter
+) -> None:
+    check_reading(script, tmp_path, form, matrix_python.path)
+
+
+def test_how_a_stream_reads(leaves_nothing: Path, script: Script) -> None:
+    rows = {"id": range(10), "image": pa.array([a_png(10 * i) for i in range(10)], pa.binary())}
+    for form in ("examples", "columns"):
+        options: Any = dict(output_schema="id bigint, p double", data_format=form)
+        with akrunner.stream(script(scripts.READING_STREAM), pa.table(rows), **options) as job:
+            table = pa.Table.from_batches(list(job))
+        assert table["id"].to_pylist() == list(range(10))
+        assert table["p"].to_pylist() == pytest.approx([20 * i / 255 for i in range(10)], abs=1e-6)
 
 
 def check_learns_from_a_stream(script: Script, code: str, **options: Any) -> None:

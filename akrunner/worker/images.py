@@ -1,0 +1,201 @@
+"""Columns of encoded images (`dataset(..., image=)`): decoded, resized and augmented by TensorFlow, an image at a time and many at once.
+
+::
+
+    bytes -> decode (JPEG, PNG, GIF, BMP) -> fit -> uint8 [height, width, channels]      may be kept (cache=)
+          -> augment, by chance                  -> dtype                                anew in every epoch
+"""
+
+import operator
+
+_KEYS = ("column", "size", "channels", "fit", "dtype", "augment")
+_FITS = ("stretch", "crop", "pad")
+_DTYPES = ("float32", "uint8")
+_CHANGES = ("flip", "shift", "brightness", "contrast")
+#: what `augment=True` does: right for nearly all photographs
+_USUAL = ("flip", "shift")
+#: numbers drawn for each image
+_DRAWS = 5
+_LARGEST = 1 << 16
+_HOW = "give (height, width), True for images that are of one size already, or a dict of %s" % ", ".join(_KEYS)
+
+
+class Images(object):
+    """What `image=` asks for, checked.
+
+    Attributes: column: that is decoded; size: (height, width) or None; channels; fit; dtype; augment: tuple of words and functions.
+    """
+
+    def __init__(self, asked, schema, ignored=()):
+        """Args: schema: columns of the table; ignored: those that are not read. Raises: ValueError: it cannot be done."""
+        given = asked if isinstance(asked, dict) else {} if asked is True else {"size": asked}
+        unknown = sorted(str(key) for key in given if key not in _KEYS)
+        if unknown:
+            raise ValueError("image=: there is no %r; %s" % (unknown[0], _HOW))
+        self.size = _size(given.get("size"))
+        self.channels = _one_of("channels", given.get("channels", 3), (1, 3, 4))
+        self.fit = _one_of("fit", given.get("fit", "stretch"), _FITS)
+        self.dtype = _one_of("dtype", given.get("dtype", "float32"), _DTYPES)
+        self.augment = _augment(given.get("augment"))
+        self.column = _column(given.get("column"), [column for column in schema if column["name"] not in ignored])
+
+    def bytes_each(self):
+        """Bytes of a decoded image; None: nobody knows before it is decoded."""
+        return self.size[0] * self.size[1] * self.channels if self.size else None
+
+    # -- inside tf.data
+
+    def decoded(self, columns):
+        """A row's columns with uint8 pixels in place of the encoded image."""
+        columns = dict(columns)
+        columns[self.column] = self._pixels(columns[self.column])
+        return columns
+
+    def finished(self, columns, draws=None):
+        """Pixels augmented, and as `dtype`. Args: draws: numbers from 0 to 1 to go by; None: nobody seeded them."""
+        import tensorflow as tf
+
+        columns = dict(columns)
+        pixels = columns[self.column]
+        if self.augment or self.dtype == "float32":
+            pixels = tf.image.convert_image_dtype(pixels, tf.float32)
+        if self.augment:
+            shape = pixels.shape
+            draws = tf.random.uniform([_DRAWS]) if draws is None else draws
+            for change in self.augment:
+                pixels = change(pixels) if callable(change) else _changed(tf, change, pixels, draws)
+            if not any(callable(change) for change in self.augment):
+                pixels.set_shape(shape)
+        if self.augment and self.dtype == "uint8":
+            pixels = tf.image.convert_image_dtype(pixels, tf.uint8, saturate=True)
+        columns[self.column] = pixels
+        return columns
+
+    def batch(self, columns):
+        """A whole batch of them, one after the other: for streams of which nothing may be drawn ahead."""
+        import tensorflow as tf
+
+        columns = dict(columns)
+
+        def one(data):
+            return self.finished({self.column: self._pixels(data)})[self.column]
+
+        columns[self.column] = tf.map_fn(one, columns[self.column], dtype=tf.as_dtype(self.dtype))
+        return columns
+
+    def _pixels(self, data):
+        import tensorflow as tf
+
+        def read():
+            pixels = tf.image.decode_image(data, channels=self.channels, expand_animations=False)
+            # it says nothing of it, as there are formats of moving images
+            pixels.set_shape([None, None, self.channels])
+            return self._fitted(tf, pixels)
+
+        if self.size is None:
+            return read()
+        shape = list(self.size) + [self.channels]
+        # a row made up to fill a share (uneven="pad"), or a null whose default is b""
+        pixels = tf.cond(tf.equal(tf.strings.length(data), 0), lambda: tf.zeros(shape, tf.uint8), read)
+        pixels.set_shape(shape)
+        return pixels
+
+    def _fitted(self, tf, pixels):
+        if self.size is None:
+            return pixels
+        # TensorFlow 1's own has the corners elsewhere
+        resize = tf.compat.v2.image.resize
+        height, width = self.size
+        if self.fit == "stretch":
+            fitted = resize(pixels, self.size)
+        elif self.fit == "pad":
+            fitted = tf.compat.v2.image.resize_with_pad(pixels, height, width)
+        else:
+            there = tf.cast(tf.shape(pixels)[:2], tf.float32)
+            scale = tf.reduce_max(tf.constant([float(height), float(width)]) / there)
+            larger = tf.maximum(tf.cast(tf.round(there * scale), tf.int32), tf.constant([height, width]))
+            fitted = tf.image.resize_with_crop_or_pad(resize(pixels, larger), height, width)
+        return tf.cast(tf.clip_by_value(tf.round(fitted), 0.0, 255.0), tf.uint8)
+
+
+def seeded_draws(tf, seed):
+    """A dataset without end of the numbers that `finished` goes by: the same for the same seed."""
+    kind = tf.data.Dataset.random if hasattr(tf.data.Dataset, "random") else tf.data.experimental.RandomDataset
+    return kind(seed).map(lambda value: tf.random.stateless_uniform([_DRAWS], seed=tf.stack([value, value])))
+
+
+def _changed(tf, change, pixels, draws):
+    """Pixels from 0 to 1, changed in one of our ways, by chance."""
+    if change == "flip":
+        return tf.cond(draws[0] < 0.5, lambda: tf.reverse(pixels, [1]), lambda: pixels)
+    if change == "shift":
+        size = tf.shape(pixels)
+        # an eighth of each side at most; what comes in is what stood at the edge
+        edge = size[:2] // 8
+        padded = tf.pad(pixels, tf.stack([tf.stack([edge[0], edge[0]]), tf.stack([edge[1], edge[1]]), [0, 0]]), "REFLECT")
+        start = tf.cast(draws[1:3] * tf.cast(2 * edge + 1, tf.float32), tf.int32)
+        start = tf.minimum(start, 2 * edge)
+        return tf.slice(padded, tf.concat([start, [0]], 0), size)
+    if change == "brightness":
+        return tf.clip_by_value(pixels + 0.4 * (draws[3] - 0.5), 0.0, 1.0)
+    mean = tf.reduce_mean(pixels, [0, 1], keepdims=True)
+    return tf.clip_by_value((pixels - mean) * (0.75 + 0.5 * draws[4]) + mean, 0.0, 1.0)
+
+
+def _size(size):
+    if size is None:
+        return None
+    try:
+        height, width = (operator.index(side) for side in size)
+    except (TypeError, ValueError):
+        raise ValueError("image=%.100r: %s" % (size, _HOW))
+    if isinstance(size, (str, bytes)) or any(isinstance(side, bool) for side in size):
+        raise ValueError("image=%.100r: %s" % (size, _HOW))
+    if not (1 <= height <= _LARGEST and 1 <= width <= _LARGEST):
+        raise ValueError("image=%r: a side has 1 to %d pixels" % ((height, width), _LARGEST))
+    return height, width
+
+
+def _one_of(name, value, known):
+    # `True in (1, 3, 4)`, and an array is in nothing
+    if not any(type(value) is type(one) and value == one for one in known):
+        raise ValueError("image={%r: %.100r}: give one of %s" % (name, value, ", ".join(map(repr, known))))
+    return value
+
+
+def _augment(asked):
+    if asked is None or asked is False:
+        return ()
+    if asked is True:
+        return _USUAL
+    changes = [asked] if isinstance(asked, str) or callable(asked) else asked
+    if not isinstance(changes, (list, tuple)):
+        changes = [changes]
+    for change in changes:
+        if not callable(change) and not (isinstance(change, str) and change in _CHANGES):
+            raise ValueError(
+                "image={'augment': %.100r}: give True, a function of one image (float32 from 0 to 1), or a list of those and of %s"
+                % (change, ", ".join(map(repr, _CHANGES)))
+            )
+    return tuple(changes)
+
+
+def _column(asked, schema):
+    scalars = [column["name"] for column in schema if column["kind"] == "bytes" and column["shape"] == []]
+    if asked is not None:
+        if not isinstance(asked, str) or asked not in scalars:
+            raise ValueError(
+                "image={'column': %.100r}: it is no column of encoded images that is read; those of bytes: %s"
+                % (asked, ", ".join(scalars) or "none")
+            )
+        return asked
+    if "image" in scalars:
+        return "image"
+    # text is of bytes, too
+    binary = [c["name"] for c in schema if c["name"] in scalars and "binary" in str(c.get("type")).lower()]
+    if len(binary) != 1:
+        raise ValueError(
+            "image=: which column has the encoded images? Say image={'column': ...}; columns of bytes: %s"
+            % (", ".join(scalars) or "none")
+        )
+    return binary[0]

@@ -1,0 +1,234 @@
+"""How `task_config.dataset` reads: its arguments, checked, and put into the order that TensorFlow's guides recommend.
+
+::
+
+    rows   ->           [cache] shuffle repeat batch  parse, many at once  [cache] [map]  prefetch
+    images -> [decode]  [cache] shuffle repeat decode, augment, batch              [map]  prefetch
+    files  -> shuffle interleave [cache] shuffle repeat batch                      [map]  prefetch
+
+What is kept (`cache=`) is what is the same in every epoch, as late as the order allows: never the order of a shuffle, never what `map=` or
+`augment` made by chance.
+"""
+
+import inspect
+import operator
+import os
+
+from akrunner.worker import images
+
+#: batches made ahead, if nobody says how many
+_AHEAD = 2
+#: of the memory that is free, what a cache may take
+_SHARE = 0.8
+#: as `tf.data.AUTOTUNE`
+AUTOTUNE = -1
+
+
+class Reading(object):
+    """What a script asks of its dataset beyond its rows, checked: see `BatchTaskConfig.dataset` for each."""
+
+    def __init__(self, map=None, image=None, cache=False, interleave=None, prefetch=None, deterministic=True):
+        """Raises: ValueError, TypeError: an argument is not what it may be."""
+        for name, function in (("map", map), ("interleave", interleave)):
+            if function is not None and not callable(function):
+                raise TypeError("%s=%.100r: give %s" % (name, function, _FUNCTIONS[name]))
+        if interleave is not None and image not in (None, False):
+            raise ValueError("interleave= and image=: what interleave= gives is the script's own; decode it in map=")
+        if not (cache is True or cache is False or cache is None or (isinstance(cache, str) and cache in ("memory", "disk"))):
+            raise ValueError("cache=%.100r: give True (in memory), 'disk' or False" % (cache,))
+        if not isinstance(deterministic, bool):
+            raise TypeError("deterministic=%.100r: give True, or False if rows may come in another order" % (deterministic,))
+        self.map = map
+        self.image = None if image is False else image
+        self.cache = "memory" if cache is True else cache or None
+        self.interleave = interleave
+        self.prefetch = _ahead(prefetch)
+        self.deterministic = deterministic
+
+    @property
+    def by_row(self):
+        """Whether something is to be done with each row before they are batched."""
+        return self.image is not None or self.interleave is not None
+
+    def images(self, schema):
+        """The `images.Images` that was asked for, None. Raises: ValueError: the columns have none."""
+        return None if self.image is None else images.Images(self.image, schema)
+
+    # -- the steps
+
+    def mapped(self, dataset, function, parallel=True):
+        """Many calls at once, in the order of what they are given unless that does not matter."""
+        if not parallel:
+            return dataset.map(function)
+        return dataset.map(function, num_parallel_calls=AUTOTUNE, **self._order(dataset.map))
+
+    def interleaved(self, files):
+        """What the datasets made of each of them give, read at the same time."""
+        return files.interleave(self.interleave, num_parallel_calls=AUTOTUNE, **self._order(files.interleave))
+
+    def last(self, dataset):
+        """The end of every pipeline: nobody shards it again, and batches are made while others are used."""
+        import tensorflow as tf
+
+        from akrunner.worker import data
+
+        dataset = data.unsharded(dataset)
+        if not self.deterministic and not self._order(dataset.map):
+            options = tf.data.Options()
+            options.experimental_deterministic = False
+            dataset = dataset.with_options(options)
+        return dataset.prefetch(self.prefetch) if self.prefetch else dataset
+
+    def finished(self, dataset):
+        """The script's own function, and the end."""
+        return self.last(dataset if self.map is None else self.mapped(dataset, self.map))
+
+    def in_turn(self, dataset):
+        """The same for a stream of which nothing may be drawn ahead."""
+        from akrunner.worker import data
+
+        return data.not_ahead(data.unsharded(dataset if self.map is None else dataset.map(self.map)))
+
+    def _order(self, method):
+        """{"deterministic": ...} where this TensorFlow takes it there: 1.15 has it for a whole pipeline only."""
+        return {"deterministic": self.deterministic} if "deterministic" in inspect.signature(method).parameters else {}
+
+
+_FUNCTIONS = {
+    "map": "a function of a batch: of its columns, or of (features, label) where label= is given",
+    "interleave": "a function of a row's columns that returns a tf.data.Dataset: of the file it names, as a rule",
+}
+
+
+class Order(object):
+    """One pass over rows, or several, as `Reading` wants it.
+
+    Args: how: a `Reading`; rows: of one pass, None: not known; place: file name for a cache on disk; the others: as of `dataset`, checked;
+        buffer: of the shuffle, 0: none.
+    """
+
+    def __init__(self, how, batch_size, buffer, repeat, drop_remainder, seed, rows=None, place=None):
+        self.how = how
+        self.batch_size = batch_size
+        self.buffer = buffer
+        self.repeat = repeat
+        self.drop_remainder = drop_remainder
+        self.seed = seed
+        self.rows = rows
+        self.place = place
+
+    def of_files(self, files):
+        """Datasets of what rows name. Args: files: a dataset of {column: scalar}."""
+        if self.buffer:
+            files = files.shuffle(max(1, self.rows or self.buffer), seed=self.seed)
+        rows = self._mixed(self.cached(self.how.interleaved(files)))
+        return self.how.finished(rows.batch(self.batch_size, drop_remainder=self.drop_remainder))
+
+    def of_images(self, rows, decode, finish, image):
+        """Args: decode: a row -> its columns, the image's pixels among them; finish: a batch's columns -> what the script is given."""
+        if self.how.cache:
+            rows = self._mixed(self.cached(self.how.mapped(rows, decode)))
+            rows = self._seeded(rows, image, lambda row: row)
+        else:
+            rows = self._seeded(self._mixed(rows), image, decode)
+        batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
+        return self.how.finished(batches.map(finish))
+
+    def of_records(self, rows, parse, parallel=True):
+        """Args: parse: serialized Examples of a batch -> what the script is given; parallel: whether it may go ahead of the script."""
+        late = self.how.cache is not None and not self.buffer and self.whole()
+        if self.how.cache and not late:
+            rows = self.cached(rows)
+        if not late:
+            rows = self._mixed(rows)
+        # parse a whole batch at a time: one record at a time is 10 to 80 times slower
+        batches = self.how.mapped(rows.batch(self.batch_size, drop_remainder=self.drop_remainder), parse, parallel)
+        if late:
+            batches = self.cached(batches)
+            batches = batches if self.repeat == 1 else batches.repeat(self.repeat)
+        return self.how.finished(batches)
+
+    def whole(self):
+        """Whether every epoch has the same batches."""
+        return self.repeat == 1 or (self.rows is not None and self.rows % self.batch_size == 0)
+
+    def cached(self, dataset):
+        if self.how.cache is None:
+            return dataset
+        return dataset.cache() if self.how.cache == "memory" else dataset.cache(self.place)
+
+    def _mixed(self, rows):
+        if self.buffer:
+            rows = rows.shuffle(self.buffer, seed=self.seed)
+        return rows if self.repeat == 1 else rows.repeat(self.repeat)
+
+    def _seeded(self, rows, image, decode):
+        """Rows with their images finished."""
+        if not image.augment or self.seed is None:
+            return self.how.mapped(rows, lambda row: image.finished(decode(row)))
+        import tensorflow as tf
+
+        drawn = tf.data.Dataset.zip((rows, images.seeded_draws(tf, self.seed)))
+        return self.how.mapped(drawn, lambda row, draws: image.finished(decode(row), draws))
+
+
+def check_room(size, what):
+    """Raises: ValueError: so many bytes are not to be had. Args: what: takes them, in words."""
+    free = _free()
+    if size and free is not None and size > _SHARE * free:
+        raise ValueError(
+            "cache=True: %s take about %.1f GiB, and %.1f GiB of memory are free: cache='disk', or a smaller size"
+            % (what, size / 2.0**30, free / 2.0**30)
+        )
+
+
+def _free():
+    """Bytes of memory that nobody uses; None: nobody says."""
+    rooms = []
+    try:
+        with open("/proc/meminfo") as f:
+            rooms += [int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:")]
+    except (OSError, ValueError, IndexError):
+        pass
+    groups = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+    for most, used in groups:
+        try:
+            with open(os.path.join("/sys/fs/cgroup", most)) as f, open(os.path.join("/sys/fs/cgroup", used)) as g:
+                rooms.append(int(f.read()) - int(g.read()))
+        except (OSError, ValueError):
+            pass  # there is none, or "max"
+    return max(0, min(rooms)) if rooms else None
+
+
+def check_counts(batch_size, shuffle=False, repeat=1, seed=None):
+    """Raises: ValueError, TypeError: they are no numbers that rows can be counted by."""
+    if _whole("batch_size", batch_size) < 1:
+        raise ValueError("batch_size=%r: a batch has one row at least" % (batch_size,))
+    if not isinstance(shuffle, bool) and _whole("shuffle", shuffle or 0) < 0:
+        raise ValueError("shuffle=%r: give True, or the buffer's size in rows" % (shuffle,))
+    if repeat is not None and _whole("repeat", repeat) < -1:
+        raise ValueError("repeat=%r: give the number of epochs, None for ever" % (repeat,))
+    if seed is not None:
+        _whole("seed", seed)
+
+
+def _ahead(prefetch):
+    if prefetch is None:
+        return _AHEAD
+    if _whole("prefetch", prefetch) < AUTOTUNE:
+        raise ValueError("prefetch=%r: give how many batches are made ahead, 0 for none, -1 (tf.data.AUTOTUNE)" % (prefetch,))
+    return operator.index(prefetch)
+
+
+def _whole(name, value):
+    """A whole number. Raises: TypeError: it is none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    # True counts as 1 there
+    if number is None or isinstance(value, bool):
+        raise TypeError("%s=%.100r: give a whole number" % (name, value))
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("%s=%.100r: it is too large" % (name, value))
+    return number

@@ -1,0 +1,113 @@
+"""What `dataset`'s arguments may be: said before TensorFlow is imported."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import pytest
+
+from akrunner.worker import reading
+from akrunner.worker.images import Images
+from akrunner.worker.reading import Order, Reading, check_counts
+
+BYTES = {"kind": "bytes", "shape": []}
+SCHEMA: List[Dict[str, Any]] = [
+    {"name": "image", "type": "varbinary", **BYTES},
+    {"name": "path", "type": "string", **BYTES},
+    {"name": "label", "type": "bigint", "kind": "int64", "shape": []},
+]
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        ({"map": 4}, "map=4: give a function of a batch"),
+        ({"interleave": "path"}, "interleave='path': give a function of a row's columns"),
+        ({"cache": "ram"}, "cache='ram': give True"),
+        ({"cache": 1.5}, "cache=1.5"),
+        ({"cache": []}, r"cache=\[\]"),
+        ({"prefetch": "2"}, "prefetch='2': give a whole number"),
+        ({"prefetch": True}, "prefetch=True: give a whole number"),
+        ({"prefetch": -2}, "prefetch=-2: give how many"),
+        ({"prefetch": 1 << 70}, "it is too large"),
+        ({"deterministic": 0}, "deterministic=0: give True, or False"),
+        ({"image": True, "interleave": len}, "decode it in map="),
+    ],
+)
+def test_refused_with_words(asked: Dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        Reading(**asked)
+
+
+@pytest.mark.parametrize(
+    "counts, words",
+    [
+        ((0,), "batch_size=0"),
+        ((True,), "batch_size=True"),
+        ((3.5,), r"batch_size=3\.5"),
+        ((1 << 70,), "too large"),
+        ((4, -1), "shuffle=-1"),
+        ((4, "much"), "shuffle='much'"),
+        ((4, True, -2), "repeat=-2"),
+        ((4, True, 1, "x"), "seed='x'"),
+    ],
+)
+def test_numbers_of_rows(counts: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        check_counts(*counts)
+
+
+def test_what_is_fine() -> None:
+    for counts in ((4,), (4, False), (4, True, None, 7), (4, 100, -1)):
+        check_counts(*counts)
+    assert Reading(prefetch=0).prefetch == 0 and Reading(prefetch=-1).prefetch == -1 and Reading().prefetch == 2
+    assert Reading(cache=True).cache == "memory" and Reading(cache=False).cache is None
+    assert Reading(image=(4, 4)).by_row and not Reading(map=len, cache="disk").by_row
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        ((4,), r"\(height, width\)"),
+        ("224x224", r"\(height, width\)"),
+        ((0, 4), "1 to 65536 pixels"),
+        ((True, 4), r"\(height, width\)"),
+        ({"hight": 4}, "there is no 'hight'"),
+        ({"channels": True}, "'channels': True"),
+        ({"fit": "zoom"}, "'fit': 'zoom'"),
+        ({"dtype": ["uint8"]}, "'dtype'"),
+        ({"augment": "mirror"}, "'augment': 'mirror'"),
+        ({"augment": 3}, "'augment': 3"),
+        ({"column": "label"}, "those of bytes: image, path"),
+    ],
+)
+def test_images_refused_with_words(asked: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Images(asked, SCHEMA)
+
+
+def test_which_column_has_the_images() -> None:
+    assert Images(True, SCHEMA).column == "image"
+    assert Images({"column": "path"}, SCHEMA).column == "path"
+    assert Images(True, [{**SCHEMA[0], "name": "photo"}, *SCHEMA[1:]]).column == "photo", "the only binary one"
+    with pytest.raises(ValueError, match="which column"):
+        Images(True, SCHEMA[1:])
+    assert Images({"size": (2, 3), "augment": True}, SCHEMA).augment == ("flip", "shift")
+    assert Images((2, 3), SCHEMA).bytes_each() == 18
+
+
+def test_what_is_kept_does_not_change_the_batches() -> None:
+    def order(**given: Any) -> Order:
+        return Order(Reading(cache=True), 5, 0, given.get("repeat", 1), False, None, given.get("rows"))
+
+    assert order(rows=12).whole() and order(rows=10, repeat=3).whole() and order(rows=10, repeat=None).whole()
+    assert not order(rows=12, repeat=2).whole() and not order(repeat=2).whole()
+
+
+def test_a_cache_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_free", lambda: 1 << 30)
+    reading.check_room(1 << 29, "the rows")
+    with pytest.raises(ValueError, match=r"the rows take about 2\.0 GiB, and 1\.0 GiB of memory are free: cache='disk'"):
+        reading.check_room(1 << 31, "the rows")
+    monkeypatch.setattr(reading, "_free", lambda: None)
+    reading.check_room(1 << 62, "the rows")
