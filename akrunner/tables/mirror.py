@@ -2,11 +2,12 @@
 
 ::
 
-    list (a thousand at a time) -> is there room, is it allowed? -> threads, 8 MB at a time -> file.part -> file
+    list (a thousand at a time) -> is there room, is it allowed? -> threads, 8 MB at a time -> BUCKET.coming/NUMBER -> file
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import threading
@@ -31,6 +32,9 @@ class Mirror:
 
     def __init__(self, bucket: Bucket, root: str, uri: str, say: Callable[[str], None]) -> None:
         self.bucket, self.root, self._uri, self._say = bucket, root, uri, say
+        # beside the files: every name among them may be an object's
+        self._coming = f"{root}.coming"
+        self._numbers = itertools.count()
 
     def path(self, key: str) -> str:
         return os.path.join(self.root, key)
@@ -78,6 +82,7 @@ class Mirror:
 
     def _check_room(self, total: int) -> None:
         os.makedirs(self.root, exist_ok=True)
+        os.makedirs(self._coming, exist_ok=True)
         free = shutil.disk_usage(self.root).free
         if total > free:
             raise ConfigError(
@@ -103,14 +108,15 @@ class Mirror:
     def _one(self, found: Found, progress: "_Progress", over: threading.Event) -> None:
         target = self.path(found.key)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target + ".part", "wb") as file:
+        coming = os.path.join(self._coming, str(next(self._numbers)))
+        with open(coming, "wb") as file:
             for start in range(0, found.size, _PIECE):
                 if over.is_set():
                     return
                 data = self.bucket.piece(found, start, min(_PIECE, found.size - start))
                 file.write(data)
                 progress.came(len(data))
-        os.replace(target + ".part", target)
+        os.replace(coming, target)
         progress.done()
 
 

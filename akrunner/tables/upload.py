@@ -3,7 +3,8 @@
 ::
 
     a look      what TensorFlow's `checkpoint` files say is read first, then the other files that are new go up, then what they said: in the
-                bucket, too, a `checkpoint` never names a file that is not there
+                bucket, too, a `checkpoint` never names a file that is not there; what a program is about to rename waits
+    the last    everything that is there, whatever it is called: nobody renames it any more
     deletes     a file that the script has removed (older checkpoints) is removed there, too, if this job has brought it
 """
 
@@ -68,15 +69,17 @@ class Upload:
         if self._thread is not None:
             self._thread.join()
         with ours(WriteError, f"{self._uri}: cannot upload what the job has written there"):
-            self.look()
+            self.look(last=True)
 
-    def look(self) -> None:
-        """Upload what is new. Raises: the library's exceptions."""
+    def look(self, last: bool = False) -> None:
+        """Upload what is new. Args: last: also what looks as if a program would rename it. Raises: the library's exceptions."""
         if not os.path.isdir(self._root):
             return
         states = dict(self._states())
         files = {name: stamp for name, stamp in self._files() if name not in states}
         for name, stamp in files.items():
+            if not last and _UNFINISHED.search(name):
+                continue
             if self._there.get(name) != stamp and not self._over_a_file_that_is_gone(name, stamp):
                 self._there[name] = stamp
         for name, (stamp, data) in states.items():
@@ -118,7 +121,7 @@ class Upload:
                 name = os.path.relpath(entry.path, self._root)
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-                elif entry.is_file(follow_symlinks=False) and not _UNFINISHED.search(name):
+                elif entry.is_file(follow_symlinks=False):
                     try:
                         stat = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:

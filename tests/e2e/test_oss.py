@@ -39,7 +39,9 @@ def test_a_file_and_a_folder(oss: Oss, said: List[str], buckets: Buckets, monkey
     monkeypatch.setattr(mirror, "_PIECE", 1000)
     monkeypatch.setattr(mirror, "_SAID_EVERY", 0.0)
     oss.faults.page = 3
-    files = {f"data/{number}/ä {number}.bin": bytes([number]) * number * 700 for number in range(8)}
+    files = {f"data/{number}/ä {number}.bin": bytes([number]) * number * 700 for number in range(7)}
+    # names that a copy in the same directory would have until it is whole
+    files.update({f"data/7/x{'.part' * number}": bytes([number]) * 980 for number in range(5)})
     oss.objects["bkt"].update(
         files, **{"data": b"", "data/": b"", "database/x": b"no", "code/x.tar.gz": b"packed", "data//odd": b"", "data/1": b"m"}
     )
@@ -56,8 +58,8 @@ def test_a_file_and_a_folder(oss: Oss, said: List[str], buckets: Buckets, monkey
     assert sum("buckets: OSS" in one for one in said) == 1
     assert "oss://bkt/nothing/ is empty" in said
     assert "oss://bkt/data/: 2 objects cannot be files, and are left out: 'data//odd', 'data/1'" in said
-    assert any("oss://bkt/data/: " in one and " of 8 files, " in one for one in said)
-    assert "oss://bkt/data/: 8 files, 19.6 kB, copied to this machine" in said
+    assert any("oss://bkt/data/: " in one and " of 12 files, " in one for one in said)
+    assert "oss://bkt/data/: 12 files, 19.6 kB, copied to this machine" in said
 
 
 def test_without_credentials_and_with_a_directory_of_its_own(oss: Oss, tmp_path: Path, monkeypatch: Any) -> None:
@@ -88,14 +90,17 @@ def test_hosts(oss: Oss, said: List[str], monkeypatch: Any) -> None:
 
 def test_what_is_kept_goes_there_as_the_job_goes(oss: Oss, buckets: Buckets, monkeypatch: Any) -> None:
     monkeypatch.setattr(objects, "PART_BYTES", 1000)
-    oss.objects["bkt"].update({"m/checkpoint": b"old", "m/old.index": b"1", "m/stays": b"2"})
+    oss.objects["bkt"].update({"m/checkpoint": b"old", "m/old.index": b"1", "m/stays": b"2", "m/old.tmp": b"3"})
     with buckets:
         path = Path(buckets.kept("oss://bkt/m/"))
-        assert read(str(path)) == {"checkpoint": b"old", "old.index": b"1", "stays": b"2"}
+        assert read(str(path)) == {"checkpoint": b"old", "old.index": b"1", "stays": b"2", "old.tmp": b"3"}
+        (path / "old.tmp").unlink()
         (path / "ckpt.data").write_bytes(b"x" * 4500)
         (path / "events").mkdir()
         (path / "events" / "e.tfevents").write_bytes(b"e")
         (path / "ckpt.data.tempstate7").write_bytes(b"half")
+        (path / "temp-1").mkdir()
+        (path / "temp-1" / "w.part").write_bytes(b"w")
         (path / "old.index").unlink()
         (path / "checkpoint").write_bytes(b"new")
         for _ in range(600):
@@ -104,7 +109,10 @@ def test_what_is_kept_goes_there_as_the_job_goes(oss: Oss, buckets: Buckets, mon
             time.sleep(0.02)
         assert oss.objects["bkt"]["m/checkpoint"] == b"new" and oss.objects["bkt"]["m/ckpt.data"] == b"x" * 4500
         (path / "last").write_bytes(b"l")
-    assert oss.keys() == ["m/checkpoint", "m/ckpt.data", "m/events/e.tfevents", "m/last", "m/stays"]
+        assert "m/ckpt.data.tempstate7" not in oss.keys() and "m/temp-1/w.part" not in oss.keys()
+    # what is never renamed goes at the end, whatever it is called
+    whole = ["m/checkpoint", "m/ckpt.data", "m/events/e.tfevents", "m/last", "m/stays"]
+    assert oss.keys() == sorted([*whole, "m/ckpt.data.tempstate7", "m/temp-1/w.part"])
     assert not path.exists() and not oss.uploads
     written = [
         unquote(path.partition("?")[0]) for method, path in oss.requests if method in ("PUT", "POST") and "delete" not in path
