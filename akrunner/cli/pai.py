@@ -219,7 +219,11 @@ def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bo
     statements = runner.running(given)
     while True:
         with screen:
-            one = next(statements, None)
+            try:
+                one = next(statements, None)
+            except akrunner.AkrunnerError as e:
+                e.results = told
+                raise
         if one is None:
             break
         if as_json:

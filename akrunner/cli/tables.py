@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 import pyarrow as pa
 import typer
@@ -86,7 +86,7 @@ def ls(
     names = [one] if one else store.projects()
     found: List[Dict[str, Any]] = []
     for owner in names:
-        found.extend(_row(store, TableName.parse(f"odps://{owner}/tables/{table}")) for table in store.tables(owner))
+        found.extend(_rows(store, owner))
     if as_json:
         emit({"ok": True, "exit_code": 0, "place": store.place, "tables": found})
         return
@@ -98,10 +98,33 @@ def ls(
         ["table", "rows", "columns", "partitions"],
         [[row["uri"], _count(row), row["columns"] or "", _parts(row)] for row in found],
     )
+    for row in found:
+        if row["error"]:
+            typer.echo(f"{row['uri']}: {row['error']}")
+
+
+def _rows(store: TableStore, project: str) -> Iterator[Dict[str, Any]]:
+    """Of each table. What is called as no project and no table can be is listed, too."""
+    try:
+        tables = store.tables(project)
+    except akrunner.ConfigError as e:
+        yield _unread(project, e)
+        return
+    for table in tables:
+        try:
+            name = TableName.parse(f"odps://{project}/tables/{table}")
+        except akrunner.ConfigError as e:
+            yield _unread(f"{project}/{table}", e)
+        else:
+            yield _row(store, name)
+
+
+def _unread(uri: str, error: akrunner.ConfigError) -> Dict[str, Any]:
+    return {"uri": uri, "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": str(error)}
 
 
 def _row(store: TableStore, name: TableName) -> Dict[str, Any]:
-    """A table that cannot be read is listed, with the reason."""
+    """Of one that cannot be read, the reason."""
     row: Dict[str, Any] = {"uri": str(name), "rows": None, "columns": None, "partitioned_by": [], "partitions": 0, "error": ""}
     try:
         info = store.describe(name)
@@ -113,7 +136,7 @@ def _row(store: TableStore, name: TableName) -> Dict[str, Any]:
 
 
 def _count(row: Dict[str, Any]) -> str:
-    return f"{row['rows']:,}" if row["rows"] is not None else f"? {row['error']}"
+    return f"{row['rows']:,}" if row["rows"] is not None else "?"
 
 
 def _parts(row: Dict[str, Any]) -> str:
@@ -242,7 +265,9 @@ def sql(
     given = text if text is not None else _text_of(file or "")
     results: List[Dict[str, Any]] = []
     try:
-        statements.run(given, _store_of, project, said=(lambda one: results.append(_told(one))) if as_json else _say)
+        said = (lambda one: results.append(_told(one))) if as_json else _say
+        folder = os.path.dirname(os.path.abspath(os.path.expanduser(file))) if file is not None else ""
+        statements.run(given, _store_of, project, said=said, folder=folder)
     except akrunner.AkrunnerError as e:
         e.results = results
         raise
@@ -285,7 +310,10 @@ def drop(
     name = TableName.parse(table, project).for_output()
     store = _store_of(name.project)
     there = store.exists(name)
-    (store.drop_partition if name.partition else store.drop)(name, if_exists)
+    if name.partition:
+        store.drop_partitions([name], if_exists)
+    else:
+        store.drop(name, if_exists)
     said = f"dropped {name}" if there else f"{name} is not there"
     with telling(said):
         emit({"ok": True, "exit_code": 0, "uri": str(name), "dropped": there}) if as_json else typer.echo(said)

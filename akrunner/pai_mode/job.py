@@ -19,7 +19,7 @@ import pyarrow as pa
 from akrunner.api import Result, check_observer, engine_of
 from akrunner.checks import check_choice, check_count, check_environment, check_path, check_text
 from akrunner.engines.base import Engine, Observer
-from akrunner.errors import ConfigError
+from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.table import TableSource
 from akrunner.pai_mode import texts, words
@@ -159,24 +159,36 @@ class Runner:
     def running(self, given: texts.Statements) -> Iterator[Done]:
         """What each statement came to, one after the other. All that can be known is checked before the first.
 
-        Raises: ConfigError; what a statement, or a job, raises: those before it are done.
+        Raises: ConfigError: nothing was changed; what a statement, or a job, raises: those before it are done. Of several, each has
+            the number of its statement.
         """
         self.plans(given)
         if given.command is not None:
             yield self._job(given.command)
-        session = statements.Session(self._store, self._project)
-        for one in given.every:
-            if one.kind == "pai":
-                self._project = session.project
+        session = statements.Session(self._store, self._project, given.folder)
+        every = given.every
+        for number, one in enumerate(every, 1):
+            try:
                 with _located(one, given):
-                    done = self._job(words.parsed(one.text, one.line))
-                yield done
-            elif _ADD.match(one.text):
-                yield StatementResult(one, "a resource is a file here: it stays where it is")
-            else:
-                with _located(one, given):
-                    told = session.run(one)
-                yield told
+                    done = self._done(one, session)
+            except AkrunnerError as e:
+                if given.single:
+                    raise
+                error = statements.located(e, one, every[: number - 1])
+                error.statement = number
+                if error is e:
+                    raise
+                raise error from e
+            yield done
+
+    def _done(self, one: Statement, session: statements.Session) -> Done:
+        """What one statement came to."""
+        if one.kind == "pai":
+            self._project = session.project
+            return self._job(words.parsed(one.text, one.line))
+        if _ADD.match(one.text):
+            return StatementResult(one, "a resource is a file here: it stays where it is")
+        return session.run(one)
 
     def _store(self, project: str) -> Any:
         """Whose tables are where is said once, if they are not on this machine."""
@@ -207,8 +219,16 @@ class Runner:
             return planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources), tables)
 
     def _job(self, command: Command) -> Result:
-        with self._buckets(command) as buckets:
-            return self._run(self._planned(command, False, buckets))
+        done: Optional[Result] = None
+        try:
+            with self._buckets(command) as buckets:
+                done = self._run(self._planned(command, False, buckets))
+            return done
+        except WriteError as e:
+            if done is None:
+                raise
+            written = f", and {done.output} {'are' if ',' in done.output else 'is'} written" if done.output else ""
+            raise WriteError(f"{e}. The job itself has succeeded{written}") from e
 
     def _run(self, plan: Plan) -> Result:
         given = self._given

@@ -43,9 +43,10 @@ class Places:
         return self.buckets.planned(uri) if self.dry else self.buckets.kept(uri)
 
     def either(self, uri: str) -> str:
-        """What a flag of the script's own names: a file, by the look of it, is read."""
-        name = uri.partition("?")[0].rpartition("/")[2]
-        return self.read(uri) if "." in name else self.kept(uri)
+        """What a flag of the script's own names: it is read, and what is written there is uploaded at the end. A directory of this machine
+        is made, unless it is a file by the look of it."""
+        file = "." in uri.partition("?")[0].rpartition("/")[2]
+        return self.read(uri) if file or self.buckets.remote(uri) else self.kept(uri)
 
     def found(self, text: str, name: str) -> str:
         """A file of a command. Args: name: of its parameter. Raises: ConfigError: it is not there; it says where it was looked for."""

@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.errors import ConfigError, PythonEnvError, SourceError
+from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.launch import capacity, devices, interpreters
 from akrunner.launch.files import read_local_text
@@ -26,7 +27,8 @@ from akrunner.pai_mode.words import Command
 from akrunner.spec import ClusterSpec, ScriptSpec, TaskSpec
 from akrunner.tables import types
 from akrunner.tables.names import TableName
-from akrunner.tables.store import TableStore
+from akrunner.tables.sqltext import quoted_text
+from akrunner.tables.store import TableStore, check_writable
 
 #: how often a job with enableDynamicCluster is started again
 DYNAMIC_RESTARTS = 3
@@ -116,7 +118,9 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
     tasks = tasks_of(parameters)
     inputs, outputs = (_names(parameters.get(name, ""), wishes.project, name) for name in ("tables", "outputs"))
     read = [_table(one, wishes, tables) for one in inputs]
-    written = [_table(one, wishes, tables, output=True) for one in outputs]
+    if tables:
+        _check_outputs(outputs, wishes, places.dry)
+    written = [_table(one, wishes, tables) for one in outputs]
     settings, more = _settings(parameters, tasks, wishes)
     script, told = program_of(parameters, places)
     interpreter, problem = _interpreter(wishes.python_env or environment, wishes.shown)
@@ -173,13 +177,23 @@ def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
     return found
 
 
-def _table(text: str, wishes: Wishes, needed: bool, output: bool = False) -> TablePlan:
-    """What a table is. Raises: SourceError, SinkError: it is not there, and has to be."""
+def _check_outputs(outputs: Sequence[str], wishes: Wishes, dry: bool) -> None:
+    """Args: dry: they are only looked at. Raises: SinkError: one is not there; it says how it is made."""
+    for text in outputs:
+        name = TableName.parse(text, wishes.project)
+        store = wishes.store(name.project)
+        (store.check_output if dry else functools.partial(check_writable, store))(name)
+        if not store.exists(name):
+            spec = ", ".join(f"{key}={quoted_text(value)}" for key, value in name.partition)
+            raise SinkError(
+                f"-Doutputs: {text} does not exist: PAI makes no partition; ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec}); makes it"
+            )
+
+
+def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
+    """What a table is. Raises: SourceError: it is not there, and has to be."""
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
-    if output and needed:
-        # it says how the table is made
-        store.output(name).abort()
     try:
         info = store.describe(name)
         columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)

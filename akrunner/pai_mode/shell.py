@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from akrunner.errors import ConfigError
+from akrunner.foreign import redacted
 
 #: an expansion nobody knows stands between two of these
 _MARK = "\0"
@@ -304,7 +305,7 @@ class _Reader:
         elif here is not None and _STATEMENT.match(here):
             self._piece(here, line)
         elif os.path.basename(first) not in _HARMLESS:
-            shown = " ".join(_UNKNOWN.sub(r"$\1", word.text) for word in words)
+            shown = redacted(" ".join(_UNKNOWN.sub(r"$\1", word.text) for word in words))
             flow = " (both ways are read)" if first in _FLOW else ""
             self.script.unread.append(f"line {line} is not run{flow}: {shown if len(shown) <= 70 else shown[:67] + '...'}")
 

@@ -14,8 +14,10 @@ from akrunner.pai_mode import shell, words
 from akrunner.pai_mode.words import Command
 from akrunner.tables.statements import Statement, split
 
-#: ${bizdate}, ${bizdate-1}; what a scheduler would put in
-_VARIABLE = re.compile(r"\$\{([^{}\n]*)\}|\$\[([^\[\]\n]*)\]")
+#: ${bizdate}, ${bizdate-1}, $[yyyymmdd-1], $[add_months(yyyymmdd,-1)]; what a scheduler would put in. `$[0].a` is a place in JSON
+_VARIABLE = re.compile(r"\$\{([^{}\n]*)\}|\$\[\s*((?:add_months\s*\(\s*)?(?:yy|mm|dd|hh|mi|ss)[^\[\]\n]*)\]", re.IGNORECASE)
+#: a line that says nothing
+_COMMENT = re.compile(r"\s*(--\s|--$|#)")
 _DEEPEST = 8
 
 
@@ -97,6 +99,8 @@ def filled(text: str, variables: Mapping[str, str]) -> str:
         name = match[1] if match[1] is not None else match[2]
         if name in variables:
             return variables[name]
+        if _COMMENT.match(text, text.rfind("\n", 0, match.start()) + 1):
+            return match[0]
         line = text.count("\n", 0, match.start()) + 1
         raise ConfigError(f"line {line}: {match[0]} has no value; give it: --var '{name}=VALUE' (variables=)")
 

@@ -10,7 +10,7 @@ from akrunner.foreign import ours
 from akrunner.spec import TablesSpec
 from akrunner.tables.chosen import store_for
 from akrunner.tables.names import TableName, project_of
-from akrunner.tables.store import TableStore
+from akrunner.tables.store import TableStore, check_writable
 
 
 def tables_spec(
@@ -37,7 +37,7 @@ def tables_spec(
             if reads:
                 kept.count(name)
             else:
-                kept.output(name).abort()
+                check_writable(kept, name)
     return TablesSpec(tuple(inputs), tuple(outs), kept, project)
 
 

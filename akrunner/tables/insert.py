@@ -112,7 +112,9 @@ def _selected(name: TableName, fields: List[pa.Field], names: List[str], kinds: 
 
 
 def _cast(value: str, kind: str, field: pa.Field) -> str:
-    """MaxCompute cuts a fraction off where DuckDB rounds it."""
+    """MaxCompute cuts a fraction off where DuckDB rounds it; a text that is no number is an error."""
+    if pa.types.is_integer(field.type) and kind == "VARCHAR":
+        value = f"coalesce(CAST(odps_whole({value}) AS VARCHAR), {value})"
     if pa.types.is_integer(field.type) and kind.startswith(("DOUBLE", "FLOAT", "DECIMAL")):
         value = f"trunc({value})"
     return f"CAST({value} AS {duckdb_type(field)})"

@@ -7,6 +7,8 @@
     ROOT/PROJECT/TABLE/*.parquet                    its rows
     ROOT/PROJECT/TABLE/pt=a/hh=1/*.parquet          ... of a partition; what no file name may hold is %XX
     ROOT/PROJECT/.TABLE.*.partial                   what is being written, or removed
+    ROOT/PROJECT/.TABLE.aside                       a table while another takes its place, where directories cannot be swapped; a process that
+                                                    is killed meanwhile leaves it, and whoever looks next puts it back
     ROOT/oss/BUCKET/                                the files of a bucket (`oss`)
 """
 
@@ -36,6 +38,7 @@ _ENDINGS = (".parquet", ".pq", ".parq")
 #: a partition, and its directory
 Placed = Tuple[Partition, str]
 _NUMBERS = re.compile(r"(\d+)")
+_ASIDE = ".aside"
 
 
 def table_dir(root: str, name: TableName) -> str:
@@ -61,11 +64,11 @@ def place(root: str, name: TableName, partition: Partition) -> str:
     """The directory of a table, or of a partition of it, whether or not it is there. Raises: OSError."""
     folder = table_dir(root, name)
     spelled = os.path.join(folder, *(partition_dir(key, value) for key, value in partition))
-    if partition and os.path.isdir(folder) and not os.path.isdir(spelled):
+    if partition and os.path.isdir(folder) and not there(spelled):
         names = tuple(key for key, _ in partition)
-        there = [path for found, path in partitions_below(folder, names) if found == partition]
-        if there:
-            return there[0]
+        others_way = [path for found, path in partitions_below(folder, names) if found == partition]
+        if others_way:
+            return others_way[0]
     return spelled
 
 
@@ -98,10 +101,20 @@ def data_files(folder: str) -> List[str]:
     return sorted(found, key=natural)
 
 
+def others(folder: str) -> "List[os.DirEntry[str]]":
+    """What else people keep in a directory of rows. Raises: OSError."""
+    return [
+        entry
+        for entry in _entries(folder)
+        if entry.name != TABLE_SQL and (entry.is_dir() or not entry.name.lower().endswith(_ENDINGS) or entry.name[0] in "._")
+    ]
+
+
 def partitions_below(folder: str, names: Tuple[str, ...]) -> List[Placed]:
     """All partitions there are, sorted, with their directories: people may have spelled those otherwise. Raises: OSError."""
     if not names:
         return [((), folder)]
+    put_back(folder)
     found: List[Placed] = []
     for entry in _entries(folder):
         key, sign, value = entry.name.partition("=")
@@ -200,22 +213,64 @@ def put_new(staged: str, target: str) -> None:
 
 
 def put(staged: str, target: str) -> bool:
-    """Put a directory in place, in one step; what was there is where it was. Returns: whether anything was. Raises: OSError."""
+    """Put a directory in place, in one step, or, where directories cannot be swapped, in two; what was there is where it was. Returns: whether anything was. Raises: OSError."""
     if not os.path.lexists(target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         move_new(staged, target)
         return False
-    if not swap(staged, target):
-        aside = partial_of(staged)
-        leftovers.register(aside)
-        os.rename(target, aside)
-        try:
-            os.rename(staged, target)
-        except BaseException:
-            os.rename(aside, target)
-            raise
-        finally:
-            if os.path.lexists(aside):
-                os.rename(aside, staged)
-            leftovers.forget(aside)
+    if swap(staged, target):
+        return True
+    aside = _aside(target)
+    if os.path.lexists(aside):
+        # of a process that was killed when the other was in place
+        shutil.rmtree(aside)
+    os.rename(target, aside)
+    try:
+        os.rename(staged, target)
+    except BaseException:
+        os.rename(aside, target)
+        raise
+    # from here on nobody wants it
+    leftovers.register(aside)
+    os.rename(aside, staged)
+    leftovers.forget(aside)
     return True
+
+
+def _aside(target: str) -> str:
+    folder, name = os.path.split(target.rstrip("/"))
+    return os.path.join(folder, f".{name}{_ASIDE}")
+
+
+def there(target: str) -> bool:
+    """Whether there is a directory; one that a killed process has set aside is put back. Whoever calls holds the lock."""
+    if os.path.isdir(target):
+        return True
+    with contextlib.suppress(OSError):
+        os.rename(_aside(target), target)
+    return os.path.isdir(target)
+
+
+def put_back(folder: str) -> None:
+    """Put back what a killed process has set aside in a directory. Whoever calls holds the lock. Raises: OSError."""
+    for entry in _entries(folder):
+        if entry.name.startswith(".") and entry.name.endswith(_ASIDE):
+            there(os.path.join(folder, entry.name[1 : -len(_ASIDE)]))
+
+
+def made_dirs(path: str) -> List[str]:
+    """Make a directory and those it is in. Returns: those that were not there, the outermost first. Raises: OSError; none is made."""
+    missing: List[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    made: List[str] = []
+    try:
+        for one in reversed(missing):
+            os.mkdir(one)
+            made.append(one)
+    except BaseException:
+        for one in reversed(made):
+            os.rmdir(one)
+        raise
+    return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import Any, Iterator, List, Optional, Sequence, cast
+from typing import Iterator, List, Optional, Sequence, Tuple, cast
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from akrunner.tables import ddl, layout, types
 from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput
+from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput, check_keys, whole_partition
 
 #: of a disk that takes no more, or is broken: nothing an argument could mend
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -65,7 +65,7 @@ class LocalTables:
         self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
     ) -> Iterator[pa.RecordBatch]:
         reading = self.reading(name)
-        return _until_read(reading, reading.read(columns, start, rows))
+        return reading.until_read(reading.read(columns, start, rows))
 
     def partitions(self, name: TableName) -> List[Partition]:
         with self._looking(name):
@@ -76,7 +76,11 @@ class LocalTables:
         with ours(SourceError, f"source: cannot look into {self.place}"):
             # a name that is no project's has no tables
             whole = TableName.parse(f"odps://{project}/tables/any")
-            return layout.visible(os.path.dirname(layout.table_dir(self.place, whole)))
+            folder = os.path.dirname(layout.table_dir(self.place, whole))
+            with layout.locked(self.place, exclusive=False):
+                if os.path.isdir(folder):
+                    layout.put_back(folder)
+                return layout.visible(folder)
 
     def projects(self) -> List[str]:
         with ours(SourceError, f"source: cannot look into {self.place}"):
@@ -90,6 +94,7 @@ class LocalTables:
     def info_at(self, folder: str) -> Optional[TableInfo]:
         """What the table in a directory is; None: there is none. Raises: SourceError: its files do not say."""
         path = os.path.join(folder, layout.TABLE_SQL)
+        layout.there(folder)
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -142,7 +147,7 @@ class LocalTables:
 
     def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
-        self._check_keys(name, info, SourceError)
+        check_keys(name, info, SourceError)
         folder = layout.table_dir(self.place, name)
         if not info.partitions:
             stray = layout.partition_columns(folder)
@@ -161,12 +166,6 @@ class LocalTables:
         every = layout.partitions_below(folder, info.partitions)
         return [one for one in every if all(wanted.get(key, value) == value for key, value in one[0])]
 
-    def _check_keys(self, name: TableName, info: TableInfo, kind: Any) -> None:
-        for key, _ in name.partition:
-            if key not in info.partitions:
-                by = f"partitioned by {', '.join(info.partitions)}, not by {key}" if info.partitions else "not partitioned"
-                raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}")
-
     def _known_partitions(self, name: TableName, info: TableInfo) -> str:
         every = layout.partitions_below(layout.table_dir(self.place, name), info.partitions)
         shown = ["/".join(f"{key}={value}" for key, value in one) for one, _ in every[-10:]]
@@ -176,17 +175,29 @@ class LocalTables:
 
     def output(self, name: TableName, overwrite: bool = True) -> LocalOutput:
         with self._writing(name.for_output()):
-            info = self.info_at(layout.table_dir(self.place, name))
-            if info is None:
-                raise SinkError(self._no_table(name))
-            return LocalOutput(self, name, info, self._whole_partition(name, info), overwrite)
+            return LocalOutput(self, name, *self._checked(name), overwrite)
+
+    def check_output(self, name: TableName) -> None:
+        with self._writing(name.for_output()):
+            self._checked(name)
+
+    def _checked(self, name: TableName) -> Tuple[TableInfo, Partition]:
+        """What a table is, and the partition that is written. Raises: SinkError; SourceError: it has files that are none of a table's."""
+        info = self._described(name)
+        partition = whole_partition(name, info)
+        with layout.locked(self.place, exclusive=False):
+            place = layout.place(self.place, name, partition)
+            if os.path.isdir(place):
+                layout.data_files(place)
+        return info, partition
 
     def creating(self, name: TableName, info: TableInfo) -> LocalOutput:
         """An output that makes its table: both are there from `commit` on, or neither is. Raises: SinkError: the table is there."""
         ddl.check_info(info)
         with self._writing(name.for_output()):
-            self._check_new(name)
-            return LocalOutput(self, name, info, self._whole_partition(name, info), True, creates=True)
+            with layout.locked(self.place, exclusive=False):
+                self._check_new(name)
+            return LocalOutput(self, name, info, whole_partition(name, info), True, creates=True)
 
     def _check_new(self, name: TableName) -> None:
         if self.info_at(layout.table_dir(self.place, name)) is not None:
@@ -219,19 +230,28 @@ class LocalTables:
     def drop(self, name: TableName, if_exists: bool = False) -> None:
         target = layout.table_dir(self.place, name)
         with self._writing(name):
-            if not os.path.isdir(target):
+            with layout.locked(self.place, exclusive=False):
+                found = layout.there(target)
+            if not found:
                 if if_exists:
                     return
                 raise SinkError(f"{self._not_there(name)}; {NOTHING_DROPPED}")
             self._take_away(name, [target])
 
     def _take_away(self, name: TableName, targets: List[str]) -> None:
-        """Directories go, for everybody at once."""
+        """Directories go, for everybody at once: all of them, or none."""
         staged = layout.stage(self.place, name)
+        gone: List[str] = []
         try:
             with layout.locked(self.place, exclusive=True):
-                for number, target in enumerate(targets):
-                    os.rename(target, os.path.join(staged, str(number)))
+                try:
+                    for target in targets:
+                        os.rename(target, os.path.join(staged, str(len(gone))))
+                        gone.append(target)
+                except BaseException:
+                    for number, target in enumerate(gone):
+                        os.rename(os.path.join(staged, str(number)), target)
+                    raise
         finally:
             layout.removed(staged)
 
@@ -245,42 +265,44 @@ class LocalTables:
                 raise SinkError(f"{to} exists, and cannot be the new name of {name.whole}")
             os.rename(layout.table_dir(self.place, name), layout.table_dir(self.place, to))
 
-    def add_partition(self, name: TableName, if_not_exists: bool = False) -> None:
-        with self._writing(name):
-            info = self._described(name)
-            place = layout.place(self.place, name, self._whole_partition(name, info))
+    def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
+        with self._writing(names[0]):
+            info = self._described(names[0])
+            partitions = [whole_partition(name, info) for name in names]
+            made: List[str] = []
             with layout.locked(self.place, exclusive=True):
-                if os.path.isdir(place) and not if_not_exists:
-                    raise SinkError(f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is")
-                os.makedirs(place, exist_ok=True)
+                places = [layout.place(self.place, names[0], one) for one in partitions]
+                for number, (name, place) in enumerate(zip(names, places)):
+                    if (os.path.isdir(place) or place in places[:number]) and not if_not_exists:
+                        raise SinkError(f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is")
+                try:
+                    for place in places:
+                        made += layout.made_dirs(place)
+                except BaseException:
+                    for folder in reversed(made):
+                        os.rmdir(folder)
+                    raise
 
-    def drop_partition(self, name: TableName, if_exists: bool = False) -> None:
-        with self._writing(name):
-            info = self._described(name)
-            if not name.partition:
-                raise SinkError(f"drop partition: {name} names no partition")
-            found = self._fitting(name, info)
-            if not found and not if_exists:
-                raise SinkError(f"{name} does not exist: {self._known_partitions(name.whole, info)}")
-            self._take_away(name, [path for _, path in found])
+    def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
+        with self._writing(names[0]):
+            info = self._described(names[0])
+            found: List[str] = []
+            with layout.locked(self.place, exclusive=False):
+                for name in names:
+                    if not name.partition:
+                        raise SinkError(f"drop partition: {name} names no partition")
+                    fitting = [path for _, path in self._fitting(name, info)]
+                    if not fitting and not if_exists:
+                        raise SinkError(f"{name} does not exist: {self._known_partitions(name.whole, info)}")
+                    found += fitting
+            self._take_away(names[0], list(dict.fromkeys(found)))
 
     def _described(self, name: TableName) -> TableInfo:
-        info = self.info_at(layout.table_dir(self.place, name))
+        with layout.locked(self.place, exclusive=False):
+            info = self.info_at(layout.table_dir(self.place, name))
         if info is None:
             raise SinkError(self._no_table(name))
         return info
-
-    def _whole_partition(self, name: TableName, info: TableInfo) -> Partition:
-        """The partition a name holds, in the table's order. Raises: SinkError: it is not one, but several or none."""
-        self._check_keys(name, info, SinkError)
-        given = dict(name.partition)
-        missing = [key for key in info.partitions if key not in given]
-        if missing:
-            example = "/".join(f"{key}={given.get(key, '...')}" for key in info.partitions)
-            raise SinkError(
-                f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
-            )
-        return tuple((key, given[key]) for key in info.partitions)
 
     @contextlib.contextmanager
     def _writing(self, name: TableName) -> Iterator[None]:
@@ -292,9 +314,3 @@ class LocalTables:
                     raise
                 with ours(WriteError, f"output: cannot write {name}", self.place):
                     raise
-
-
-def _until_read(reading: LocalReading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of a reading that nobody else holds."""
-    with reading:
-        yield from batches

@@ -167,6 +167,8 @@ class LocalOutput:
         for number, old in enumerate(kept):
             _link(os.path.join(target, old), os.path.join(staged, _file_name(number)))
         self._name_parts(staged, len(kept))
+        if os.path.isdir(target):
+            _keep_others(target, staged)
         sql = os.path.join(folder, layout.TABLE_SQL)
         if not self._partition and os.path.exists(sql):
             shutil.copy2(sql, os.path.join(staged, layout.TABLE_SQL))
@@ -237,6 +239,18 @@ def _back(staged: str, target: str, replaced: bool) -> None:
 
 def _file_name(number: int) -> str:
     return f"part-{number:05d}.parquet"
+
+
+def _keep_others(target: str, staged: str) -> None:
+    """What people keep beside the rows (a README) stays."""
+    for entry in layout.others(target):
+        kept = os.path.join(staged, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            shutil.copytree(entry.path, kept, symlinks=True, copy_function=_link)
+        elif entry.is_symlink():
+            os.symlink(os.readlink(entry.path), kept)
+        else:
+            _link(entry.path, kept)
 
 
 def _link(source: str, target: str) -> None:

@@ -27,7 +27,7 @@ from akrunner.io.unfinished import partial_of
 from akrunner.schema import nearest
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import TableInfo
+from akrunner.tables.store import Reading, TableInfo
 
 #: files that are held open; of more, links are made
 _OPEN = 64
@@ -88,7 +88,7 @@ class _File:
         return found, first
 
 
-class LocalReading:
+class LocalReading(Reading):
     """See `store.Reading`."""
 
     def __init__(self, root: str, name: TableName, info: TableInfo, partitions: List[layout.Placed]) -> None:
@@ -228,17 +228,6 @@ class LocalReading:
         if self._links is not None:
             layout.removed(self._links)
             self._links = None
-
-    def __enter__(self) -> "LocalReading":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        # a reader that somebody let go in the middle
-        if hasattr(self, "_held"):
-            self._release()
 
 
 def fields_of(name: TableName, info: TableInfo, columns: Optional[Sequence[str]]) -> List[pa.Field]:

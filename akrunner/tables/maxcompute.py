@@ -21,7 +21,7 @@ from akrunner.tables.credentials import Credentials
 from akrunner.tables.maxcompute_output import MaxComputeOutput, commit
 from akrunner.tables.maxcompute_reading import THREADS, MaxComputeReading
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput
+from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput, check_keys, whole_partition
 
 #: names of tables or partitions that an error shows
 _SHOWN = 20
@@ -90,7 +90,7 @@ class MaxComputeTables:
         self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
     ) -> Iterator[pa.RecordBatch]:
         reading = self.reading(name)
-        return _until_read(reading, reading.read(columns, start, rows))
+        return reading.until_read(reading.read(columns, start, rows))
 
     def partitions(self, name: TableName) -> List[Partition]:
         with self._asking(SourceError, name):
@@ -147,10 +147,8 @@ class MaxComputeTables:
         return f"there is no table {name.whole}: {has} at {self.place}{nearest(name.table, there)}"
 
     def _check_keys(self, name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
+        check_keys(name, info, kind)
         for key, value in name.partition:
-            if key not in info.partitions:
-                by = f"partitioned by {', '.join(info.partitions)}" if info.partitions else "not partitioned"
-                raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}, not by {key}")
             if not _VALUE.match(value):
                 raise kind(
                     f"invalid odps table path {str(name)!r}: MaxCompute's tunnel takes no value of {key} with , = / or a quote in it"
@@ -204,26 +202,22 @@ class MaxComputeTables:
 
     def output(self, name: TableName, overwrite: bool = True) -> MaxComputeOutput:
         info = self._info(name.for_output(), SinkError)
+        whole = self._partition(name, info)
         with self._asking(SinkError, name):
-            return MaxComputeOutput(self, name, info, self._whole_partition(name, info), overwrite)
+            if whole and not self._at(name).exist_partition(_spec(whole)):
+                self.execute(f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({_sql_spec(whole)})")
+            return MaxComputeOutput(self, name, info, whole, overwrite)
 
     def commit(self, outputs: Sequence[TableOutput]) -> None:
         commit(outputs)
 
-    def _whole_partition(self, name: TableName, info: TableInfo) -> Partition:
-        """The partition a name holds. Raises: SinkError: it is not one, but several or none, or is not there."""
+    def check_output(self, name: TableName) -> None:
+        self._partition(name, self._info(name.for_output(), SinkError))
+
+    def _partition(self, name: TableName, info: TableInfo) -> Partition:
+        """The partition a name holds, whether or not it is there. Raises: SinkError: it is not one, but several or none."""
         self._check_keys(name, info, SinkError)
-        given = dict(name.partition)
-        missing = [key for key in info.partitions if key not in given]
-        if missing:
-            example = "/".join(f"{key}={given.get(key, '...')}" for key in info.partitions)
-            raise SinkError(
-                f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
-            )
-        whole = tuple((key, given[key]) for key in info.partitions)
-        if whole and not self._at(name).exist_partition(_spec(whole)):
-            self.execute(f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({_sql_spec(whole)})")
-        return whole
+        return whole_partition(name, info)
 
     def create(self, name: TableName, info: TableInfo, if_not_exists: bool = False) -> None:
         ddl.check_info(info)
@@ -247,20 +241,25 @@ class MaxComputeTables:
         self._there(name)
         self.execute(f"ALTER TABLE {name.sql} RENAME TO {to.table}")
 
-    def add_partition(self, name: TableName, if_not_exists: bool = False) -> None:
-        info = self._info(name, SinkError)
-        self._check_keys(name, info, SinkError)
-        self.execute(f"ALTER TABLE {name.sql} ADD {'IF NOT EXISTS ' * if_not_exists}PARTITION ({_sql_spec(name.partition)})")
+    def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
+        info = self._info(names[0], SinkError)
+        specs = [_sql_spec(self._partition(name, info)) for name in names]
+        what = " ".join(f"PARTITION ({spec})" for spec in specs)
+        self.execute(f"ALTER TABLE {names[0].sql} ADD {'IF NOT EXISTS ' * if_not_exists}{what}")
 
-    def drop_partition(self, name: TableName, if_exists: bool = False) -> None:
-        if not name.partition:
-            raise SinkError(f"drop partition: {name} names no partition")
-        info = self._info(name, SinkError)
-        found = self._fitting(name, info)
-        if not found and not if_exists:
-            raise SinkError(f"{name} does not exist: {self._known_partitions(name, info)}")
-        for one in found:
-            self.execute(f"ALTER TABLE {name.sql} DROP IF EXISTS PARTITION ({_sql_spec(one)})")
+    def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
+        info = self._info(names[0], SinkError)
+        found: List[Partition] = []
+        for name in names:
+            if not name.partition:
+                raise SinkError(f"drop partition: {name} names no partition")
+            fitting = self._fitting(name, info)
+            if not fitting and not if_exists:
+                raise SinkError(f"{name} does not exist: {self._known_partitions(name, info)}")
+            found += fitting
+        if found:
+            what = ", ".join(f"PARTITION ({_sql_spec(one)})" for one in dict.fromkeys(found))
+            self.execute(f"ALTER TABLE {names[0].sql} DROP IF EXISTS {what}")
 
     def _there(self, name: TableName) -> None:
         """Raises: SinkError: there is no such table."""
@@ -304,9 +303,3 @@ def _sql_spec(partition: Partition) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("'", "\\'")
-
-
-def _until_read(reading: MaxComputeReading, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of a reading that nobody else holds."""
-    with reading:
-        yield from batches

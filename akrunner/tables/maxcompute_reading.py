@@ -24,7 +24,7 @@ from akrunner.foreign import ours
 from akrunner.tables import types
 from akrunner.tables.local_reading import fields_of
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import TableInfo
+from akrunner.tables.store import Reading, TableInfo
 
 if TYPE_CHECKING:
     from akrunner.tables.maxcompute import MaxComputeTables
@@ -58,7 +58,7 @@ class _Part:
 _Range = Tuple[_Part, int, int]
 
 
-class MaxComputeReading:
+class MaxComputeReading(Reading):
     """See `store.Reading`."""
 
     def __init__(
@@ -211,17 +211,6 @@ class MaxComputeReading:
 
     def close(self) -> None:
         self._pool.close()
-
-    def __enter__(self) -> "MaxComputeReading":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        # a reader that somebody let go in the middle
-        if hasattr(self, "_pool"):
-            self.close()
 
 
 def _with_keys(batch: pa.RecordBatch, schema: pa.Schema, partition: Partition, table: str) -> pa.RecordBatch:

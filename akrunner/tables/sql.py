@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
 
+from akrunner import leftovers
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
@@ -79,20 +79,28 @@ class Queries:
         self._store, self._project = store, project
         self._readings: Dict[Tuple[str, str], Reading] = {}
         self._connection: Any = None
+        self._temp = ""
         self.named: List[bool] = []
 
     def __enter__(self) -> "Queries":
         import duckdb
 
-        self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir(), **_SETTINGS})
-        # '20200101' = 20200101 is true in MaxCompute
-        self._connection.execute("SET old_implicit_casting = true")
-        for macro in _MACROS:
-            self._connection.execute(macro)
+        # of its own: DuckDB opens what lies there, whatever it is told later
+        self._temp = leftovers.temp_folder("akrunner-sql-")
+        try:
+            self._connection = duckdb.connect(config={"temp_directory": self._temp, **_SETTINGS})
+            # '20200101' = 20200101 is true in MaxCompute
+            self._connection.execute("SET old_implicit_casting = true")
+            for macro in _MACROS:
+                self._connection.execute(macro)
+        except BaseException:
+            leftovers.drop(self._temp)
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
         self._connection.close()
+        leftovers.drop(self._temp)
         for reading in self._readings.values():
             reading.close()
 

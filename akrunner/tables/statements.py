@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -92,6 +93,7 @@ def run(
     project: Optional[str] = None,
     pai: Optional[Callable[[Statement], Any]] = None,
     said: Optional[Callable[[StatementResult], Any]] = None,
+    folder: str = "",
 ) -> List[StatementResult]:
     """Run statements, one after the other.
 
@@ -100,6 +102,7 @@ def run(
         project: of names without one.
         pai: is given each of PAI's commands; None: they are an error.
         said: is told of each when it is done.
+        folder: of the file they come from (`Session`).
     Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line, and nothing was changed; ReadError, WriteError:
         one of those before it has changed something. Each has the number of its statement.
     """
@@ -107,7 +110,7 @@ def run(
     for one in statements:
         if one.kind == "pai" and pai is None:
             raise ConfigError(f"line {one.line}: PAI's commands are for `akrunner pai`: akrunner pai -f FILE")
-    session = Session(store, project)
+    session = Session(store, project, folder)
     results: List[StatementResult] = []
     for number, one in enumerate(statements, 1):
         try:
@@ -117,7 +120,7 @@ def run(
             else:
                 result = session.run(one)
         except AkrunnerError as e:
-            error = _located(e, one, statements[: number - 1]) if len(statements) > 1 and one.kind != "pai" else e
+            error = located(e, one, statements[: number - 1]) if len(statements) > 1 and one.kind != "pai" else e
             error.statement = number
             if error is e:
                 raise
@@ -128,11 +131,11 @@ def run(
     return results
 
 
-def _located(error: AkrunnerError, statement: Statement, before: Sequence[Statement]) -> AkrunnerError:
+def located(error: AkrunnerError, statement: Statement, before: Sequence[Statement]) -> AkrunnerError:
     """The error with the line, if it has none; of the kind that says whether anything was done."""
     if not isinstance(error, ConfigError):
         return error
-    words = str(error) if str(error).startswith("line ") else f"line {statement.line}: {error}"
+    words = str(error) if re.match(r"line \d+\b", str(error)) else f"line {statement.line}: {error}"
     if any(one.text.split(None, 1)[0].lower().strip("(") not in _LOOKING for one in before):
         kind = ReadError if isinstance(error, SourceError) else WriteError
         return kind(f"{words} (of the statements before it {len(before)} are done)")
@@ -142,8 +145,9 @@ def _located(error: AkrunnerError, statement: Statement, before: Sequence[Statem
 class Session:
     """Statements of one file. Attributes: project: of names without one, which `use` changes."""
 
-    def __init__(self, store: Callable[[str], TableStore], project: Optional[str]) -> None:
-        self._store, self.project = store, project
+    def __init__(self, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> None:
+        """Args: folder: of the file, where `tunnel upload` looks for what is not in the current directory."""
+        self._store, self.project, self._folder = store, project, folder
         #: what `set` has set; MaxCompute takes it, and the tables of this machine need none
         self._settings: Dict[str, str] = {}
 
@@ -152,7 +156,7 @@ class Session:
         if statement.kind == "set":
             return self._set(statement)
         if statement.kind == "tunnel":
-            return StatementResult(statement, tunnel(statement.text, self._store, self.project))
+            return StatementResult(statement, tunnel(statement.text, self._store, self.project, self._folder))
         words = Words(statement.text, statement.text.split(None, 1)[0].lower())
         first = words.peek().low
         known: Dict[str, Callable[[Words], Tuple[str, Optional[pa.Table]]]] = {
@@ -273,8 +277,7 @@ class Session:
         while words.maybe(",") or words.peek().low == "partition":
             parts.append(self._partition(words, name))
         words.end()
-        for part in parts:
-            (store.add_partition if adds else store.drop_partition)(part, lenient)
+        (store.add_partitions if adds else store.drop_partitions)(parts, lenient)
         shown = ", ".join("/".join(f"{key}={value}" for key, value in part.partition) for part in parts)
         return f"{'added' if adds else 'dropped'} {shown} of {name.sql}", None
 

@@ -16,11 +16,13 @@ Names may hold a partition, or only some of its columns, for all partitions belo
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
-from typing import ContextManager, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, runtime_checkable
+from typing import Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Type, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
+from akrunner.errors import ConfigError, SinkError
 from akrunner.tables.names import Partition, TableName
 
 #: what is said of a table that is to go, and is not there
@@ -43,7 +45,10 @@ class TableInfo:
     lifecycle: Optional[int] = None
 
 
-class Reading(ContextManager["Reading"], Protocol):
+_R = TypeVar("_R", bound="Reading")
+
+
+class Reading(abc.ABC):
     """One state of a table, or of some partitions, to be read. Threads may share it.
 
     Attributes: info; rows: how many.
@@ -52,6 +57,7 @@ class Reading(ContextManager["Reading"], Protocol):
     info: TableInfo
     rows: int
 
+    @abc.abstractmethod
     def read(
         self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
     ) -> Iterator[pa.RecordBatch]:
@@ -61,9 +67,55 @@ class Reading(ContextManager["Reading"], Protocol):
             start: the first row, counted from 0; rows: how many at most; None: all that follow.
         Raises: SourceError: there is no such column; the rows cannot be read.
         """
-        ...
 
-    def close(self) -> None: ...
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Once or twice; also of one that could not be opened."""
+
+    def until_read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches of a reading that nobody else holds: it is closed behind them."""
+        with self:
+            yield from batches
+
+    def __enter__(self: _R) -> _R:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # one that somebody let go in the middle
+        self.close()
+
+
+def whole_partition(name: TableName, info: TableInfo) -> Partition:
+    """The partition a name holds, in the table's order. Raises: SinkError: it is not one, but several or none."""
+    check_keys(name, info, SinkError)
+    given = dict(name.partition)
+    if any(key not in given for key in info.partitions):
+        example = "/".join(f"{key}={given.get(key, '...')}" for key in info.partitions)
+        raise SinkError(
+            f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
+        )
+    return tuple((key, given[key]) for key in info.partitions)
+
+
+def check_keys(name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
+    """Raises: ConfigError, of that kind: the table is not partitioned by what a name says."""
+    for key, _ in name.partition:
+        if key not in info.partitions:
+            by = f"partitioned by {', '.join(info.partitions)}, not by {key}" if info.partitions else "not partitioned"
+            raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}")
+
+
+def check_writable(store: "TableStore", name: TableName) -> None:
+    """As `TableStore.check_output`, and whoever may not write learns it now: what is there is opened, and left as it is.
+
+    Raises: SinkError.
+    """
+    store.check_output(name)
+    if store.exists(name):
+        store.output(name).abort()
 
 
 class TablePart(Protocol):
@@ -139,6 +191,10 @@ class TableStore(Protocol):
         """
         ...
 
+    def check_output(self, name: TableName) -> None:
+        """Raise what `output` would of a name, and only look: no partition is made, no session opened. Raises: SinkError."""
+        ...
+
     def create(self, name: TableName, info: TableInfo, if_not_exists: bool = False) -> None:
         """Raises: SinkError: it is there."""
         ...
@@ -147,9 +203,13 @@ class TableStore(Protocol):
 
     def rename(self, name: TableName, table: str) -> None: ...
 
-    def add_partition(self, name: TableName, if_not_exists: bool = False) -> None: ...
+    def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
+        """Add partitions of one table: all of them, or none. Raises: SinkError: one is there."""
+        ...
 
-    def drop_partition(self, name: TableName, if_exists: bool = False) -> None: ...
+    def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
+        """Drop those of one table that the names fit: all of them, or none. Raises: SinkError: one is not there."""
+        ...
 
     def partitions(self, name: TableName) -> List[Partition]:
         """All that the name fits, sorted."""

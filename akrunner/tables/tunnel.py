@@ -9,6 +9,7 @@ from typing import Callable, ContextManager, Dict, Iterator, List, Optional, Seq
 
 import pyarrow as pa
 
+from akrunner.checks import nearest_file
 from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
@@ -53,8 +54,8 @@ _NAMES = {long: long for long in _OPTIONS.values()}
 _DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%g"))
 
 
-def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str]) -> str:
-    """Returns: what was done, in a sentence. Raises: ConfigError: it is none that is known; SourceError: a row does not fit."""
+def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> str:
+    """Args: folder: where a file to upload is looked for if it is not in the current directory. Returns: what was done, in a sentence. Raises: ConfigError: it is none that is known; SourceError: a row does not fit."""
     words = command_words(text)[1:]
     if not words or words[0].lower() not in ("upload", "u", "download", "d"):
         raise ConfigError("tunnel: write TUNNEL UPLOAD file table [-fd ','] or TUNNEL DOWNLOAD table file")
@@ -62,7 +63,7 @@ def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str]
     if len(places) != 2:
         raise ConfigError(f"tunnel {words[0]}: it takes a file and a table, not {' '.join(places) or 'nothing'}")
     if words[0].lower().startswith("u"):
-        return _upload(places[0], _table(places[1], project), options, store)
+        return _upload(places[0], folder, _table(places[1], project), options, store)
     return _download(_table(places[0], project), places[1], options, store)
 
 
@@ -123,10 +124,10 @@ def _delimiter(options: Dict[str, str]) -> str:
     return text_of(f"'{given}'") if given.startswith("\\") else given
 
 
-def _upload(file: str, name: TableName, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
+def _upload(file: str, folder: str, name: TableName, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
     keeper = store(name.project)
     info = keeper.describe(name.for_output())
-    paths = _files(file)
+    paths = _files(file, folder)
     if name.partition and not keeper.exists(name) and not _true(options, "auto-create-partition"):
         raise SinkError(
             f"tunnel upload: {name} does not exist; ALTER TABLE {name.sql} ADD PARTITION (...) makes it, and so does -acp true"
@@ -207,15 +208,19 @@ def _csv(path: str, info: TableInfo, options: Dict[str, str]) -> str:
     return f"SELECT * FROM read_csv({literal(path)}, {settings})"
 
 
-def _files(file: str) -> List[str]:
-    path = os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
+def _files(file: str, folder: str) -> List[str]:
+    """The files to upload. Relative paths begin in the current directory, as odpscmd's do; what is not there may lie beside the statements."""
+    named = os.path.expanduser(file.removeprefix("file://"))
+    tried = list(dict.fromkeys(map(os.path.abspath, [named, os.path.join(folder, named)])))
+    path = next((one for one in tried if os.path.exists(one)), tried[0])
     if os.path.isdir(path):
         found = sorted(one for one in glob.glob(os.path.join(glob.escape(path), "*")) if os.path.isfile(one))
         if found:
             return found
         raise SourceError(f"tunnel upload: {file} is a directory without files")
     if not os.path.isfile(path):
-        raise SourceError(f"tunnel upload: there is no file {file}")
+        looked = f", neither {' nor '.join(tried)}" if len(tried) > 1 else f": {path}" if path != file else ""
+        raise SourceError(f"tunnel upload: there is no file {file}{looked}{nearest_file(path)}")
     return [path]
 
 

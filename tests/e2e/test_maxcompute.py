@@ -18,7 +18,7 @@ import akrunner
 from akrunner.tables import maxcompute_output, maxcompute_reading, types
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName
-from akrunner.tables.store import TableInfo, TableStore
+from akrunner.tables.store import TableInfo, TableStore, check_writable
 from tests.servers.maxcompute import ACCESS_KEY, MaxCompute, Table
 from tests.servers.oss import Oss
 
@@ -132,6 +132,25 @@ def test_partitions(maxcompute: MaxCompute, store: TableStore) -> None:
         store.describe(name("tt"))
 
 
+def test_an_output_is_looked_at_and_nothing_is_made(maxcompute: MaxCompute, store: TableStore) -> None:
+    maxcompute.put("t", numbers(1), ("dt",), ("1",))
+    for text in ("t/dt=1", "t/dt=2"):
+        store.check_output(name(text))
+    assert not any("uploads" in path or "instances" in path for _, path in maxcompute.requests)
+    # what is there is opened, so that who may not write learns it; what is not is not made
+    check_writable(store, name("t/dt=1"))
+    check_writable(store, name("t/dt=2"))
+    assert sum("uploads" in path for _, path in maxcompute.requests) == 1
+    assert store.partitions(name("t")) == [(("dt", "1"),)]
+    store.add_partitions([name("t/dt=2"), name("t/dt=3")])
+    store.drop_partitions([name("t/dt=1"), name("t/dt=2")])
+    assert store.partitions(name("t")) == [(("dt", "3"),)]
+    with pytest.raises(akrunner.SinkError, match="t/dt=9 does not exist"):
+        store.drop_partitions([name("t/dt=3"), name("t/dt=9")])
+    with pytest.raises(akrunner.SinkError, match="name one partition of it"):
+        store.check_output(name("t"))
+
+
 VALUES = {
     "a tinyint": [1, None],
     "b int": [-5, 7],
@@ -234,12 +253,12 @@ def test_tables_come_and_go(maxcompute: MaxCompute, store: TableStore) -> None:
     store.create(name("t"), info, if_not_exists=True)
     with pytest.raises(akrunner.SinkError, match="t exists; CREATE TABLE IF NOT EXISTS"):
         store.create(name("t"), info)
-    store.add_partition(name("t/pt=it s"))
-    store.add_partition(name("t/pt=it s"), if_not_exists=True)
+    store.add_partitions([name("t/pt=it s")])
+    store.add_partitions([name("t/pt=it s")], if_not_exists=True)
     with pytest.raises(akrunner.SinkError, match="Partition already exists"):
-        store.add_partition(name("t/pt=it s"))
+        store.add_partitions([name("t/pt=it s")])
     assert store.partitions(name("t")) == [(("pt", "it s"),)]
-    store.drop_partition(name("t/pt=it s"))
+    store.drop_partitions([name("t/pt=it s")])
     assert store.partitions(name("t")) == []
     store.rename(name("t"), "u")
     assert store.tables("p") == ["u"]

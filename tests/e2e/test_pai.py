@@ -123,6 +123,23 @@ def test_a_failure_names_its_task_and_writes_nothing(leaves_nothing: Path, shop:
     assert done.returncode == body["exit_code"] == 2 and body["error"] == "SourceError" and "src" in body["message"]
 
 
+def test_a_file_that_fails_says_what_is_done(leaves_nothing: Path, shop: Path) -> None:
+    """Of the exit codes 2 says that nothing was changed."""
+    (shop / "no.py").write_text("raise ValueError('no')\n")
+    for last, error, code in (
+        ("drop table shop.nope;", "WriteError", 4),
+        ("PAI -name tensorflow -Dscript=no.py -Dtables=odps://shop/tables/nope;", "ReadError", 3),
+        ("PAI -name tensorflow -Dscript=no.py;", "ScriptFailedError", 1),
+    ):
+        (shop / "job.sql").write_text(f"create table if not exists shop.made (a bigint);\n\n{last}\ndrop table shop.made;")
+        body = json.loads(pai("-f", "job.sql", "--json").stdout)
+        assert (body["error"], body["exit_code"], body["statement"]) == (error, code, 2), body
+        assert body["results"] == [{"kind": "sql", "line": 1, "message": "created shop.made", "rows": None}]
+        assert code == 1 or (body["message"].startswith("line 3: ") and "1 are done" in body["message"])
+    body = json.loads(pai("set a=b; drop table shop.nope;", "--json").stdout)
+    assert body["exit_code"] == 2 and body["statement"] == 2 and len(body["results"]) == 1
+
+
 def test_flags_that_nobody_defines(leaves_nothing: Path, script: Script, shop: Path) -> None:
     """absl's own `app.run`, which is strict elsewhere; one task alone has no flags of a cluster."""
     path = script(

@@ -120,3 +120,16 @@ def test_statements_say_what_they_did(command: Command, told: Callable[..., Any]
     assert told("tables", "put", "nope.csv", "t")["error"] == "SourceError"
     assert told("tables", "show", "odps://demo/t")["message"].startswith("invalid odps table path")
     assert command("tables", "put", "t")[0] == 2
+
+
+def test_what_is_called_as_no_table_can_be_is_listed(
+    root: Path, command: Command, told: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("tables", "sql", "create table t (a bigint)")
+    (root / "demo" / "my-backup").mkdir()
+    (root / "demo.old" / "t").mkdir(parents=True)
+    monkeypatch.delenv("AKRUNNER_PROJECT")
+    listed = told("tables", "ls")
+    assert [row["uri"] for row in listed["tables"]] == ["demo/my-backup", "odps://demo/tables/t", "demo.old"]
+    code, out, _ = command("tables", "ls", "demo")
+    assert code == 0 and "'my-backup' is no name of a table" in out and "odps://demo/tables/t" in out

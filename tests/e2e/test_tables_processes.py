@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from akrunner.tables import statements
+from akrunner.tables import layout, statements
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from tests.conftest import ENDS
@@ -101,3 +101,48 @@ def test_a_killed_writer_leaves_the_table_as_it_was(store: LocalTables, root: Pa
         time.sleep(0.02)
     assert [batch.to_pydict() for batch in store.read(NAME)] == [{"id": [1]}]
     assert sorted(os.listdir(root / "demo" / "t")) == ["_table.sql", "part-00000.parquet"]
+
+
+@pytest.mark.parametrize(("text", "at"), [("t", 1), ("u/p=1", 1), ("u/p=1", 2), ("u/p=1", 3)])
+def test_a_writer_that_is_killed_where_directories_cannot_be_swapped(
+    store: LocalTables, root: Path, text: str, at: int
+) -> None:
+    """Between any two of the renames: the table is as it was, or as it was to be, for whoever looks next."""
+    statements.run(
+        "create table u (id bigint) partitioned by (p string); insert into u partition (p='1') values (1)",
+        lambda project: store,
+        "demo",
+    )
+    name = TableName.parse(text, "demo")
+    writer = _process(
+        store,
+        f"""
+        import os, signal
+        from akrunner.tables import layout
+        layout.swap = lambda one, other: False
+        rename, done = os.rename, []
+        def killed(source, target):
+            rename(source, target)
+            if ".new" not in source:
+                done.append(target)
+            if len(done) == {at}:
+                os.kill(os.getpid(), signal.SIGKILL)
+        output = store.output(TableName.parse({text!r}, "demo"))
+        output.part("0").write(pa.record_batch({{"id": [2]}}))
+        os.rename = killed
+        output.commit()
+        """,
+    )
+    with writer:
+        assert writer.wait(ENDS) == -9
+    deadline = time.monotonic() + ENDS
+    while list(root.rglob("*.partial")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [batch.to_pydict() for batch in store.read(name)] == [{"id": [1 if at == 1 else 2]}]
+    assert name.table in store.tables("demo") and bool(list(root.rglob(".*.aside"))) == (at == 2)
+    output = store.output(name)
+    output.part("0").write(pa.record_batch({"id": [3]}))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(layout, "swap", lambda one, other: False)
+        output.commit()
+    assert [batch.to_pydict() for batch in store.read(name)] == [{"id": [3]}] and not list(root.rglob(".*.aside"))

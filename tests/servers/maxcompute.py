@@ -38,6 +38,8 @@ from akrunner.tables import ddl, types
 ACCESS_ID, ACCESS_KEY = "LTAItestkey", "test-Secret-of-maxcompute"
 _CHUNK = 65536
 _SPECS = re.compile(r"""(\w+)\s*=\s*['"]?([^'",/]*)['"]?""")
+#: between the partitions of one ALTER TABLE
+_NEXT = re.compile(r"\)[\s,]*partition\s*\(", re.IGNORECASE)
 
 
 @dataclass
@@ -401,15 +403,19 @@ class _Sql:
 
     def _add(self, name: str, fine: str, spec: str) -> None:
         table = self._there(name)
-        key = _spec(table, spec)
-        if key in table.data and not fine:
+        keys = [_spec(table, one) for one in _NEXT.split(spec)]
+        if set(keys) & set(table.data) and not fine:
             raise _Failed("Partition already exists - the partition is there")
-        table.data.setdefault(key, table.schema.empty_table())
+        for key in keys:
+            table.data.setdefault(key, table.schema.empty_table())
 
     def _drop_partition(self, name: str, fine: str, spec: str) -> None:
         table = self._there(name)
-        if table.data.pop(_spec(table, spec), None) is None and not fine:
+        keys = [_spec(table, one) for one in _NEXT.split(spec)]
+        if not fine and not set(keys) <= set(table.data):
             raise _Failed("Partition not found - there is no such partition")
+        for key in keys:
+            table.data.pop(key, None)
 
     def _insert(self, how: str, name: str, spec: str, select: str) -> None:
         table = self._there(name)

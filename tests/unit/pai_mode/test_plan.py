@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
-from akrunner.errors import ConfigError, PythonEnvError
+from akrunner.errors import ConfigError, PythonEnvError, SinkError
 from akrunner.launch import devices, interpreters
 from akrunner.launch.interpreters import Interpreter
+from akrunner.pai_mode import texts
 from akrunner.pai_mode.job import Runner
+from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, as_json, as_text
+from akrunner.tables import statements
+from akrunner.tables.buckets import Buckets
+from akrunner.tables.local import LocalTables
 
 _NO = dict.fromkeys(
     ["variables", "project", "tables_root", "oss_roots", "python_env", "num_workers", "num_ps", "timeout", "stall_timeout", "stall_action",
@@ -222,3 +228,46 @@ def test_what_was_not_run_may_make_a_missing_table(tmp_path: Path) -> None:
         ConfigError, match=r"^line 5: .*no table .*not run may make it: line 1 is not run: the function go; line 4 is"
     ):
         plans(None, str(script))
+
+
+def test_a_variable_of_the_schedulers_is_not_a_place_in_json(tmp_path: Path) -> None:
+    text = """-- ${nobody} fills this in
+set a=b;
+insert into t select get_json_object(x, '$[0].a'), get_json_object(x, '$.b[1]') from u where ds='$[yyyymmdd-1]';"""
+    filled = texts.filled(text, {"yyyymmdd-1": "20260101"})
+    assert "'$[0].a'" in filled and "ds='20260101'" in filled and "${nobody}" in filled
+    for one in ("$[hh24miss-1/24]", "$[add_months(yyyymmdd,-1)]", "${x}"):
+        with pytest.raises(ConfigError, match="line 2: .* has no value; give it: --var"):
+            texts.filled(f"-- c\nselect {one}", {})
+
+
+def test_an_output_must_be_there_with_its_partition(tmp_path: Path) -> None:
+    sql = "create table p.o (a bigint) partitioned by (ds string, h string); alter table p.o add partition (ds='1', h=\"it's\")"
+    store = LocalTables(str(tmp_path / "tables"))
+    statements.run(sql, lambda project: store)
+    before = sorted((tmp_path / "tables").rglob("*"))
+    (found,) = plans('PAI -name tensorflow -Dscript=train.py -Doutputs="odps://p/tables/o/ds=1/h=it\'s"')
+    assert found.outputs[0].rows == 0
+    for spec, words in (
+        ("", "is partitioned by ds, h: name one partition of it"),
+        ("/ds=1", "name one partition of it"),
+        (
+            "/ds=2/h=0",
+            r"does not exist: PAI makes no partition; ALTER TABLE p.o ADD IF NOT EXISTS PARTITION \(ds='2', h='0'\);",
+        ),
+    ):
+        with pytest.raises(SinkError, match=words):
+            plans(f"PAI -name tensorflow -Dscript=train.py -Doutputs=odps://p/tables/o{spec}")
+    assert sorted((tmp_path / "tables").rglob("*")) == before
+
+
+def test_a_flag_of_the_scripts_own_names_a_directory_of_this_machine_or_a_copy(tmp_path: Path) -> None:
+    buckets = Buckets(root=str(tmp_path))
+    places = Places(buckets)
+    assert os.path.isdir(places.either("oss://b/export/")) and not os.path.exists(places.either("oss://b/in/x.csv"))
+    asked: List[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(buckets, "remote", lambda uri: True)
+        patched.setattr(buckets, "folder", lambda uri: asked.append(uri) or uri)
+        patched.setattr(buckets, "kept", lambda uri: pytest.fail("only checkpointDir is"))
+        assert places.either("oss://b/export/") == asked[0]

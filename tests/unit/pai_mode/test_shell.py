@@ -89,3 +89,8 @@ def test_half_a_script_ends(text: str) -> None:
         assert shell.read(text, "/", {}).pieces == []
     except ConfigError:
         pass
+
+
+def test_what_is_not_run_is_shown_without_its_secrets() -> None:
+    (note,) = shell.read("curl --data token=abcdefgh123 https://u:pass@h/x", "/", {}).unread
+    assert "curl" in note and "abcdefgh123" not in note and "pass" not in note

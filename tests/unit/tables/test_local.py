@@ -20,6 +20,7 @@ from akrunner.tables import local_reading
 from akrunner.tables.ddl import parse_create
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
+from akrunner.tables.store import check_writable
 
 Named = Callable[[str], TableName]
 
@@ -64,7 +65,7 @@ def test_partitions_are_read_together_or_by_themselves(store: LocalTables, named
     name = made(store, named, "create table t (id bigint) partitioned by (dt string, hh string)")
     for number, spec in enumerate(["dt=1/hh=a", "hh=b/dt=1", "dt=10/hh=a/b", "dt=9/hh=%2f..\\'\" é"]):
         put(store, named(f"t/{spec}"), x={"id": [number]})
-    store.add_partition(named("t/dt=0/hh=empty"))
+    store.add_partitions([named("t/dt=0/hh=empty")])
     assert store.count(name) == 4 and store.count(named("t/dt=1")) == 2 and store.count(named("t/hh=a")) == 1
     assert rows(store, name, ["hh", "id", "DT"]) == [("a", 0, "1"), ("b", 1, "1"), ("%2f..\\'\" é", 3, "9"), ("a/b", 2, "10")]
     assert rows(store, named("t/dt=1"), ["hh"], 1) == [("b",)] and rows(store, name) == [(0,), (1,), (3,), (2,)]
@@ -76,11 +77,74 @@ def test_partitions_are_read_together_or_by_themselves(store: LocalTables, named
         store.output(named("t/dt=1"))
     with pytest.raises(SourceError, match="partitioned by dt, hh, not by pt"):
         store.count(named("t/pt=1"))
-    store.drop_partition(named("t/dt=1"))
+    store.drop_partitions([named("t/dt=1")])
     assert store.count(name) == 2
     with pytest.raises(SinkError, match="does not exist"):
-        store.drop_partition(named("t/dt=1"))
-    store.drop_partition(named("t/dt=1"), if_exists=True)
+        store.drop_partitions([named("t/dt=1")])
+    store.drop_partitions([named("t/dt=1")], if_exists=True)
+
+
+def test_partitions_are_added_and_dropped_all_of_them_or_none(
+    store: LocalTables, named: Named, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(store, named, "create table t (id bigint) partitioned by (dt string, hh string)")
+    one, two, three = (named(f"t/dt={day}/hh=0") for day in (1, 2, 3))
+    store.add_partitions([two])
+    for many in ([one, two], [one, three, one]):
+        with pytest.raises(SinkError, match="exists; ADD IF NOT EXISTS"):
+            store.add_partitions(many)
+        assert store.partitions(named("t")) == [two.partition] and not (root / "demo" / "t" / "dt=1").exists()
+    mkdir = os.mkdir
+    monkeypatch.setattr(os, "mkdir", lambda path, *mode: mkdir(path, *mode) if "dt=3" not in path else os.listdir("/none"))
+    with pytest.raises(SinkError):
+        store.add_partitions([one, three])
+    monkeypatch.undo()
+    assert sorted(os.listdir(root / "demo" / "t")) == ["_table.sql", "dt=2"]
+    store.add_partitions([one, two, three], if_not_exists=True)
+    with pytest.raises(SinkError, match="t/dt=5 does not exist"):
+        store.drop_partitions([one, named("t/dt=5")])
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", lambda old, new: rename(old, new) if "dt=2" not in old else os.listdir("/none"))
+    with pytest.raises(SinkError):
+        store.drop_partitions([one, two])
+    monkeypatch.undo()
+    assert len(store.partitions(named("t"))) == 3
+    store.drop_partitions([one, named("t/hh=0")])
+    assert store.partitions(named("t")) == []
+
+
+def test_what_else_is_in_the_directory_stays(store: LocalTables, named: Named, root: Path) -> None:
+    for sql, place in (("t (id bigint)", "t"), ("u (id bigint) partitioned by (p string)", "u/p=1")):
+        made(store, named, f"create table {sql}")
+        put(store, named(place), x={"id": [1]})
+        folder = root / "demo" / place
+        for name in ("README.md", ".gitkeep", "_notes.csv", "plots/a.png", "plots/b/c.parquet"):
+            (folder / name).parent.mkdir(exist_ok=True, parents=True)
+            (folder / name).write_text(name)
+        (folder / "link").symlink_to("README.md")
+        for overwrite in (True, False):
+            put(store, named(place), overwrite, y={"id": [2]})
+        assert rows(store, named(place)) == [(2,), (2,)]
+        assert {(folder / name).read_text() for name in ("link", ".gitkeep", "_notes.csv", "plots/b/c.parquet")} == {
+            "README.md", ".gitkeep", "_notes.csv", "plots/b/c.parquet",
+        }  # fmt: skip
+        assert (folder / "link").is_symlink()
+        # rows of another format would be no rows: nobody's are replaced
+        (folder / "more.csv").write_text("id\n3\n")
+        for look in (store.output, store.check_output):
+            with pytest.raises(SourceError, match="more.csv is no Parquet file"):
+                look(named(place))
+
+
+def test_an_output_is_looked_at_and_nothing_is_made(store: LocalTables, named: Named, root: Path) -> None:
+    made(store, named, "create table t (id bigint) partitioned by (p string)")
+    before = sorted(root.rglob("*"))
+    store.check_output(named("t/p=1"))
+    check_writable(store, named("t/p=1"))
+    for text, words in (("t", "name one partition of it"), ("u", "there is no table"), ("t/p=1?end=1", "leave out")):
+        with pytest.raises(SinkError, match=words):
+            store.check_output(named(text))
+    assert sorted(root.rglob("*")) == before
 
 
 def test_tables_are_made_renamed_and_dropped(store: LocalTables, named: Named) -> None:

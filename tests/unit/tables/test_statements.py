@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 from typing import Any, List
 
@@ -212,11 +213,17 @@ def test_sql_reads_tables_and_no_files(store: LocalTables, tmp_path: Path, query
     assert store.tables("demo") == ["t"] and not store.count(TableName.parse("demo.t"))
 
 
-def test_a_query_opens_the_files_of_its_tables_alone(store: LocalTables) -> None:
+def test_a_query_opens_the_files_of_its_tables_alone(
+    store: LocalTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done(store, "create table t (a bigint) partitioned by (pt string); insert into t partition (pt) values (1, 'x'), (2, 'y')")
+    # the directory for what does not fit into memory is one that DuckDB may read
+    probe = tmp_path / "probe"
+    probe.write_text("secret")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Queries(lambda project: store, "demo") as queries:
         assert queries.rows("SELECT a FROM t ORDER BY a").read_all().to_pydict() == {"a": [1, 2]}
-        for text in ("SELECT * FROM read_text('/etc/hostname')", "SET enable_external_access = true", "INSTALL httpfs"):
+        for text in (f"SELECT * FROM read_text('{probe}')", "SET enable_external_access = true", "INSTALL httpfs"):
             with pytest.raises(ConfigError, match="sql: .*(disabled|locked)"):
                 queries.execute(text)
 
@@ -256,6 +263,32 @@ def test_a_failure_behind_what_was_done_does_not_say_that_nothing_was(
         done(store, text)
     assert told.value.statement == number
     assert ("line 1: " in str(told.value)) == (number > 1)
+
+
+def test_text_that_is_a_number_is_cut_as_a_number_is(store: LocalTables) -> None:
+    done(store, "create table t (a bigint, b int); create table s (x string)")
+    done(store, "insert into s values ('1.5'), ('-2.7'), (null), (' 9223372036854775807 '), ('2e3')")
+    done(store, "insert into t select x, null from s; insert into t (b) select 1.9; insert into t (b) values ('1.9')")
+    assert [row["a"] for row in done(store, "select a from t where b is null")[0]] == [1, -2, None, 2**63 - 1, 2000]
+    assert [row["b"] for row in done(store, "select b from t where b is not null")[0]] == [1, 1]
+    for text in ("abc", "", "9223372036854775808"):
+        with pytest.raises(ConfigError, match="Could not convert|out of range"):
+            done(store, f"insert into t (a) values ('{text}')")
+
+
+def test_what_is_uploaded_lies_in_the_current_directory_or_beside_the_statements(
+    store: LocalTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, folder in enumerate(("here", "beside")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "both.csv").write_text(f"{number}\n")
+    (tmp_path / "beside" / "one.csv").write_text("2\n")
+    monkeypatch.chdir(tmp_path / "here")
+    folder = str(tmp_path / "beside")
+    done(store, "create table t (a bigint); tunnel upload both.csv t; tunnel upload one.csv t", folder=folder)
+    assert done(store, "select a from t order by a") == [[{"a": 0}, {"a": 2}]]
+    with pytest.raises(SourceError, match="no file non.csv, neither .*/here/non.csv nor .*/beside/non.csv"):
+        done(store, "tunnel upload non.csv t", folder=folder)
 
 
 def test_a_table_cannot_be_made_on_a_full_disk(store: LocalTables, monkeypatch: pytest.MonkeyPatch) -> None:
