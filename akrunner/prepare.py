@@ -82,6 +82,7 @@ class Arguments:
     save_latest_checkpoint: bool = False
     flush_seconds: Optional[float] = None
     engine: Any = "local"
+    profile_input: Optional[int] = None
     tables: Sequence[str] = ()
     output_tables: Sequence[str] = ()
     project: Optional[str] = None
@@ -203,6 +204,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         checkpoint_dir=_directory("checkpoint_dir", given.checkpoint_dir),
         model_dir="" if mode == "train" else None,
         save_latest_checkpoint=given.save_latest_checkpoint,
+        profile_input=given.profile_input,
         flush_seconds=given.flush_seconds if given.flush_seconds is not None else 0.02,
     )
 

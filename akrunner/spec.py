@@ -33,6 +33,8 @@ DATA_FORMATS = ("examples", "columns")
 STALL_ACTIONS = ("warn", "fail")
 #: more cores, cards or threads than any machine has
 _MOST_THREADS = 16384
+#: of a look at the input: it is kept in memory
+_MOST_STEPS = 10_000
 
 
 @dataclass(frozen=True, order=True)
@@ -290,6 +292,7 @@ class JobSpec:
         save_latest_checkpoint: train: whether the script is given a `latest_ckpt_dir` and must fill it.
         tables: that the script reads and writes itself, by name; None: none.
         notes: what is to be told of the job from its start, as a warning.
+        profile_input: steps that each script's input is looked at closely, None: only what costs nothing is measured.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
     Raises: ConfigError: a value is out of its range; the message names the argument.
@@ -321,6 +324,7 @@ class JobSpec:
     flush_seconds: float = 0.02
     tables: Optional[TablesSpec] = None
     notes: Tuple[str, ...] = ()
+    profile_input: Optional[int] = None
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
 
@@ -338,6 +342,8 @@ class JobSpec:
         for name in ("work_dir", "checkpoint_dir", "tensorboard"):
             if getattr(self, name) is not None:
                 _put(self, name, check_path(name, getattr(self, name)))
+        if self.profile_input is not None:
+            _put(self, "profile_input", check_count("profile_input", self.profile_input, 1, _MOST_STEPS))
         check_host("bind_host", self.bind_host)
         if self.advertised_host is not None:
             check_host("advertised_host", self.advertised_host, empty=False)
@@ -422,4 +428,6 @@ class JobSpec:
             "overlay": self.overlay,
             "model": self.model,
             "tables": self.tables.describe() if self.tables is not None else None,
+            # steps that the input doctor is to look at, 0: only what costs nothing
+            "profile_input": self.profile_input or 0,
         }

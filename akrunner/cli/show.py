@@ -16,6 +16,7 @@ from rich.text import Text
 import akrunner
 from akrunner.cli import lines, signals
 from akrunner.cli.guarded import emit, telling
+from akrunner.engines import inputs
 
 if TYPE_CHECKING:
     from akrunner.api import Result
@@ -141,6 +142,7 @@ class Screen:
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{unread}"
+        done += input_line(stats)
         self._err.print(Text(done + (f"\noutput: {output}" if output else "")))
 
     def note(self, text: str) -> None:
@@ -164,9 +166,8 @@ class Screen:
             self._tell_warnings(result)
             self._help(result.tasks)
             if not self._quiet:
-                self._err.print(
-                    Text(f"done in {result.stats.seconds:.1f} s" + "".join(map(_of_table, result.stats.tables.items())))
-                )
+                tables = "".join(map(_of_table, result.stats.tables.items()))
+                self._err.print(Text(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}"))
                 self._tell_places(result)
 
     def _tell_warnings(self, result: "Result") -> None:
@@ -222,10 +223,18 @@ def progress_line(progress: "Progress") -> str:
     return "  ".join(parts)
 
 
+def input_line(stats: "Stats") -> str:
+    """What holds the job up in its input, in one sentence behind a line's end; "": nothing, or nobody knows."""
+    told = inputs.verdict(stats)
+    return f"\ninput: {told[0]}" if told else ""
+
+
 def closing_line(stats: "Stats") -> str:
     """How long, how many rows, and on which side the time went."""
-    if stats.bound == "input":
+    if stats.bound == "input" and stats.input_wait_seconds <= stats.main_seconds:
+        why = f"input-bound ({stats.main_seconds:.1f} s in main, most of its steps' time waiting for input)"
+    elif stats.bound == "input":
         why = f"input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
     else:
         why = f"compute-bound ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
-    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out, {why}"
+    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out, {why}{input_line(stats)}"

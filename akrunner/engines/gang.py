@@ -467,6 +467,7 @@ class Gang:
         result.main_ns, result.output_blocked_ns = body["main_ns"], body["output_blocked_ns"]
         result.rows_dropped, result.rows_padded = body["rows_dropped"], body["rows_padded"]
         result.notes, result.unasked, result.asked = body["notes"], body.get("unasked"), body.get("asked") is True
+        result.input = body.get("input")
         if self.streaming is not None:
             result.rows_in = body["rows_read"]
         if not body["ok"]:

@@ -34,6 +34,15 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
     return [words for _, words in sorted(told, key=lambda one: -one[0])]
 
 
+def holds_up(inputs: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a task's script waited for its input longer than it did anything else."""
+    return any(wait_share(record) > 0.5 and _whole(record) >= _TOO_SHORT for record in inputs.values())
+
+
+def _whole(record: Mapping[str, Any]) -> float:
+    return float(record["wait"] + record["between"])
+
+
 def wait_share(record: Mapping[str, Any]) -> float:
     """Of the time from the first step to the last, how much is waiting for input."""
     whole = record["wait"] + record["between"]

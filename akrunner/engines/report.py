@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import root_cause
-from akrunner.engines import causes, mistakes
+from akrunner.engines import causes, inputs, mistakes
 from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (
@@ -74,6 +74,8 @@ class TaskRecord:
     rows_padded: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    #: what it measured of its input (`akrunner.engines.inputs`), None: nothing
+    input: Optional[Mapping[str, Any]] = None
     #: of a program that ended by `sys.exit(0)` before it asked for its rows: what is said if it has printed nothing either
     unasked: Optional[Sequence[str]] = None
     #: and its command line asked for its help
@@ -219,6 +221,7 @@ def outcome(
     main = max((r.main_ns for r in results.values()), default=0) / 1e9
     waited = max((r.input_wait_ns for r in results.values()), default=0) / 1e9
     uneven = _uneven(results)
+    measured = {task.name: dict(r.input) for task, r in results.items() if r.input is not None}
     tasks = tuple(_task_result(task, results[task], session, work) for task, session in sessions.items())
     stats = Stats(
         seconds=seconds,
@@ -232,7 +235,8 @@ def outcome(
         host_blocked_seconds=sum(s.writer.blocked_ns for s in sessions.values()) / 1e9,
         input_wait_seconds=waited,
         output_blocked_seconds=max((r.output_blocked_ns for r in results.values()), default=0) / 1e9,
-        bound="input" if waited > main else "compute",
+        bound="input" if waited > main or inputs.holds_up(measured) else "compute",
+        inputs=measured,
         shares=tuple(shares),
         rows_unread=rows_unread,
         attempt=attempt,

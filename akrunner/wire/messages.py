@@ -68,16 +68,57 @@ def _maybe_text(value: Any) -> bool:
     return value is None or _text(value)
 
 
+def _amount(value: Any) -> bool:
+    """Seconds, or what else is no less than nothing."""
+    return _number(value) and 0 <= value < float("inf")
+
+
+def _amounts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_amount, value.values()))
+
+
+def _nodes(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _NODE) for one in value)
+
+
+def _windows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 4 and all(map(_amount, one)) for one in value)
+
+
+def _fact(value: Any) -> bool:
+    return _truth(value) or _text(value) or _number(value)
+
+
+def _pipelines(value: Any) -> bool:
+    """Of each iterator its nodes; each has a name, a line, and what else is known of it."""
+    return isinstance(value, list) and all(
+        isinstance(one, list)
+        and all(
+            isinstance(node, dict) and _fit(node, {"node": _text, "at": _text}) and all(map(_fact, node.values()))
+            for node in one
+        )
+        for one in value
+    )
+
+
+def _fit(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    return all(field in body and fits(body[field]) for field, fits in fields.items())
+
+
 #: a column of a table: its name, type as the store says it, type on the wire, whether it is one of a partition's, or may be null
 _COLUMN = {"name": _text, "type": _text, "dtype": _text, "partition": _truth, "nullable": _truth}
 
 
 def _table_columns(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, dict) and all(field in one and fits(one[field]) for field, fits in _COLUMN.items()) for one in value
-    )
+    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _COLUMN) for one in value)
 
 
+#: of one node of an input's trace, and of what was measured of a task's input (`akrunner.worker.waits.meter.Meter.record`)
+_NODE = {"path": _text, "own": _amount, "calls": _count}
+_INPUT = {
+    "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
+    "known": _truth, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
+}  # fmt: skip
 #: a failure record (`akrunner.wire.failure`)
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
 #: kind of frame -> {field: what it must be}
@@ -129,6 +170,9 @@ def read(frame: frames.Frame) -> Dict[str, Any]:
         if not isinstance(body.get("failure"), dict):
             raise WireError("a closed message does not say what failed")
         _check("closed", body["failure"], FAILURE)
+    if kind == frames.CLOSED and "input" in body:
+        _check("closed", body, {"input": lambda value: isinstance(value, dict)})
+        _check("closed", body["input"], _INPUT)
     if kind == frames.CLOSED and "unasked" in body:
         _check("closed", body, {"unasked": _texts})
     if kind == frames.PASSED:

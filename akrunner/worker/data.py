@@ -5,6 +5,7 @@ import itertools
 import os
 
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
+from akrunner.worker.waits import hooks
 
 _BUFFER = 1 << 20
 #: each cache on disk has a file of its own
@@ -243,17 +244,19 @@ def apart(columns, label, weighted=False):
 
 def counted(source, batches):
     """The batches of one pass; `source.given` tells how many rows they were."""
-    from akrunner.worker import chunks
-
     rows = 0
     source.given = source.given or 0
-    for batch in batches:
-        rows += batch.rows if isinstance(batch, chunks.Batch) else _rows_of(batch)
+    for batch in hooks.batches(iter(batches), _rows_of):
+        rows += _rows_of(batch)
         source.given = max(source.given, rows)
         yield batch
 
 
 def _rows_of(batch):
+    from akrunner.worker import chunks
+
+    if isinstance(batch, chunks.Batch):
+        return batch.rows
     for values in batch.values():
         return len(values)
     return 0

@@ -15,6 +15,7 @@ from akrunner.worker.forked import Refused
 from akrunner.worker.leaving import flush, only_here
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
+from akrunner.worker.waits import hooks
 
 _IN_MAIN = "in main()"
 _IN_PROGRAM = "in the script"
@@ -52,6 +53,8 @@ class Task(object):
         self.asked = False
         # whether the script's source speaks of the variables `tell` sets
         self.names_variables = False
+        # how long the script waits for its input; none for what is ours
+        self.meter = None
         self._last_word = threading.Lock()
         self.pid = os.getpid()
         self.refused = Refused()
@@ -123,6 +126,9 @@ class Task(object):
         if self.unasked is not None:
             body.update(unasked=self.unasked, asked=self.asked)
         body.update(self.uneven_rows)
+        record = self.meter.record() if self.meter is not None else None
+        if record is not None:
+            body["input"] = record
         if failed is not None:
             body["failure"] = self.failure(failed)
         return body
@@ -194,6 +200,9 @@ class Task(object):
 
             self.tables = link.tables = install.enter(context, link.writer)
         link.writer.write_json(frames.OPENED, {})
+        if not context["script"]["module"]:
+            self.meter = hooks.enter(context["profile_input"])
+            quick.afterwards(hooks.install)
         stream = None
         if context["mode"] == "stream":
             stream = self.stream = RowStream(context["data_format"], context["barriers"])
@@ -279,7 +288,8 @@ class Task(object):
         self.link.writer.write(frames.ANSWERED, b"", number)
 
     def report(self, metrics, step):
-        self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
+        with hooks.spending("report"):
+            self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
 
     def refuse(self, error):
         """Tell the host that one chunk of rows could not be answered; the task goes on."""

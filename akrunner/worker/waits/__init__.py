@@ -1,0 +1,12 @@
+"""The input doctor's worker half: how long the script waits for its input, and for what.
+
+::
+
+    hooks      next() of iterators, calls of tf.function and of sessions, in whatever way a script reads  ->  meter
+    meter      time in next() against the time between; now and then a look of a few steps               ->  the task's record
+    tracing    TensorFlow's own profiler around these steps -> events
+    nodes      events of Iterator:: nodes -> each node's own time
+    pipeline   the script's datasets: what each is, and on which line it was made
+
+It observes: no operation is added to a graph, no seed is drawn, and what goes wrong here is never the script's fault.
+"""

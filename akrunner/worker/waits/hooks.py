@@ -1,0 +1,245 @@
+"""Where a script reads: the places of TensorFlow, and of ours, at which the meter is told.
+
+::
+
+    for batch in dataset, next(iterator)      gen_dataset_ops.iterator_get_next..., eagerly
+    Keras fit, a tf.function over an iterator  Function.__call__ with an iterator among its arguments
+    session.run, Estimators, Keras of 1.15    BaseSession.run, BaseSession._Callable.__call__
+    task_config.batches()                     akrunner.worker.data.counted
+    checkpoints                               what saves variables
+"""
+
+import functools
+import sys
+import threading
+import weakref
+
+from akrunner.worker.waits import meter, pipeline, tracing
+
+_now = {"meter": None}
+#: TensorFlow's functions that draw, by module
+_DRAWS = (
+    "iterator_get_next",
+    "iterator_get_next_sync",
+    "iterator_get_next_as_optional",
+    "multi_device_iterator_get_next_from_shard",
+)
+_FUNCTIONS = ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "tensorflow.python.eager.def_function")
+#: (module, class, method) of what writes checkpoints
+_SAVES = (
+    ("tensorflow.python.training.saver", "Saver", "save"),
+    ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", "save"),
+    ("tensorflow.python.training.tracking.util", "TrackableSaver", "save"),
+    ("keras.src.models.model", "Model", "save"),
+    ("keras.src.models.model", "Model", "save_weights"),
+    ("tensorflow.python.keras.engine.training", "Model", "save"),
+    ("tensorflow.python.keras.engine.training", "Model", "save_weights"),
+    ("tensorflow.python.keras.engine.network", "Network", "save"),
+    ("tensorflow.python.keras.engine.network", "Network", "save_weights"),
+)
+#: graphs from whose iterators a session may draw
+_drawn_from = weakref.WeakSet()
+_inside = threading.local()
+_iterators = {}
+
+
+def enter(steps):
+    """From now on a meter runs for this process's task. Returns: it."""
+    made = _now["meter"] = meter.Meter(steps)
+    return made
+
+
+def install():
+    """TensorFlow has been imported: watch it."""
+    try:
+        made = _now["meter"]
+        if made is None or not hasattr(sys.modules.get("tensorflow"), "__version__"):
+            return
+        made.may_look(bool(made.steps) or tracing.cheap())
+        tracing.give_way(made.give_up)
+        pipeline.install(made)
+        _watch_draws()
+        _watch_functions()
+        _watch_sessions()
+        for place in _SAVES:
+            _watch_saves(*place)
+    except Exception as e:
+        # a TensorFlow that is put together in another way: nothing is said of its input then
+        off(e)
+
+
+def off(error):
+    """The meter is of no use any more."""
+    made, _now["meter"] = _now["meter"], None
+    if made is not None:
+        made.failed = "%s: %s" % (type(error).__name__, error)
+
+
+def running():
+    """The meter, None: there is none."""
+    return _now["meter"]
+
+
+def _watch_draws():
+    module = sys.modules["tensorflow.python.ops.gen_dataset_ops"]
+    context = sys.modules["tensorflow.python.eager.context"]
+    ops = sys.modules["tensorflow.python.framework.ops"]
+
+    def watched(real):
+        @functools.wraps(real)
+        def draw(*args, **kwargs):
+            made = _now["meter"]
+            if made is None:
+                return real(*args, **kwargs)
+            if not context.executing_eagerly():
+                _drawn_from.add(ops.get_default_graph())
+                return real(*args, **kwargs)
+            return _timed(made, "dataset", real, args, kwargs, _rows)
+
+        return draw
+
+    for name in _DRAWS:
+        if hasattr(module, name):
+            setattr(module, name, watched(getattr(module, name)))
+
+
+def _rows(drawn):
+    """Rows of a batch: the length of its first tensor that has one; None: it may have any."""
+    if not isinstance(drawn, (list, tuple)):
+        return None
+    for tensor in drawn:
+        shape = tensor._shape_tuple()
+        if shape:
+            return shape[0]
+    return 1
+
+
+def _watch_functions():
+    name = next(one for one in _FUNCTIONS if hasattr(sys.modules.get(one), "Function"))
+    function = sys.modules[name].Function
+    real = function.__call__
+
+    @functools.wraps(real)
+    def call(self, *args, **kwargs):
+        made = _now["meter"]
+        if made is None or not any(map(_is_iterator, args)) or getattr(_inside, "call", False):
+            return real(self, *args, **kwargs)
+        return _timed(made, "function", real, (self,) + args, kwargs)
+
+    function.__call__ = call
+
+
+def _is_iterator(value):
+    kind = type(value)
+    known = _iterators.get(kind)
+    if known is None:
+        known = _iterators[kind] = kind.__name__.endswith("Iterator") and kind.__module__.startswith("tensorflow.")
+    return known
+
+
+def _watch_sessions():
+    base = sys.modules["tensorflow.python.client.session"].BaseSession
+    run, call = base.run, base._Callable.__call__
+
+    @functools.wraps(run)
+    def run_watched(self, *args, **kwargs):
+        made = _now["meter"]
+        fed = bool(args[1] if len(args) > 1 else kwargs.get("feed_dict"))
+        if made is None or not (fed or self.graph in _drawn_from) or getattr(_inside, "call", False):
+            return run(self, *args, **kwargs)
+        if len(args) > 2 or kwargs.get("options") is not None:
+            # it may have a trace of its own
+            made.give_up()
+        return _timed(made, "feed_dict" if fed else "session", run, (self,) + args, kwargs)
+
+    @functools.wraps(call)
+    def call_watched(self, *args, **kwargs):
+        made = _now["meter"]
+        graph = getattr(self._session, "graph", None)
+        if made is None or graph not in _drawn_from or getattr(_inside, "call", False):
+            return call(self, *args, **kwargs)
+        return _timed(made, "session", call, (self,) + args, kwargs)
+
+    base.run, base._Callable.__call__ = run_watched, call_watched
+
+
+def _watch_saves(module, name, method):
+    kind = getattr(sys.modules.get(module), name, None)
+    if kind is None or method not in vars(kind):
+        return
+    real = getattr(kind, method)
+
+    @functools.wraps(real)
+    def save(self, *args, **kwargs):
+        with spending("checkpoint"):
+            return real(self, *args, **kwargs)
+
+    setattr(kind, method, save)
+
+
+class spending(object):
+    """Time that goes into something else than reading and computing; what is within another counts once."""
+
+    def __init__(self, what):
+        self._what = what
+        self._outer = False
+
+    def __enter__(self):
+        self._outer = not getattr(_inside, "spending", False)
+        _inside.spending = True
+        self._began = meter.clock()
+
+    def __exit__(self, *error):
+        if self._outer:
+            _inside.spending = False
+            made = _now["meter"]
+            if made is not None:
+                made.add(self._what, meter.clock() - self._began)
+
+
+def _timed(made, name, real, args, kwargs, rows_of=None):
+    """What `real` returns, and the meter knows how long it took."""
+    try:
+        way = made.way(name)
+        began = made.before(way) if way is not None else 0
+    except Exception as e:
+        off(e)
+        way = None
+    if way is None:
+        return real(*args, **kwargs)
+    _inside.call = True
+    try:
+        drawn = real(*args, **kwargs)
+    except BaseException:
+        _told(made, way, began, None, True)
+        raise
+    finally:
+        _inside.call = False
+    _told(made, way, began, drawn if rows_of else None, False, rows_of)
+    return drawn
+
+
+def _told(made, way, began, drawn, end, rows_of=None):
+    try:
+        now = meter.clock()
+        way.drew(began, now, rows_of(drawn) if rows_of is not None and drawn is not None else None, end)
+        made.after(way, now)
+    except Exception as e:
+        off(e)
+
+
+def batches(made, rows_of):
+    """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
+    clocks = _now["meter"]
+    way = clocks.way("batches") if clocks is not None else None
+    while True:
+        began = meter.clock()
+        try:
+            batch = next(made)
+        except StopIteration:
+            if way is not None:
+                way.drew(began, meter.clock(), None, True)
+            return
+        if way is not None:
+            way.drew(began, meter.clock(), rows_of(batch))
+        yield batch

@@ -1,0 +1,248 @@
+"""How long the script waits for its input, step by step, and now and then for what.
+
+::
+
+    step     | next() ......... | train, print, write ... |
+               wait               between                     (dataset, batches: each step is timed)
+             | call of a function or session ..... | ...  |
+               wait, somewhere in it                          (only steps that are looked at tell how much)
+
+The first step is not counted: graphs are built in it, and buffers filled.
+"""
+
+import threading
+import time
+
+from akrunner.worker.waits import nodes, tracing
+
+#: ways whose calls hold more than the waiting
+INSIDE = ("function", "session")
+_WINDOWS = 60
+_MOST_NODES = 64
+#: steps of a look, seconds after which it ends early, bytes of a trace that are worth reading
+_STEPS, _LONGEST, _MOST = 4, 3.0, 2 << 20
+#: of the time, what looks may take
+_SHARE = 0.004
+_FIRST_NS = 500 * 1000 * 1000
+
+clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else time.monotonic_ns
+
+
+class Way(object):
+    """One way in which the script reads.
+
+    Attributes: batches, rows drawn (rows None: not known); wait, between: ns of all steps but the first; first: ns of its wait; inside: ns in
+        calls, of a way that has them; looked: steps of looks, `look_ns` and `look_wait`: their ns; windows: [ns, batches, wait, between].
+    """
+
+    def __init__(self, name, began):
+        self.name = name
+        self.batches = self.calls = self.rows = 0
+        self.wait = self.between = self.inside = self.first = 0
+        self.looked = self.look_ns = self.look_wait = self.look_draws = 0
+        self.fed = 0
+        self.windows = []
+        self._began = began
+        self._width = 1000 * 1000 * 1000
+        self._last = None
+
+    def drew(self, began, ended, rows=None, end=False):
+        """One next(), or call. Args: end: it was the one that found no more."""
+        gap = began - self._last if self._last is not None else 0
+        took = ended - began
+        if self.calls == 0:
+            self.first = took
+        else:
+            self.wait += took
+        if self.calls >= 2:
+            self.between += gap
+        self.calls += 1
+        self._last = ended
+        if not end:
+            self.batches += 1
+            self.rows = None if rows is None or self.rows is None else self.rows + rows
+        if self.calls > 2:
+            self._window(ended, took, gap, end)
+
+    def skip(self, ns):
+        """What has just been done was for the look, and none of the script's time."""
+        if self._last is not None:
+            self._last += ns
+
+    def _window(self, now, took, gap, end):
+        at = (now - self._began) // self._width * self._width
+        if not self.windows or self.windows[-1][0] != at:
+            self.windows.append([at, 0, 0, 0])
+            if len(self.windows) > _WINDOWS:
+                self._widen()
+        last = self.windows[-1]
+        last[1] += not end
+        last[2] += took
+        last[3] += gap
+
+    def _widen(self):
+        self._width *= 2
+        merged = []
+        for at, batches, wait, between in self.windows:
+            at = at // self._width * self._width
+            if merged and merged[-1][0] == at:
+                last = merged[-1]
+                last[1], last[2], last[3] = last[1] + batches, last[2] + wait, last[3] + between
+            else:
+                merged.append([at, batches, wait, between])
+        self.windows = merged
+
+
+class Meter(object):
+    """The clocks of one task.
+
+    Args: steps: to look at on request, 0: only as many as cost next to nothing.
+    Attributes: pipelines: of the iterators that were made; failed: why it measures no more, ""; the others: as in `record`.
+    """
+
+    def __init__(self, steps=0):
+        self.steps = steps
+        self.ways = {}
+        self.pipelines = []
+        self.nodes = {}
+        self.spent = {}
+        self._began = clock()
+        self._thread = None
+        self._may_look = False
+        self.failed = ""
+        self._due = None
+        self._cost = 0
+        self._trace = None
+        self._lock = threading.Lock()
+        self._looks_at = None
+        self._look_began = self._look_calls = 0
+        self._timer = None
+
+    def may_look(self, may):
+        """Whether looks may be taken. Without TensorFlow there are none."""
+        self._may_look = may
+
+    def way(self, name):
+        """The clock of a way of reading, None: another thread than the one that reads asks."""
+        thread = threading.get_ident()
+        if self._thread != thread:
+            if self._thread is not None and thread != threading.main_thread().ident:
+                return None
+            self._thread = thread
+        found = self.ways.get(name)
+        if found is None:
+            found = self.ways[name] = Way(name, self._began)
+            self._due = self._due or clock() + (0 if self.steps else _FIRST_NS)
+        return found
+
+    def before(self, way):
+        """The script is about to make a step: perhaps it is the first of a look. Returns: ns, now."""
+        now = clock()
+        if self._trace is None and self._may_look and way.calls >= 3 and now >= self._due:
+            self._open(way)
+            after = clock()
+            way.skip(after - now)
+            return after
+        return now
+
+    def after(self, way, now):
+        """It has made one. Args: now: ns, when."""
+        if self._trace is None or self._looks_at is not way:
+            return
+        self._look_calls += 1
+        wanted = self.steps or _STEPS
+        if self._look_calls >= wanted or (now - self._look_began > _LONGEST * 1e9 / 10 and not self.steps):
+            self._close(now)
+            way.skip(clock() - now)
+
+    def _open(self, way):
+        began = clock()
+        try:
+            self._trace = tracing.Trace()
+        except Exception as e:
+            # the script's own profiler runs, or TensorFlow has none
+            self.failed = "%s: %s" % (type(e).__name__, e)
+            self._due = began + _FIRST_NS * 20
+            return
+        self._looks_at, self._look_calls = way, 0
+        seconds = _LONGEST * (20 if self.steps else 1)
+        self._timer = threading.Timer(seconds, self.give_up)
+        self._timer.daemon = True
+        self._timer.start()
+        self._look_began = clock()
+        self._cost += self._look_began - began
+
+    def _taken(self):
+        """The trace that runs, for whoever ends it."""
+        with self._lock:
+            trace, self._trace = self._trace, None
+        if trace is not None:
+            self._timer.cancel()
+        return trace
+
+    def give_up(self):
+        """End a look that lasts too long, or is in the script's way."""
+        trace = self._taken()
+        if trace is not None:
+            trace.stop()
+            self._due = clock() + _FIRST_NS * 20
+
+    def _close(self, now):
+        trace = self._taken()
+        if trace is None:
+            return
+        way, began = self._looks_at, clock()
+        events = trace.stop(_MOST if not self.steps else None)
+        if events is not None:
+            found = nodes.looked(events)
+            way.looked += self._look_calls
+            way.look_ns += now - self._look_began
+            way.look_wait += found.wait
+            way.look_draws += found.draws
+            for path, own in found.own.items():
+                if path in self.nodes or len(self.nodes) < _MOST_NODES:
+                    sums = self.nodes.setdefault(path, [0, 0])
+                    sums[0] += own
+                    sums[1] += found.calls[path]
+        self._cost += clock() - began
+        # what is asked for is done then; else as often as is cheap
+        self._may_look = self._may_look and not self.steps
+        self._due = max(clock() + _FIRST_NS, self._began + int(self._cost / _SHARE))
+
+    def add(self, what, ns):
+        """Time that went into something else the doctor knows: checkpoint, report, output."""
+        self.spent[what] = self.spent.get(what, 0) + ns
+
+    def record(self):
+        """What the host is told, JSON; None: the script has read nothing in a way that is known."""
+        self.give_up()
+        if not self.ways:
+            return None
+        way = max(self.ways.values(), key=lambda one: (one.wait + one.between, one.batches))
+        seconds = 1e-9
+        wait, between, batches = way.wait, way.between, way.batches
+        if way.name in INSIDE:
+            # in a call the script computes, too
+            whole = way.wait + way.between
+            share = min(1.0, float(way.look_wait) / way.look_ns) if way.look_ns else 0.0
+            wait, between = whole * share, whole * (1 - share)
+            if way.looked and way.look_draws:
+                batches = round(way.batches * float(way.look_draws) / way.looked)
+        return {
+            "by": way.name,
+            "batches": batches,
+            "rows": way.rows,
+            "wait": wait * seconds,
+            "between": between * seconds,
+            "outside": way.between * seconds if way.name in INSIDE else 0.0,
+            "first": way.first * seconds,
+            "looked": way.looked,
+            "known": way.name not in INSIDE or way.looked > 0,
+            "nodes": [
+                {"path": path, "own": own * seconds, "calls": calls} for path, (own, calls) in sorted(self.nodes.items())
+            ],
+            "look": way.look_ns * seconds,
+            "pipelines": self.pipelines,
+            "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
+            "spent": {name: ns * seconds for name, ns in self.spent.items()},
+        }

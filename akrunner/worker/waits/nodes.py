@@ -1,0 +1,45 @@
+"""Events of a trace -> what each node of the input pipeline took itself, and how long the script waited for the whole of it."""
+
+
+class Looked(object):
+    """A few steps. Attributes: wait: ns in next() of the outermost nodes; draws: how often; own: path of a node -> ns that it took without the
+    nodes it draws from; calls: and how often it was asked."""
+
+    def __init__(self):
+        self.wait = 0
+        self.draws = 0
+        self.own = {}
+        self.calls = {}
+
+    def add(self, path, own):
+        self.own[path] = self.own.get(path, 0) + own
+        self.calls[path] = self.calls.get(path, 0) + 1
+
+
+def looked(events):
+    """Args: events: of `akrunner.worker.waits.tracing`."""
+    found = Looked()
+    threads = {}
+    for event in events:
+        if event.path:
+            threads.setdefault(event.thread, []).append(event)
+    for some in threads.values():
+        # one that holds another began no later, and took longer
+        some.sort(key=lambda event: (event.began, -event.took))
+        under = []
+        for event in some:
+            while under and under[-1][0].began + under[-1][0].took <= event.began:
+                _done(found, *under.pop())
+            if under:
+                under[-1][1] -= event.took
+            under.append([event, event.took])
+        while under:
+            _done(found, *under.pop())
+    return found
+
+
+def _done(found, event, own):
+    found.add(event.path, max(0, own))
+    if "::" not in event.path:
+        found.wait += event.took
+        found.draws += 1

@@ -1,0 +1,143 @@
+"""The script's datasets: what each is, what it was told, and on which line of the script it was made."""
+
+import os
+import re
+import sys
+
+_AT = "_akrunner_at"
+_MOST = 8
+_DEEPEST = 40
+_NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
+#: operations of a map's function that hold up Python's lock, decode, and read
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+_DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
+_here = {"ours": "", "tensorflow": ""}
+
+
+def install(meter):
+    """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
+    tensorflow = sys.modules["tensorflow"]
+    _here["tensorflow"] = os.path.dirname(sys.modules["tensorflow.python"].__file__) + os.sep
+    _here["ours"] = __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep
+    module = sys.modules["tensorflow.python.data.ops.dataset_ops"]
+    base = module.DatasetV2
+    real = base.__init__
+
+    def init(self, *args, **kwargs):
+        vars(self)[_AT] = at()
+        real(self, *args, **kwargs)
+
+    base.__init__ = init
+    iterators = sys.modules["tensorflow.python.data.ops.iterator_ops"]
+    owned = getattr(iterators, "OwnedIterator", None) or iterators.IteratorV2
+    _watch(owned, "_create_iterator", meter, first=True)
+    for name in ("_make_one_shot_iterator", "_make_initializable_iterator"):
+        _watch(module.DatasetV1, name, meter)
+    return tensorflow
+
+
+def _watch(kind, name, meter, first=False):
+    real = getattr(kind, name)
+
+    def make(self, *args, **kwargs):
+        tell(meter, args[0] if first and args else kwargs.get("dataset", self))
+        return real(self, *args, **kwargs)
+
+    setattr(kind, name, make)
+
+
+def at():
+    """File and line of the script that makes something now, "" where it is none of the script's."""
+    frame = sys._getframe(2)
+    for _ in range(_DEEPEST):
+        if frame is None:
+            return ""
+        name = frame.f_code.co_filename
+        if not (name.startswith(_here["tensorflow"]) or name.startswith(_here["ours"]) or _foreign(name)):
+            return "%s:%d" % (name, frame.f_lineno)
+        frame = frame.f_back
+    return ""
+
+
+def _foreign(name):
+    return "site-packages" in name or "/lib/python" in name or name.startswith("<")
+
+
+def tell(meter, dataset):
+    """An iterator over a dataset is about to be made."""
+    if len(meter.pipelines) >= _MOST:
+        return
+    try:
+        found = chain(dataset)
+    except Exception as e:
+        # a dataset of another kind: nobody knows what is in it
+        meter.failed = "%s: %s" % (type(e).__name__, e)
+        return
+    if found not in meter.pipelines:
+        meter.pipelines.append(found)
+
+
+def chain(dataset):
+    """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another."""
+    found, waiting = [], [dataset]
+    while waiting and len(found) < 64:
+        one = waiting.pop(0)
+        inner = getattr(one, "_dataset", None)
+        if type(one).__name__ == "DatasetV1Adapter" and inner is not None:
+            waiting.insert(0, inner)
+            continue
+        found.append(described(one))
+        waiting = list(one._inputs()) + waiting
+    return found
+
+
+def described(dataset):
+    """One node, as facts."""
+    match = _NAME.match(type(dataset).__name__)
+    told = {"node": match.group("name") if match else type(dataset).__name__, "at": vars(dataset).get(_AT, "")}
+    for name, attribute in (
+        ("buffer", "_buffer_size"),
+        ("rows", "_batch_size"),
+        ("parallel", "_num_parallel_calls"),
+        ("cycle", "_cycle_length"),
+    ):
+        number = _number(getattr(dataset, attribute, None))
+        if number is not None:
+            told[name] = number
+    function = getattr(dataset, "_map_func", None)
+    if function is not None:
+        told.update(_function(function))
+    return told
+
+
+def _number(value):
+    """Of a constant tensor, None: it is none."""
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if hasattr(value, "numpy"):
+        return int(value.numpy())
+    constant = sys.modules["tensorflow.python.framework.tensor_util"].constant_value(value)
+    return None if constant is None else int(constant)
+
+
+def _function(function):
+    """What a map's function does, as far as the names of its operations tell."""
+    made = getattr(function, "function", None) or getattr(function, "_function", None)
+    graph = getattr(made, "graph", None)
+    if graph is not None:
+        kinds = [op.type for op in graph.get_operations()]
+    else:
+        definition = getattr(made, "definition", None)
+        kinds = [node.op for node in definition.node_def] if definition is not None else []
+    told = {"ops": len(kinds)}
+    if any(kind in _PYTHON for kind in kinds):
+        told["python"] = True
+    if any(kind.startswith(_DECODES) for kind in kinds):
+        told["decodes"] = True
+    if "ReadFile" in kinds:
+        told["reads"] = True
+    if any(kind.startswith("ParseExample") for kind in kinds):
+        told["parses"] = True
+    return told

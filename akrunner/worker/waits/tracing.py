@@ -1,0 +1,135 @@
+"""TensorFlow's own profiler for a few steps: on 1.15 and on 2.x it gives the same kind of trace."""
+
+import importlib
+import os
+import sys
+
+_V1 = "tensorflow.python.pywrap_tensorflow"
+_V2 = "tensorflow.python.profiler.internal._pywrap_profiler"
+#: a longer trace is not read: that would take seconds
+_MOST_BYTES = 16 << 20
+#: by number, as `tensorflow.profiler.TraceEvent` has them
+_EVENT = (("resource_id", 2, 13), ("name", 3, 12), ("timestamp_ps", 9, 4), ("duration_ps", 10, 4))
+_known = {}
+
+
+class Event(object):
+    """What one thread did for a while. Attributes: thread; name; path: of an iterator's node ("Model::Prefetch::Map"), else ""; began, took: ns."""
+
+    __slots__ = ("began", "name", "path", "thread", "took")
+
+    def __init__(self, thread, name, path, began, took):
+        self.thread = thread
+        self.name = name
+        self.path = path
+        self.began = began
+        self.took = took
+
+
+class Trace(object):
+    """A running trace. There can be one in a process: the script's own goes first."""
+
+    def __init__(self):
+        """Raises: RuntimeError or one of TensorFlow's: another profiler is running."""
+        self._session = _second() if _V2 in sys.modules else _first()
+
+    def stop(self, most=None):
+        """The events, None: too many. Args: most: bytes that are read."""
+        raw = self._session()
+        return events(raw) if len(raw) <= (most or _MOST_BYTES) else None
+
+
+def cheap():
+    """Whether a trace is: on TensorFlow 1.15 it takes a graphics card's counters, which is slow, and may be forbidden."""
+    return _V2 in sys.modules or not os.path.exists("/dev/nvidiactl")
+
+
+def _second():
+    """TensorFlow 2: starts; what is returned stops."""
+    session = _known.get("session", sys.modules[_V2].ProfilerSession)()
+    try:
+        # no graphics card's counters: a look must be cheap
+        session.start("", {"host_tracer_level": 2, "device_tracer_level": 0, "python_tracer_level": 0})
+    except TypeError:
+        session.start("")
+    return session.stop
+
+
+def _first():
+    """TensorFlow 1.15: the same."""
+    pywrap = sys.modules[_V1]
+    from tensorflow.python.framework import c_api_util
+
+    profiler = _known.get("session", pywrap.TFE_NewProfiler)()
+    if not pywrap.TFE_ProfilerIsOk(profiler):
+        pywrap.TFE_DeleteProfiler(profiler)
+        raise RuntimeError("another profiler is running")
+
+    def stop():
+        try:
+            with c_api_util.tf_buffer() as buffer:
+                pywrap.TFE_ProfilerSerializeToString(profiler, buffer)
+                return pywrap.TF_GetBuffer(buffer)
+        finally:
+            pywrap.TFE_DeleteProfiler(profiler)
+
+    return stop
+
+
+def give_way(call):
+    """Have `call` called before the script starts a profiler of its own."""
+    module, name = (sys.modules[_V2], "ProfilerSession") if _V2 in sys.modules else (sys.modules[_V1], "TFE_NewProfiler")
+    real = _known["session"] = getattr(module, name)
+
+    def made(*args, **kwargs):
+        call()
+        return real(*args, **kwargs)
+
+    setattr(module, name, made)
+
+
+def events(raw):
+    """What `Trace.stop` gives, from a serialized `tensorflow.profiler.Trace`."""
+    made = _messages()()
+    made.ParseFromString(raw)
+    found = []
+    for event in made.trace_events:
+        name = event.name.decode("utf-8", "replace")
+        path = name[len("Iterator::") :] if name.startswith("Iterator::") else ""
+        for arg in event.args:
+            # "long name" on 1.15
+            if arg.key in (b"long_name", b"long name") and arg.value.startswith(b"Iterator::"):
+                path = arg.value.decode("utf-8", "replace")[len("Iterator::") :]
+        found.append(Event(event.resource_id, name, path, event.timestamp_ps // 1000, event.duration_ps // 1000))
+    return found
+
+
+def _messages():
+    """The class of a trace, made here: TensorFlow's own lies in another module in each version, and refuses names that are no UTF-8."""
+    if "trace" in _known:
+        return _known["trace"]
+    # TensorFlow needs them itself
+    descriptor_pb2, descriptor_pool, message_factory = (
+        importlib.import_module("google.protobuf." + name) for name in ("descriptor_pb2", "descriptor_pool", "message_factory")
+    )
+    kinds = descriptor_pb2.FieldDescriptorProto
+    made = descriptor_pb2.FileDescriptorProto(name="akrunner/trace.proto", package="akrunner", syntax="proto3")
+    trace = made.message_type.add(name="Trace")
+    trace.field.add(
+        name="trace_events", number=4, label=kinds.LABEL_REPEATED, type=kinds.TYPE_MESSAGE, type_name=".akrunner.Event"
+    )
+    event = made.message_type.add(name="Event")
+    for name, number, kind in _EVENT:
+        event.field.add(name=name, number=number, label=kinds.LABEL_OPTIONAL, type=kind)
+    event.field.add(name="args", number=11, label=kinds.LABEL_REPEATED, type=kinds.TYPE_MESSAGE, type_name=".akrunner.Arg")
+    arg = made.message_type.add(name="Arg")
+    for name, number in (("key", 1), ("value", 2)):
+        arg.field.add(name=name, number=number, label=kinds.LABEL_OPTIONAL, type=kinds.TYPE_BYTES)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(made)
+    found = pool.FindMessageTypeByName("akrunner.Trace")
+    if hasattr(message_factory, "GetMessageClass"):
+        _known["trace"] = message_factory.GetMessageClass(found)
+    else:
+        _known["trace"] = message_factory.MessageFactory(pool).GetPrototype(found)
+    return _known["trace"]
