@@ -42,6 +42,8 @@ if TYPE_CHECKING:
         WriteError,
     )
     from akrunner.model import Model
+    from akrunner.packing.job import pack
+    from akrunner.packing.result import Packed
     from akrunner.pai_mode.job import pai
     from akrunner.schema import Schema
     from akrunner.serving.job import predict, predict_stream
@@ -63,6 +65,8 @@ _HOMES = {
     "Schema": "akrunner.schema",
     "StreamJob": "akrunner.stream_job",
     "Warm": "akrunner.warming",
+    "Packed": "akrunner.packing.result",
+    "pack": "akrunner.packing.job",
     "pai": "akrunner.pai_mode.job",
     "warm": "akrunner.warming",
 }
@@ -89,6 +93,7 @@ __all__ = [
     "Model",
     "ModelError",
     "OutputError",
+    "Packed",
     "ProtocolError",
     "PythonEnvError",
     "ReadError",
@@ -107,6 +112,7 @@ __all__ = [
     "UserFilesError",
     "Warm",
     "WriteError",
+    "pack",
     "pai",
     "predict",
     "predict_stream",

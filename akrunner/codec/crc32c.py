@@ -77,6 +77,13 @@ def crc_of(data: bytes) -> int:
     return cast(int, google_crc32c.value(data))
 
 
+def crc_of_both(first: bytes, second: bytes) -> int:
+    """CRC-32C of two byte strings, one behind the other, without a copy."""
+    if google_crc32c is None:
+        return crc_of(first + second)
+    return cast(int, google_crc32c.extend(google_crc32c.value(first), second))
+
+
 def crc_of_layout(template: bytes, columns: Iterable[Tuple[int, U8]], rows: int) -> U32:
     """CRC-32C of `rows` records of one length that differ only in some byte columns.
 

@@ -116,6 +116,25 @@ def encode_records(batch: pa.RecordBatch, first_row: int = 0, step: int = 1) -> 
     return _frame_joined([_as_array(part, rows) for part in parts], rows)
 
 
+def record_fronts(batch: pa.RecordBatch, name: str, sizes: I64) -> pa.LargeBinaryArray:
+    """What stands in a TFRecord file before the bytes of one more feature, the last of each row: its head, the columns of `batch`, and the
+    beginning of that feature. The bytes follow, and behind them the checksum of all but the head (`HEAD` bytes).
+
+    For bytes that are not to be copied: an image's, from its file.
+    Args:
+        batch: the other columns, at least one; name: of the feature; sizes: [rows] of its bytes.
+    """
+    parts = [part for one, column in zip(batch.schema.names, batch.columns) for part in _column_parts(one, column, 0, 1)]
+    parts.append(_header(name.encode(), BYTES, sizes, packed=True))
+    total = np.asarray(sizes, np.int64)
+    for part in parts:
+        total = total + (len(part.template) if isinstance(part, _Fixed) else np.diff(offsets_of(part)))
+    example = _Fixed(bytearray())
+    _put_tagged_length(example, 0x0A, total)
+    head = matrix_rows(record_heads(total + len(example.template)))
+    return join([head, *(_as_array(part, batch.num_rows) for part in [example, *parts])])
+
+
 def _frame_fixed(body: _Fixed, rows: int) -> U8:
     length = len(body.template)
     columns: List[Tuple[int, U8]] = []

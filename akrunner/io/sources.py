@@ -13,7 +13,7 @@ import pyarrow as pa
 from akrunner.arrays import truths_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import frames, paths, readers
+from akrunner.io import frames, packed, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -37,7 +37,7 @@ def open_source(
     """Open a table.
 
     Args:
-        source: a path, a list of paths, a glob, a directory, a URL; or a pyarrow Table, RecordBatch, RecordBatchReader or
+        source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table, RecordBatch, RecordBatchReader or
             Dataset, a pandas or polars frame, a DuckDB relation, anything with `__arrow_c_stream__`, a dict of arrays, an
             iterable of rows (dicts, or tuples with `input_schema`) or of RecordBatches.
         read_examples: how a TFRecord stream becomes batches.
@@ -73,6 +73,9 @@ def _open(
     if isinstance(source, TableSource):
         return source
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
+        found = packed.find(source) if form is None else None
+        if found is not None:
+            return _from_files(found.files, read_examples, schema or found.schema)
         return _from_files(paths.expand(source, form), read_examples, schema)
     if form is not None:
         raise SourceError("input_format= is for files; the source is " + type(source).__name__)

@@ -127,8 +127,10 @@ MAY: Dict[str, Set[str]] = {
         "engines",
         "stream_job",
     },
+    "packing": {"arrays", "checks", "codec", "errors", "foreign", "io", "leftovers", "schema", "tables"},
     "pai_mode": {"api", "checks", "errors", "foreign", "io", "launch", "prepare", "schema", "spec", "engines", "tables"},
     "cli": {
+        "packing",
         "pai_mode",
         "checks",
         "api",
@@ -142,13 +144,14 @@ MAY: Dict[str, Set[str]] = {
         "warming",
         "",
     },
-    "": {"api", "errors", "model", "pai_mode", "schema", "serving", "stream_job", "warming"},
+    "": {"api", "errors", "model", "packing", "pai_mode", "schema", "serving", "stream_job", "warming"},
     "__main__": {"cli", "foreign", "launch"},
 }
 #: package -> the rooms that may import it
 ONLY_IN = {
     "pyflink": {"engines/flink"},
     "grpc": {"cluster/rendezvous", "engines/flink"},
+    "PIL": {"packing/pictures"},
     "duckdb": {"io", "alink", "tables"},
     "sqlglot": {"tables"},
     "odps": {"tables/maxcompute"},

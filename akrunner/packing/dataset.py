@@ -1,0 +1,125 @@
+"""`dataset.json`: what was packed, for whoever reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Optional, Sequence
+
+import pyarrow as pa
+
+from akrunner.io.packed import DESCRIPTION
+from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
+
+LABELS = "labels.json"
+_DTYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
+
+_SNIPPET = """\
+import json
+import os
+
+import tensorflow as tf
+
+folder = os.path.dirname(os.path.abspath(__file__))  # where dataset.json is
+with open(os.path.join(folder, "dataset.json")) as f:
+    about = json.load(f)
+features = {{
+{features}
+}}
+
+
+def parse(example):
+    row = tf.io.parse_single_example(example, features)
+{decode}    return row
+
+
+def dataset(split, shuffle=10000, batch_size=32):
+    files = [os.path.join(folder, one["name"]) for one in about["splits"][split]["files"]]
+    rows = tf.data.Dataset.from_tensor_slices(files).interleave(tf.data.TFRecordDataset, cycle_length=4)
+    rows = rows.shuffle(shuffle) if shuffle else rows
+    return rows.map(parse, num_parallel_calls=tf.data.experimental.AUTOTUNE).batch(batch_size).prefetch(2)
+
+
+# TensorFlow 2: for batch in dataset("{split}"): ...
+# TensorFlow 1.15: batch = tf.compat.v1.data.make_one_shot_iterator(dataset("{split}")).get_next(), or tf.compat.v1.enable_eager_execution()
+"""
+_COLUMNS = '''\
+import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+folder = os.path.dirname(os.path.abspath(__file__))  # where dataset.json is
+with open(os.path.join(folder, "dataset.json")) as f:
+    about = json.load(f)
+
+
+def tables(split):
+    """A table of each file: .column("label").to_numpy() is what tf.data.Dataset.from_tensor_slices takes."""
+    for one in about["splits"][split]["files"]:
+        path = os.path.join(folder, one["name"])
+        yield {read}
+
+
+# for table in tables("{split}"): ...
+'''
+_DECODE = """\
+    image = tf.io.decode_image(row["image"], channels=3)  # [height, width, 3] bytes; of a GIF [pictures, height, width, 3]
+    image = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0))[0]
+    image.set_shape([None, None, 3])
+    row["image"] = tf.image.resize(tf.cast(image, tf.float32) / 255, [224, 224])
+"""
+
+
+def feature_spec(schema: pa.Schema) -> Dict[str, Dict[str, Any]]:
+    """By feature: its dtype in TensorFlow, its shape; [null]: as many values as a row has."""
+    spec: Dict[str, Dict[str, Any]] = {}
+    for field in schema:
+        size: Optional[Sequence[Optional[int]]] = [] if not is_list(field.type) else [None]
+        if pa.types.is_fixed_size_list(field.type):
+            size = [field.type.list_size]
+        spec[field.name] = {"dtype": _DTYPES[feature_kind(field.name, field.type)], "shape": size, "optional": field.nullable}
+    return spec
+
+
+def snippet(schema: pa.Schema, image: bool, split: str, form: str) -> str:
+    """Python that reads the shards with TensorFlow alone, 1.15 and 2.x."""
+    if form != "tfrecord":
+        return _COLUMNS.format(
+            split=split, read="pq.read_table(path)" if form == "parquet" else "pa.ipc.open_file(path).read_all()"
+        )
+    lines = []
+    for name, one in feature_spec(schema).items():
+        dtype = f"tf.{one['dtype']}"
+        if one["shape"] == [None]:
+            made = f"tf.io.VarLenFeature({dtype})"
+        elif one["optional"]:
+            default = '""' if one["dtype"] == "string" else "0"
+            default = f"[{', '.join([default] * one['shape'][0])}]" if one["shape"] else default
+            made = f"tf.io.FixedLenFeature({one['shape']}, {dtype}, default_value={default})"
+        else:
+            made = f"tf.io.FixedLenFeature({one['shape']}, {dtype})"
+        lines.append(f"    {json.dumps(name)}: {made},")
+    return _SNIPPET.format(features="\n".join(lines), decode=_DECODE if image else "", split=split)
+
+
+def read(folder: str) -> Optional[Dict[str, Any]]:
+    """None if there is none."""
+    try:
+        with open(os.path.join(folder, DESCRIPTION), encoding="utf-8") as stream:
+            found = json.load(stream)
+    except FileNotFoundError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write(folder: str, name: str, value: Any) -> None:
+    """A JSON file, whole or not at all."""
+    partial = os.path.join(folder, f".{name}.partial")
+    with open(partial, "w", encoding="utf-8") as stream:
+        json.dump(value, stream, indent=1, ensure_ascii=False)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, os.path.join(folder, name))

@@ -1,0 +1,247 @@
+"""Pass 1 of packing rows: every row is read once and put into a bucket on disk. `rows` has the picture."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from akrunner.arrays import array_of
+from akrunner.errors import ReadError, SourceError, WriteError
+from akrunner.foreign import underway
+from akrunner.io.table import TableSource
+from akrunner.packing import dataset, ranks
+from akrunner.packing.described import words_of
+from akrunner.packing.index import numbered, plain_text
+from akrunner.packing.progress import Meter
+from akrunner.packing.settings import Settings, ending
+from akrunner.packing.state import INDEX, PLAN, State
+
+RANK, SPLIT = "\x1frank", "\x1fsplit"
+BUCKETS = "buckets"
+BITS = 6
+#: bytes gathered for a bucket before they are written
+_GATHERED = 256 << 10
+U64 = NDArray[np.uint64]
+
+
+class Buckets:
+    """Files of rows by the first bits of their ranks. Args: shift: how many bits were used before."""
+
+    def __init__(self, folder: str, schema: pa.Schema, shift: int = 0) -> None:
+        self._folder, self._schema, self._shift = folder, schema, shift
+        self._writers: Dict[int, Any] = {}
+        self._held: Dict[int, List[pa.RecordBatch]] = {}
+        self._sizes: Dict[int, int] = {}
+        #: bucket -> bytes of its rows
+        self.bytes: Dict[int, int] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        rank = np.frombuffer(batch.column(RANK).buffers()[1], np.uint64, batch.num_rows, batch.column(RANK).offset * 8)
+        bucket = (rank << np.uint64(self._shift)) >> np.uint64(64 - BITS)
+        order = np.argsort(bucket, kind="stable")
+        whole = batch.take(pa.array(order))
+        counts = np.bincount(bucket.astype(np.int64), minlength=1 << BITS)
+        at = 0
+        for number in np.flatnonzero(counts).tolist():
+            self._hold(number, whole.slice(at, int(counts[number])))
+            at += int(counts[number])
+
+    def _hold(self, number: int, batch: pa.RecordBatch) -> None:
+        held = self._held.setdefault(number, [])
+        held.append(batch)
+        size = int(batch.nbytes)
+        self._sizes[number] = self._sizes.get(number, 0) + size
+        self.bytes[number] = self.bytes.get(number, 0) + size
+        if self._sizes[number] >= _GATHERED:
+            self._flush(number)
+
+    def _flush(self, number: int) -> None:
+        held = self._held.pop(number, [])
+        self._sizes[number] = 0
+        if held:
+            if number not in self._writers:
+                self._writers[number] = pa.ipc.new_stream(pa.OSFile(path_of(self._folder, number), "wb"), self._schema)
+            self._writers[number].write_table(pa.Table.from_batches(held).combine_chunks())
+
+    def close(self) -> None:
+        for number in list(self._held):
+            self._flush(number)
+        for writer in self._writers.values():
+            writer.close()
+
+
+def path_of(folder: str, number: int) -> str:
+    return os.path.join(folder, f"{number:02d}.arrows")
+
+
+@dataclass(frozen=True)
+class Before:
+    """What earlier parts have. Attributes: labels: the classes; dealt: how many rows of each were dealt to splits."""
+
+    labels: List[str]
+    dealt: Sequence[int]
+
+
+class Dealing:
+    """Reads every row, and deals it to a split and a bucket. Args: folder: of the buckets; label: the column of classes."""
+
+    def __init__(self, settings: Settings, folder: str, label: Optional[str], before: Before, meter: Meter) -> None:
+        self._settings, self._folder, self._meter, self._label = settings, folder, meter, label
+        splits = len(settings.splits)
+        self._classes = _Classes(label, before.labels, before.dealt, splits)
+        self._rows, self._size = np.zeros((splits, 1 << BITS), np.int64), np.zeros(splits, np.int64)
+        self._buckets: Optional[Buckets] = None
+        self._schema: Optional[pa.Schema] = None
+
+    def read(self, name: bytes, table: TableSource) -> None:
+        """All rows of a table. Raises: ReadError, WriteError."""
+        first = 0
+        with underway(ReadError, f"source: cannot read {table.name}"):
+            for batch in table.batches():
+                if batch.num_rows:
+                    self._add(batch, ranks.hashes_of_rows(name, self._settings.seed, first, batch.num_rows), first, table.name)
+                    first += batch.num_rows
+
+    def _add(self, batch: pa.RecordBatch, hashed: U64, first: int, name: str) -> None:
+        settings, classes, splits = self._settings, self._classes, len(self._settings.splits)
+        number = classes.of(batch, first, name)
+        if settings.split_by == "hash":
+            split = ranks.by_hash(hashed, settings.fractions)
+        else:
+            split, classes.dealt = ranks.stratified(hashed, number, settings.fractions, classes.dealt)
+        rank = ranks.mixed(hashed, ranks.ORDER)
+        marked = batch.append_column(RANK, array_of(rank)).append_column(SPLIT, array_of(split))
+        with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
+            self._schema = batch.schema
+            self._buckets = self._buckets or Buckets(self._folder, marked.schema)
+            self._buckets.add(marked)
+        bucket = (rank >> np.uint64(64 - BITS)).astype(np.int64)
+        self._rows += _counted(split, bucket, self._rows.shape)
+        classes.counts += _counted(split, number, classes.counts.shape)
+        self._size += (np.bincount(split, minlength=splits) * (batch.nbytes / batch.num_rows)).astype(np.int64)
+        self._meter.add(batch.num_rows, batch.nbytes)
+
+    def plan(self, next_number: Callable[[str], int]) -> Dict[str, Any]:
+        """What is to be written: shards of as many rows each. Args: next_number: of the next shard of a split. Raises: SourceError: nothing was read."""
+        if self._buckets is None or self._schema is None:
+            raise SourceError("source: there are no rows")
+        with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
+            self._buckets.close()
+        shards: List[Dict[str, Any]] = []
+        for number, name in enumerate(self._settings.splits):
+            rows = int(self._rows[number].sum())
+            if not rows:
+                continue
+            wanted = max(1, min(rows, round(int(self._size[number]) / self._settings.shard_size)))
+            cuts, first = ranks.cut_rows(rows, wanted).tolist(), next_number(name)
+            for i, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
+                shards.append(
+                    {"split": name, "file": f"{name}/{first + i:05d}{ending(self._settings.form)}", "first": a, "end": b}
+                )
+        labels, order = self._classes.sorted()
+        none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self._schema], schema=self._schema)
+        return {
+            "labels": labels,
+            "label": self._label,
+            "splits": list(self._settings.splits),
+            "columns": words_of(labelled(none, self._label, labels).schema),
+            "shards": shards,
+            "rows": int(self._rows.sum()),
+            "dealt": self._classes.dealt[order].tolist(),
+            "counts": self._classes.counts[:, order].tolist(),
+            "buckets": self._rows.tolist(),
+            "bucket_bytes": {str(number): size for number, size in self._buckets.bytes.items()},
+        }
+
+
+def deal(
+    state: State, part: int, settings: Settings, meter: Meter, sources: Sequence[Tuple[bytes, TableSource]], label: Optional[str], before: Before,
+    files: Optional[pa.Table], about: Dict[str, Any],
+) -> None:  # fmt: skip
+    """Read the tables of a part, and write its plan.
+
+    Args: sources: (name, table) of each file; files: the index of the files; about: what the plan says besides.
+    Raises: ReadError, WriteError; SourceError: there are no rows. Nothing of the part is left then.
+    """
+    home = state.begin(part)
+    try:
+        folder = os.path.join(home, BUCKETS)
+        os.makedirs(folder)
+        dealing = Dealing(settings, folder, label, before, meter)
+        for name, table in sources:
+            dealing.read(name, table)
+        plan = dealing.plan(state.next_number)
+        with underway(WriteError, f"output: cannot write {folder}", at=folder):
+            if files is not None:
+                with pa.OSFile(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
+                    writer.write_table(files)
+            dataset.write(home, PLAN, {**about, **plan})
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+
+
+def _counted(rows: Any, columns: Any, shape: Tuple[int, int]) -> NDArray[np.int64]:
+    """How often each pair comes."""
+    return np.bincount(rows.astype(np.int64) * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+class _Classes:
+    """Classes as they are met, and how many rows of each were dealt. Attributes: dealt: [classes]; counts: [splits, classes], of this part."""
+
+    def __init__(self, label: Optional[str], labels: List[str], before: Sequence[int], splits: int) -> None:
+        self._label, self._there = label, labels
+        self._names: List[str] = list(labels)
+        self._numeric = False
+        self.dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
+        self.counts = np.zeros((splits, max(1, len(labels))), np.int64)
+
+    def of(self, batch: pa.RecordBatch, first: int, name: str) -> NDArray[np.int64]:
+        """[rows] The number of each row's class. Raises: ReadError: a row has none."""
+        if self._label is None:
+            return np.zeros(batch.num_rows, np.int64)
+        column = batch.column(self._label)
+        self._numeric = pa.types.is_integer(column.type)
+        known = set(self._names)
+        self._names += [one for one in pc.unique(plain_text(column)).to_pylist() if one is not None and one not in known]
+        more = max(1, len(self._names)) - len(self.dealt)
+        self.dealt = np.pad(self.dealt, (0, more))
+        self.counts = np.pad(self.counts, ((0, 0), (0, more)))
+        found = numbered(column, self._names)
+        if (found < 0).any():
+            row = first + int(np.flatnonzero(found < 0)[0])
+            raise ReadError(
+                f"source: {name}: row {row} has no {self._label!r}: fill it, or leave such rows out with select= (--select)"
+            )
+        return found
+
+    def sorted(self) -> Tuple[List[str], NDArray[np.int64]]:
+        """(all classes: those that were there, then the new ones sorted; where each is among those met)."""
+        new = sorted(self._names[len(self._there) :], key=int if self._numeric else str)
+        names = [*self._there, *new]
+        place = {name: i for i, name in enumerate(self._names)}
+        return names, np.array([place[name] for name in names] or [0], np.int64)
+
+
+def labelled(batch: pa.RecordBatch, label: Optional[str], labels: List[str]) -> pa.RecordBatch:
+    """The batch, its column of classes replaced by their numbers and names."""
+    if label is None:
+        return batch
+    fields: List[pa.Field] = []
+    columns: List[pa.Array] = []
+    classes = numbered(batch.column(label), labels)
+    for field, column in zip(batch.schema, batch.columns):
+        if field.name == label:
+            fields += [pa.field("label", pa.int64(), False), pa.field("label_name", pa.string(), False)]
+            columns += [array_of(classes), pa.array(labels, pa.string()).take(array_of(classes))]
+        else:
+            fields.append(field)
+            columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -1,0 +1,117 @@
+"""What a part adds to `dataset.json`."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Dict, List, Optional
+
+import pyarrow as pa
+
+from akrunner.io.packed import MADE_BY, VERSION
+from akrunner.packing import dataset
+from akrunner.schema import feature_kind, is_list, is_text
+
+_WORDS = {
+    pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint",
+    pa.float32(): "float", pa.float64(): "double", pa.date32(): "date",
+}  # fmt: skip
+_UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+#: bad rows that are named
+_NAMED = 100
+
+
+def words_of(schema: pa.Schema) -> str:
+    """An Arrow schema as text that JSON can hold."""
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def schema_in(words: str) -> pa.Schema:
+    """The schema of `words_of`."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(words)))
+
+
+def type_words(data_type: pa.DataType, form: str) -> str:
+    """A type as `--input-schema` has it. Of TFRecord files what they hold: floats are of 32 bits there."""
+    if is_list(data_type):
+        return f"array<{type_words(data_type.value_type, form)}>"
+    if pa.types.is_dictionary(data_type):
+        return type_words(data_type.value_type, form)
+    if pa.types.is_floating(data_type) or pa.types.is_null(data_type):
+        return "double" if data_type == pa.float64() and form != "tfrecord" else "float"
+    if pa.types.is_timestamp(data_type):
+        return f"timestamp({_UNITS[data_type.unit]})"
+    if data_type in _WORDS:
+        return _WORDS[data_type]
+    if is_text(data_type):
+        return "string"
+    return {"bytes": "varbinary", "int64": "bigint", "float": "float"}[feature_kind("", data_type)]
+
+
+def described(
+    before: Optional[Dict[str, Any]], plan: Dict[str, Any], results: List[Dict[str, Any]], part: int, settings: Dict[str, Any]
+) -> Dict[str, Any]:
+    """The whole of `dataset.json`. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in order."""
+    schema, labels = schema_in(plan["columns"]), plan["labels"]
+    splits: Dict[str, Any] = {name: {"rows": 0, "bytes": 0, "labels": [], "files": []} for name in plan["splits"]}
+    for name, split in ((before or {}).get("splits") or {}).items():
+        splits[name] = {**split, "files": list(split["files"])}
+    formats: Dict[str, int] = dict((before or {}).get("formats") or {})
+    skipped = list((before or {}).get("skipped") or ())
+    count = int((before or {}).get("skipped_rows") or 0)
+    for name, split in splits.items():
+        counts = [*split["labels"], *([0] * (len(labels) - len(split["labels"])))]
+        if "counts" in plan and labels:
+            for i, more in enumerate(plan["counts"][plan["splits"].index(name)]):
+                counts[i] += more
+        split["labels"] = counts
+    for shard, result in zip(plan["shards"], results):
+        split = splits[shard["split"]]
+        if result["rows"]:
+            split["files"].append({"name": shard["file"], "rows": result["rows"], "bytes": result["bytes"]})
+        split["rows"] += result["rows"]
+        split["bytes"] += result["bytes"]
+        for number, more in result["labels"].items():
+            split["labels"][int(number)] += more
+        for name, more in result["formats"].items():
+            formats[name] = formats.get(name, 0) + more
+        count += len(result["bad"])
+        skipped += [{"path": path, "why": why} for path, why in result["bad"][: _NAMED - len(skipped)]]
+    return {
+        "made_by": MADE_BY,
+        "version": VERSION,
+        "kind": plan["kind"],
+        "format": settings["format"],
+        "schema": ", ".join(f"{_quoted(field.name)} {type_words(field.type, settings['format'])}" for field in schema),
+        "columns": _columns(schema, plan["kind"], settings["format"], labels, formats),
+        "feature_spec": dataset.feature_spec(schema),
+        "labels": labels,
+        "splits": splits,
+        "skipped_rows": count,
+        "skipped": skipped,
+        "formats": formats,
+        "settings": settings,
+        "parts": [*((before or {}).get("parts") or ()), part],
+        "dealt": plan["dealt"],
+        "read": dataset.snippet(
+            schema,
+            plan["kind"] == "images",
+            next(name for name in splits if splits[name]["rows"] or name == list(splits)[-1]),
+            settings["format"],
+        ),
+    }
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f'"{name}"'
+
+
+def _columns(schema: pa.Schema, kind: str, form: str, labels: List[str], formats: Dict[str, int]) -> List[Dict[str, Any]]:
+    kinds: Dict[str, Dict[str, Any]] = {}
+    if kind == "images":
+        kinds["image"] = {"kind": "image", "encoded": True, "formats": formats}
+    if labels:
+        kinds["label"] = {"kind": "label", "classes": len(labels)}
+    return [
+        {"name": field.name, "type": type_words(field.type, form), "kind": "value", **kinds.get(field.name, {})}
+        for field in schema
+    ]

@@ -1,0 +1,207 @@
+"""Packing of files, from an index to what is published."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.checks import holds_no_files, is_within
+from akrunner.errors import ConfigError
+from akrunner.packing import files, folders
+from akrunner.packing.described import described
+from akrunner.packing.given import Given
+from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of
+from akrunner.packing.progress import Meter
+from akrunner.packing.result import Packed
+from akrunner.packing.settings import Settings
+from akrunner.packing.state import State
+
+#: bad rows of a result
+_NAMED = 1000
+
+
+def check_bad_place(folder: str, given: Given, state: State) -> None:
+    """Raises: ConfigError: broken files cannot be copied there."""
+    real = os.path.realpath(folder)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise ConfigError(f"bad_rows (--bad-rows): {folder} is a file; give fail, skip, or a directory")
+    if given.place is not None and os.path.isdir(given.place) and is_within(real, os.path.realpath(given.place)):
+        raise ConfigError(f"bad_rows (--bad-rows): {folder} lies in the input, and would be packed the next time")
+    if is_within(real, state.path):
+        raise ConfigError(f"bad_rows (--bad-rows): {folder} lies in the output; name a directory beside it")
+    there = real
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if holds_no_files(real) or not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"bad_rows (--bad-rows): nothing may be written in {there}")
+
+
+def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
+    """An unfinished part first, then what is new. Raises: as `pack`."""
+    assert given.index is not None
+    warnings = list(given.said)
+    rows, bad = 0, Bad()
+    part = state.unfinished()
+    if part is not None and not _goes_on(given, settings, state, part, overwrite):
+        state.drop(part)
+        part = None
+    if part is not None:
+        rows += _finish(settings, state, part, meter, bad)
+        overwrite = False
+    new, told = _new(given.index, state, overwrite)
+    warnings += told
+    if len(new):
+        part = state.next()
+        plan, about = _plan(given, new, settings, state, overwrite)
+        files.save(state, part, new, plan, about)
+        rows += _finish(settings, state, part, meter, bad)
+    return result(state, given.kind, rows, bad, warnings)
+
+
+def planned_only(given: Given, settings: Settings, state: State, overwrite: bool) -> Packed:
+    """What `packed` would do."""
+    assert given.index is not None
+    new, told = _new(given.index, state, overwrite)
+    before = None if overwrite else state.about
+    splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
+    shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
+    labels = list((before or {}).get("labels", ()))
+    if len(new):
+        plan, about = _plan(given, new, settings, state, overwrite)
+        labels = about["labels"]
+        for name in about["splits"]:
+            splits.setdefault(name, 0)
+        for shard in plan.shards:
+            splits[shard["split"]] += shard["end"] - shard["first"]
+        shards += len(plan.shards)
+    sizes = numbers(new.table.column(SIZE))
+    return Packed(
+        state.path,
+        given.kind,
+        splits,
+        len(new),
+        sum(splits.values()),
+        shards,
+        int(np.maximum(sizes, 0).sum()),
+        labels,
+        warnings=[*given.said, *told],
+    )
+
+
+class Bad:
+    """Broken files that were left out. Attributes: some: (path, why); rows: how many."""
+
+    def __init__(self) -> None:
+        self.some: List[Tuple[str, str]] = []
+        self.rows = 0
+
+
+def _new(index: Index, state: State, overwrite: bool) -> Tuple[Index, List[str]]:
+    """What of an index is not packed yet, and warnings in words."""
+    if overwrite or not state.parts():
+        return index, []
+    packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
+    bad = [bytes.fromhex(name) for part in state.parts() for name in state.plan(part).get("bad_names", ())]
+    found = difference(index.table, _latest(packed_), pa.array(bad, pa.large_binary()))
+    return Index(index.table.filter(pa.array(found.new)), index.base), _told(found)
+
+
+def _latest(table: pa.Table) -> pa.Table:
+    """Of names that are there twice, the row that came last: a broken file that was mended."""
+    order = pa.array(np.arange(table.num_rows)[::-1].copy())
+    return table.take(order)
+
+
+def _told(found: Difference) -> List[str]:
+    told = []
+    if found.changed:
+        told.append(
+            f"{found.changed:,} files have changed since they were packed, and are as they were ({', '.join(found.some['changed'])}); --overwrite packs all anew"
+        )
+    if found.gone:
+        told.append(
+            f"{found.gone:,} files that were packed are gone, and their rows are still there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
+        )
+    return told
+
+
+def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:
+    """Whether an unfinished part is what would be packed now, as far as it goes."""
+    assert given.index is not None
+    plan = state.plan(part)
+    if (
+        plan.get("settings") != given.kept(settings)
+        or plan.get("shard_size") != settings.shard_size
+        or plan.get("alone") != overwrite
+    ):
+        return False
+    if plan.get("check") != settings.check or plan.get("base") != given.index.base:
+        return False
+    table, listed = state.index(part), given.index.table
+    names = [one.name for one in listed.schema]
+    if any(name not in table.column_names for name in names):
+        return False
+    where = pc.index_in(table.column(NAME), value_set=listed.column(NAME).combine_chunks())
+    if where.null_count:
+        return False
+    here = listed.take(where).select(names).combine_chunks()
+    return bool(here.equals(table.select(names).combine_chunks().cast(here.schema)))
+
+
+def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite: bool) -> Tuple[files.Plan, Dict[str, Any]]:
+    before = None if overwrite else state.about
+    old = list((before or {}).get("labels", ()))
+    every = given.classes()
+    labels = [*old, *(name for name in every if name not in old)]
+    splits = list(given.splits or settings.splits)
+    splits = [*(before or {}).get("splits", {}), *(name for name in splits if name not in (before or {}).get("splits", {}))]
+    folder: Optional[Any] = None
+    if given.splits:
+        firsts = folders.folders_of(text_of(new.table.column(NAME)))
+        folder = numbers(pc.index_in(firsts, value_set=pa.array(splits)))
+    if before is not None and bool(old) != bool(labels):
+        raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")
+    plan = files.planned(new, settings, labels, splits, (before or {}).get("dealt", ()), state.next_number, folder, given.kind)
+    about = {
+        "kind": given.kind, "labels": labels, "splits": splits, "settings": given.kept(settings), "shard_size": settings.shard_size,
+        "check": settings.check, "alone": overwrite,
+    }  # fmt: skip
+    return plan, about
+
+
+def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad) -> int:
+    """Write what is missing of a part, and publish it. Returns: its rows."""
+    plan = state.plan(part)
+    meter.starts("packing", plan["rows"])
+    files.FilePacker(state, part, settings, meter).run()
+    results = [state.result(part, shard) or {} for shard in plan["shards"]]
+    names: List[str] = []
+    for one in results:
+        bad.rows += len(one["bad"])
+        bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
+        names += one["bad_names"]
+    state.note(part, {**plan, "bad_names": names})
+    about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"])
+    state.publish(part, about, plan["alone"])
+    return sum(one["rows"] for one in results)
+
+
+def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]) -> Packed:
+    """What is there now."""
+    about = state.about or {"splits": {}, "labels": [], "formats": {}}
+    splits = {name: split["rows"] for name, split in about["splits"].items()}
+    shards = [one for split in about["splits"].values() for one in split["files"]]
+    webp = about["formats"].get("webp", 0)
+    told = list(warnings)
+    if webp and rows:
+        told.append(
+            f"{webp:,} images are WebP, which tf.io.decode_image reads only in the newest TensorFlow; --resize makes PNGs of them"
+        )
+    return Packed(
+        state.path, kind, splits, rows, sum(splits.values()), len(shards), sum(one["bytes"] for one in shards), list(about["labels"]),
+        bad.some, bad.rows, told,
+    )  # fmt: skip

@@ -1,0 +1,313 @@
+"""Files -> shards: every file is read once, in the order it is written.
+
+::
+
+    Index --hashes--> split of each, rank in the whole --> index.arrow, in the order of shards; plan.json
+    plan  --a shard at a time--> Pool: read, a batch ahead --> headers --> ShardFile --> its place
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from akrunner.arrays import array_of
+from akrunner.errors import ReadError, WriteError
+from akrunner.foreign import redacted, underway
+from akrunner.packing import dataset, images, pictures, ranks
+from akrunner.packing.described import words_of
+from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, text_of
+from akrunner.packing.pool import Batch, Pool
+from akrunner.packing.progress import Meter
+from akrunner.packing.settings import Settings, ending
+from akrunner.packing.shards import ShardFile
+from akrunner.packing.state import INDEX, PLAN, State
+
+#: of files that are read, or written, together
+_BATCH_BYTES, _BATCH_ROWS = 8 << 20, 512
+#: the bytes a row has besides its file's
+_AROUND = 150
+#: files looked at to learn how large they are when they are packed
+_SAMPLE = 32
+#: broken files that an error names
+_NAMED = 20
+I64 = NDArray[np.int64]
+#: the column that has a file's bytes
+CONTENT = {"images": "image", "texts": "text", "files": "data"}
+
+
+def schema_of(kind: str, classes: bool, extra: Sequence[pa.Field]) -> pa.Schema:
+    """The columns of a row."""
+    content = pa.field(CONTENT[kind], pa.string() if kind == "texts" else pa.binary(), False)
+    labels = [pa.field("label", pa.int64(), False), pa.field("label_name", pa.string(), False)] if classes else []
+    size = [pa.field("height", pa.int64(), False), pa.field("width", pa.int64(), False)] if kind == "images" else []
+    return pa.schema([content, *labels, pa.field("path", pa.string(), False), *size, *(one.remove_metadata() for one in extra)])
+
+
+def work_of(kind: str, settings: Settings) -> Optional[Callable[[bytes], Tuple[bytes, str]]]:
+    """What a thread does with each file it has read."""
+    size = settings.resize
+    if kind == "texts":
+        return _text
+    if kind == "images" and size is not None:
+        return lambda data: pictures.resized(data, size)
+    if kind == "images" and settings.check == "whole":
+        return lambda data: (data, pictures.fault(data) or "")
+    return None
+
+
+def _text(data: bytes) -> Tuple[bytes, str]:
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text.decode()
+    except UnicodeDecodeError as e:
+        return b"", f"it is no UTF-8 text (byte {e.start})"
+    return text, ""
+
+
+@dataclass
+class Plan:
+    """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows] of these; shards: as plan.json has
+    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before."""
+
+    order: I64
+    split: NDArray[np.uint8]
+    label: I64
+    shards: List[Dict[str, Any]]
+    dealt: List[int]
+
+
+def planned(
+    index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], first_number: Callable[[str], int],
+    folder_of: Optional[NDArray[np.int64]], kind: str,
+) -> Plan:  # fmt: skip
+    """Args: splits: their names; before: [classes] rows dealt by earlier parts; first_number: of the next shard of a split; folder_of: [rows] number of
+    the split that the folder says."""
+    table = index.table
+    rows = len(index)
+    label = numbered(table.column(CLASS), labels) if labels else np.full(rows, -1, np.int64)
+    hashed = np.empty(rows, np.uint64)
+    for first in range(0, rows, ROWS):
+        hashed[first : first + ROWS] = ranks.hashes_of(table.column(NAME)[first : first + ROWS].to_pylist(), settings.seed)
+    # the same file may be listed twice
+    numbers_ = np.arange(rows, dtype=np.uint64) if len(np.unique(hashed)) < rows else np.zeros(rows, np.uint64)
+    dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
+    if settings.split_by == "folder":
+        assert folder_of is not None
+        split = folder_of.astype(np.uint8)
+    elif settings.split_by == "hash":
+        split = ranks.by_hash(hashed, settings.fractions)
+    else:
+        split, dealt = ranks.stratified(hashed, np.maximum(label, 0), settings.fractions, dealt)
+    order = np.lexsort((numbers_, ranks.mixed(hashed, ranks.ORDER), split))
+    sizes = _sizes(index, order, settings, kind)
+    shards: List[Dict[str, Any]] = []
+    counts = np.bincount(split, minlength=len(splits))
+    at = 0
+    for name, count in zip(splits, counts.tolist()):
+        if not count:
+            continue
+        cuts = ranks.cut_evenly(sizes[at : at + count] + _AROUND, settings.shard_size)
+        number = first_number(name)
+        for i, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist())):
+            file = f"{name}/{number + i:05d}{ending(settings.form)}"
+            shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
+        at += count
+    return Plan(order, split[order], label[order], shards, dealt.tolist())
+
+
+def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
+    """[rows] Bytes of each file as it is packed, in the order it is written; an estimate where they are not known."""
+    sizes = numbers(index.table.column(SIZE))[order]
+    if (sizes >= 0).all() and not (kind == "images" and settings.resize):
+        return sizes
+    sample = order[:_SAMPLE]
+    names, known = (
+        index.table.column(NAME).take(pa.array(sample)).to_pylist(),
+        numbers(index.table.column(SIZE))[sample].tolist(),
+    )
+    with Pool(index.base, settings.threads, work_of(kind, settings)) as pool:
+        found = [len(data) for batch in pool.read([(None, names, known)]) for data in batch.datas if data is not None]
+    mean = int(np.mean(found)) if found else 0
+    return np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
+
+
+def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any]) -> None:
+    """Write the index in the order of the plan, then the plan. Raises: WriteError."""
+    folder = state.begin(part)
+    with underway(WriteError, f"output: cannot write {folder}", at=folder):
+        schema = index.table.schema.append(pa.field(SPLIT, pa.uint8())).append(pa.field(LABEL, pa.int64()))
+        with pa.OSFile(os.path.join(folder, INDEX), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for first in range(0, len(plan.order), ROWS):
+                some = slice(first, first + ROWS)
+                batch = index.table.take(pa.array(plan.order[some])).combine_chunks()
+                batch = batch.append_column(SPLIT, array_of(plan.split[some])).append_column(LABEL, array_of(plan.label[some]))
+                writer.write_table(batch.cast(schema))
+        dataset.write(
+            folder,
+            PLAN,
+            {
+                **about,
+                "columns": words_of(schema_of(about["kind"], bool(about["labels"]), index.extra)),
+                "shards": plan.shards,
+                "dealt": plan.dealt,
+                "base": index.base,
+                "rows": len(plan.order),
+            },
+        )
+
+
+@dataclass
+class Tally:
+    """What was found in a shard, as its record has it. Attributes: bad: (name, why)."""
+
+    rows: int = 0
+    bytes: int = 0
+    formats: Dict[str, int] = field(default_factory=dict)
+    labels: Dict[str, int] = field(default_factory=dict)
+    bad: List[Tuple[str, str]] = field(default_factory=list)
+    bad_names: List[str] = field(default_factory=list)
+
+
+class FilePacker:
+    """Writes the shards of one part that are not there yet."""
+
+    def __init__(self, state: State, part: int, settings: Settings, meter: Meter) -> None:
+        self._state, self._part, self._settings, self._meter = state, part, settings, meter
+        self._plan = state.plan(part)
+        self._kind: str = self._plan["kind"]
+        self._labels: List[str] = self._plan["labels"]
+        self._index = state.index(part)
+        self._extra = [one for one in self._index.schema if not one.name.startswith("\x1f")]
+        self._schema = schema_of(self._kind, bool(self._labels), self._extra)
+        self._others = pa.schema([one for one in self._schema if one.name != CONTENT[self._kind]])
+
+    def run(self) -> None:
+        """Raises: ReadError: a file is broken, and `bad_rows` says fail; WriteError."""
+        state = self._state
+        state.clear(self._part)
+        open_ = [shard for shard in self._plan["shards"] if state.result(self._part, shard) is None]
+        done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
+        self._meter.goes_on(done)
+        with Pool(self._plan["base"], self._settings.threads, work_of(self._kind, self._settings)) as pool:
+            batches = pool.read(self._asked(open_))
+            for shard in open_:
+                self._write(shard, batches)
+
+    def _asked(self, shards: List[Dict[str, Any]]) -> Iterator[Tuple[Tuple[int, int], List[bytes], List[int]]]:
+        """What to read, one batch after the other; none of two shards."""
+        for shard in shards:
+            sizes = numbers(self._index.column(SIZE)[shard["first"] : shard["end"]])
+            ends = np.cumsum(np.where(sizes < 0, _BATCH_BYTES // 64, sizes))
+            at = 0
+            while at < len(sizes):
+                before = ends[at - 1] if at else 0
+                end = int(np.clip(np.searchsorted(ends, before + _BATCH_BYTES, side="right"), at + 1, at + _BATCH_ROWS))
+                names = self._index.column(NAME)[shard["first"] + at : shard["first"] + end].to_pylist()
+                yield (shard["first"] + at, shard["first"] + end), names, sizes[at:end].tolist()
+                at = end
+
+    def _write(self, shard: Dict[str, Any], batches: Iterator[Batch]) -> None:
+        path = self._state.shard_path(self._part, shard)
+        tally = Tally()
+        with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
+            file = ShardFile(os.path.dirname(path), self._settings.form, self._schema)
+            try:
+                at = shard["first"]
+                while at < shard["end"]:
+                    batch = next(batches)
+                    at = batch.key[1]
+                    self._add(batch, file, tally)
+                    self._meter.add(batch.key[1] - batch.key[0], sum(len(data) for data in batch.datas if data is not None))
+                if tally.bad and self._settings.bad_rows == "fail":
+                    raise ReadError(_refused(self._kind, tally.bad))
+                if file.rows:
+                    tally.bytes = file.commit(path)
+                else:
+                    file.drop()
+            except BaseException:
+                file.drop()
+                raise
+            tally.rows = file.rows
+            self._state.finished(self._part, shard, vars(tally))
+
+    def _add(self, batch: Batch, file: ShardFile, tally: Tally) -> None:
+        """Write the good rows of a batch, and note the others."""
+        first, end = batch.key
+        rows = self._index.slice(first, end - first)
+        looked = images.look(batch.datas) if self._kind == "images" else None
+        if looked is not None and self._settings.check != "none":
+            batch.problems.update(looked.problems)
+        label = numbers(rows.column(LABEL))
+        if self._labels:
+            for i in np.flatnonzero(label < 0).tolist():
+                batch.problems.setdefault(i, "the list says no class for it")
+        good = np.array([i for i in range(end - first) if i not in batch.problems], np.int64)
+        if batch.problems:
+            self._note(rows, batch, tally)
+        if not len(good):
+            return
+        taken = rows if len(good) == len(batch.datas) else rows.take(pa.array(good))
+        columns: Dict[str, Any] = {"path": text_of(taken.column(NAME))}
+        if self._labels:
+            counts = np.bincount(label[good], minlength=len(self._labels))
+            for number in np.flatnonzero(counts).tolist():
+                tally.labels[str(number)] = tally.labels.get(str(number), 0) + int(counts[number])
+            columns["label"] = array_of(label[good])
+            columns["label_name"] = pa.array(self._labels, pa.string()).take(columns["label"])
+        if looked is not None:
+            columns["height"], columns["width"] = array_of(looked.height[good]), array_of(looked.width[good])
+            counts = np.bincount(looked.format[good] + 1, minlength=1 + len(images.FORMATS))
+            for name, count in zip(("unknown", *images.FORMATS), counts.tolist()):
+                if count:
+                    tally.formats[name] = tally.formats.get(name, 0) + count
+        for one in self._extra:
+            columns[one.name] = taken.column(one.name).combine_chunks()
+        datas = [batch.datas[i] for i in good.tolist()]
+        made = pa.RecordBatch.from_arrays([_whole(columns[one.name]) for one in self._others], schema=self._others)
+        file.write_files(made, self._schema.field(CONTENT[self._kind]), [data for data in datas if data is not None])
+
+    def _note(self, rows: pa.Table, batch: Batch, tally: Tally) -> None:
+        """Of the bad ones: their names and why; where they are to be kept, a copy of each."""
+        places = sorted(batch.problems)
+        names = rows.column(NAME).take(pa.array(places)).to_pylist()
+        shown = text_of(rows.column(NAME).take(pa.array(places))).to_pylist()
+        for i, name, text in zip(places, names, shown):
+            tally.bad.append((redacted(text), batch.problems[i]))
+            tally.bad_names.append(name.hex())
+            if self._settings.bad_rows not in ("fail", "skip"):
+                _keep(self._plan["base"], name, self._settings.bad_rows)
+
+
+def _whole(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return column
+
+
+def _keep(base: Optional[str], name: bytes, folder: str) -> None:
+    """Copy a broken file, as far as it can be read, below its own name."""
+    parts = [part for part in os.fsdecode(name).split("://")[-1].split("/") if part not in ("", ".", "..")]
+    target = os.path.join(folder, *parts)
+    source = os.path.join(os.fsencode(base or "."), name)
+    if not parts or not os.path.isfile(source):
+        return
+    with underway(WriteError, f"bad_rows: cannot copy to {folder}", at=folder):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def _refused(kind: str, bad: List[Tuple[str, str]]) -> str:
+    what = {"images": "image", "texts": "text", "files": "file"}[kind]
+    lines = "".join(f"\n  {name}: {why}" for name, why in bad[:_NAMED])
+    more = f"\n  and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
+    return (
+        f"source: {len(bad):,} broken {what}{'s' if len(bad) > 1 else ''} in the first shard that has any; --bad-rows skip leaves them out and lists them, --bad-rows DIR "
+        f"copies them there (bad_rows=). What was packed so far is kept, and the next run goes on from there{lines}{more}"
+    )

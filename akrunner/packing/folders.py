@@ -1,0 +1,170 @@
+"""A directory of files, a folder for each class -> an index of them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import stat
+from typing import Any, Dict, List, Optional, Tuple
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.errors import SourceError
+from akrunner.foreign import ours, redacted
+from akrunner.io.paths import ENDINGS as TABLES
+from akrunner.io.paths import is_local
+from akrunner.packing import images
+from akrunner.packing.index import CLASS, NAME, Gathered, Index, text_of, truths
+from akrunner.packing.pool import MOST_BYTES
+
+TEXTS = (".txt", ".text")
+#: directories that are splits, by their names, not classes
+_SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
+_SHOWN = 3
+
+
+def listed(source: str) -> Tuple[pa.Table, Optional[str]]:
+    """Every file below a directory, hidden ones left out. Returns: (name, size, mtime of each, in the order of names; the directory, None: it is a URL).
+
+    Raises: SourceError: it cannot be looked into, or a directory in it is met twice.
+    """
+    with ours(SourceError, f"source: cannot look into {source}"):
+        fs, path = fsspec.core.url_to_fs(os.path.expanduser(source))
+        if is_local(fs):
+            base = os.path.abspath(path)
+            return _local(base), base
+        return _remote(fs, path), None
+
+
+def _local(base: str) -> pa.Table:
+    gathered = Gathered()
+    met = {_identity(os.stat(base)): base}
+    folders = [""]
+    while folders:
+        inside = folders.pop()
+        with os.scandir(os.path.join(base, inside)) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                name = f"{inside}/{entry.name}" if inside else entry.name
+                try:
+                    about: Optional[os.stat_result] = entry.stat()
+                except OSError:
+                    about = None  # a link to nothing: whoever reads it says so
+                if about is not None and stat.S_ISDIR(about.st_mode):
+                    first = met.setdefault(_identity(about), entry.path)
+                    if first != entry.path:
+                        raise SourceError(
+                            f"source: {entry.path} leads to {first}, whose files are listed already; remove the link"
+                        )
+                    folders.append(name)
+                    continue
+                known = about is not None and stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES
+                gathered.add(
+                    os.fsencode(name),
+                    about.st_size if about is not None and known else -1,
+                    about.st_mtime_ns if about is not None else 0,
+                )
+    return gathered.table()
+
+
+def _identity(about: os.stat_result) -> Tuple[int, int]:
+    return about.st_dev, about.st_ino
+
+
+def _remote(fs: Any, path: str) -> pa.Table:
+    """Names are whole URLs: the directory may be read in pieces by several threads."""
+    gathered = Gathered()
+    for found, about in fs.find(path, detail=True).items():
+        inside = posixpath.relpath(found, path)
+        if not any(part.startswith(".") for part in inside.split("/")):
+            gathered.add(fs.unstrip_protocol(found).encode(), int(about.get("size") or -1), 0)
+    return gathered.table()
+
+
+def ending_of(endings: Tuple[str, ...]) -> str:
+    """A pattern for names that end so."""
+    return "(?:" + "|".join(re.escape(one) for one in endings) + r")\z"
+
+
+def matching(table: pa.Table, endings: Tuple[str, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """[rows] Which names end so, large letters or small."""
+    return truths(pc.match_substring_regex(text_of(table.column(NAME)), ending_of(endings), ignore_case=True))
+
+
+def kind_of(table: pa.Table, source: str) -> str:
+    """What a directory holds, by the names of its files: images, texts or rows (of tables). Raises: SourceError: none of them."""
+    if not table.num_rows:
+        raise SourceError(f"source: there are no files in {redacted(source)}")
+    tables = tuple(one for endings in TABLES.values() for one in endings)
+    for kind, endings in (("images", images.ENDINGS), ("rows", tables), ("texts", TEXTS)):
+        if matching(table, endings).any():
+            return kind
+    first = text_of(table.column(NAME)[:1])[0].as_py()
+    raise SourceError(
+        f"source: by their names, the files in {redacted(source)} are no images, texts or tables ({first} ...); kind= (--kind) says what they are: "
+        "images, texts, or files, which are packed as they are"
+    )
+
+
+def index_of(table: pa.Table, base: Optional[str], kind: str, source: str, classes: bool, by_folder: bool) -> Index:
+    """The files of a kind, and their classes.
+
+    Args: kind: images, texts or files; classes: whether folders are classes; by_folder: whether they are below folders of splits.
+    Raises: SourceError: there are none; files lie beside the folders of classes; folders are splits by their names.
+    """
+    mask = (
+        matching(table, {"images": images.ENDINGS, "texts": TEXTS}[kind])
+        if kind != "files"
+        else np.ones(table.num_rows, np.bool_)
+    )
+    if not mask.any():
+        # whoever says what they are knows better than their names
+        mask[:] = True
+    others = table.filter(pa.array(~mask)).column(NAME)
+    taken = table.filter(pa.array(mask))
+    if not taken.num_rows:
+        raise SourceError(f"source: there are no files in {redacted(source)}")
+    inside = text_of(taken.column(NAME))
+    if base is None:
+        root = fsspec.core.url_to_fs(source)
+        start = len(root[0].unstrip_protocol(root[1]).rstrip("/")) + 1
+        inside = pc.utf8_slice_codeunits(inside, start)
+    found = folders_of(inside, by_folder) if classes else None
+    if classes:
+        _check_classes(inside, found, source, by_folder)
+    column = found if found is not None and found.null_count < len(found) else pa.nulls(len(inside), pa.string())
+    index = Index(taken.append_column(CLASS, column), base, text_of(others[:_SHOWN]).to_pylist(), len(others))
+    return index
+
+
+def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:
+    """[rows] The first folder of each name, or the second; null where there is none."""
+    pattern = r"\A[^/]*/(?P<c>[^/]+)/" if second else r"\A(?P<c>[^/]+)/"
+    return pc.struct_field(pc.extract_regex(inside, pattern), "c")
+
+
+def _check_classes(inside: pa.Array, found: pa.Array, source: str, by_folder: bool) -> None:
+    if 0 < found.null_count < len(found):
+        beside = inside.filter(found.is_null())
+        shown = ", ".join(beside[:_SHOWN].to_pylist())
+        raise SourceError(
+            f"source: {len(beside):,} files lie beside the folders of classes in {redacted(source)} ({shown}): move each into the folder of its class, "
+            "or pack them without classes: label='none' (--label none)"
+        )
+    names = pc.unique(found).to_pylist()
+    splits = [name for name in names if name is not None and name.lower() in _SPLITS]
+    if not by_folder and splits and len(splits) == len(names):
+        raise SourceError(
+            f"source: the folders {', '.join(sorted(splits))} are splits by their names, not classes; split='folders' (--split folders) takes them so"
+        )
+
+
+def folder_splits(table: pa.Table) -> List[Optional[str]]:
+    """The first folders of a directory, which are its splits."""
+    parts: Dict[Optional[str], None] = dict.fromkeys(folders_of(text_of(table.column(NAME))).to_pylist())
+    return sorted(parts, key=str)

@@ -1,0 +1,276 @@
+"""Whatever a person gives to `pack` -> files with an index, or tables."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import fsspec
+import pyarrow as pa
+
+from akrunner.checks import check_choice, check_names, check_path, check_text
+from akrunner.codec import read_examples
+from akrunner.errors import ConfigError, SourceError
+from akrunner.foreign import ours, redacted
+from akrunner.io import paths as io_paths
+from akrunner.io.table import TableSource
+from akrunner.packing import folders, lists, texts
+from akrunner.packing.index import Gathered, Index, class_names
+from akrunner.packing.pool import is_url
+from akrunner.packing.settings import KINDS, Settings
+from akrunner.schema import Schema
+from akrunner.tables.names import is_table
+from akrunner.tables.opening import open_source
+
+_TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
+
+
+@dataclass
+class Given:
+    """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; index: of files; tables: (name, table) of each
+    file, or of the only table; files: what the tables are read from, None: no files; label: the column of classes; said: what was found out, in words."""
+
+    kind: str
+    place: Optional[str]
+    index: Optional[Index] = None
+    tables: Sequence[Tuple[bytes, TableSource]] = ()
+    files: Optional[pa.Table] = None
+    label: Optional[str] = None
+    asked: Dict[str, Any] = field(default_factory=dict)
+    said: List[str] = field(default_factory=list)
+    splits: Tuple[str, ...] = ()
+
+    @property
+    def is_files(self) -> bool:
+        return self.index is not None
+
+    def kept(self, settings: Settings) -> Dict[str, Any]:
+        """What has to be the same the next time."""
+        return {"kind": self.kind, **settings.kept(), "source": self.place, **self.asked}
+
+    def classes(self) -> List[str]:
+        """The names of the classes of files, sorted."""
+        assert self.index is not None
+        found = class_names(self.index.table.column("\x1fclass"))
+        return [str(one).lower() if isinstance(one, bool) else str(one) for one in found]
+
+
+def given_of(
+    source: Any,
+    settings: Settings,
+    kind: Any,
+    label: Any,
+    paths: Any,
+    paths_in: Any,
+    columns: Any,
+    select: Any,
+    input_schema: Any,
+    input_format: Any,
+) -> Given:
+    """Raises: ConfigError, SourceError: it cannot be packed so."""
+    if kind is not None:
+        check_choice("kind", kind, KINDS)
+    label = check_text("label", label) if label is not None else None
+    paths = check_text("paths", paths) if paths is not None else None
+    select = check_text("select", select) if select is not None else None
+    named = check_names("columns", columns)
+    wanted = _schema(input_schema)
+    below = _below(paths_in)
+    of_table = [
+        name
+        for name, value in (("paths", paths), ("paths_in", below), ("select", select), ("input_schema", wanted))
+        if value is not None
+    ]
+    names = _paths_of(source)
+    if names is not None and len(names) == 1 and not of_table and input_format is None and (directory := _directory(names[0])):
+        table, base = folders.listed(names[0])
+        kind = kind or folders.kind_of(table, names[0])
+        if kind != "rows":
+            if named is not None:
+                raise ConfigError("columns= (--columns) is for text files that stand side by side")
+            return _of_folder(table, base, kind, names[0], directory, label, settings)
+    if settings.split_by == "folder":
+        raise ConfigError("split='folders' (--split folders) is for a directory with a folder for each split")
+    if (
+        names is not None
+        and all(map(_is_text_file, names))
+        and not of_table
+        and input_format is None
+        and kind in (None, "rows")
+    ):
+        return _of_texts(names, named, label)
+    if named is not None:
+        raise ConfigError(
+            "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
+        )
+    options: Dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
+    return _of_table(source, names, options, kind, label, paths, below, settings)
+
+
+def _schema(given: Any) -> Optional[Schema]:
+    if given is None or isinstance(given, Schema):
+        return given
+    if isinstance(given, pa.Schema):
+        return Schema.from_arrow(given)
+    return Schema.parse(check_text("input_schema", given), "input_schema")
+
+
+def _below(given: Any) -> Optional[str]:
+    if given is None:
+        return None
+    text = check_path("paths_in", given)
+    if is_url(text.encode()):
+        return text
+    found = os.path.abspath(os.path.expanduser(text))
+    if not os.path.isdir(found):
+        raise ConfigError(f"paths_in (--paths-in): there is no directory {found}")
+    return found
+
+
+def _paths_of(source: Any) -> Optional[List[str]]:
+    """What is given as paths, None: something else is."""
+    given = [source] if isinstance(source, (str, os.PathLike)) else source
+    if not isinstance(given, (list, tuple)) or not given or not all(isinstance(one, (str, os.PathLike)) for one in given):
+        return None
+    names = [check_path("source", one, SourceError) for one in given]
+    return None if any(map(is_table, names)) else names
+
+
+def _directory(name: str) -> Optional[str]:
+    """The directory that is given, None: it is none."""
+    if any(mark in name for mark in "*?[") and not os.path.isdir(os.path.expanduser(name)):
+        return None
+    with ours(SourceError, f"source: cannot look at {name}"):
+        fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
+        if io_paths.is_local(fs):
+            return os.path.realpath(path) if os.path.isdir(path) else None
+        web = "http" in io_paths.protocols(fs)
+        return name if not web and not posixpath.splitext(path)[1] and fs.isdir(path) else None
+
+
+def _is_text_file(name: str) -> bool:
+    return name.lower().endswith(_TEXTS)
+
+
+def _of_folder(
+    table: pa.Table, base: Optional[str], kind: str, source: str, directory: str, label: Optional[str], settings: Settings
+) -> Given:
+    if label not in (None, "none"):
+        raise ConfigError(f"label={label!r} (--label): the folders of a directory are its classes; 'none' packs it without")
+    by_folder = settings.split_by == "folder"
+    index = folders.index_of(table, base, kind, source, label is None, by_folder)
+    given = Given(kind, directory, index, asked={"label": label})
+    if by_folder:
+        splits = folders.folder_splits(index.table)
+        if None in splits:
+            raise SourceError(
+                f"source: files lie beside the folders of splits in {redacted(source)}; move each into one of them"
+            )
+        given.splits = tuple(str(one) for one in splits)
+    if index.passed:
+        given.said.append(
+            f"{index.passed:,} files are no {kind} by their names, and were passed over: {', '.join(index.passed_over)}"
+            + (" ..." if index.passed > len(index.passed_over) else "")
+        )
+    return given
+
+
+def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[str]) -> Given:
+    every = [os.path.abspath(os.path.expanduser(name)) if not is_url(name.encode()) else name for name in names]
+    missing = next((name for name in every if is_url(name.encode()) or not os.path.isfile(name)), None)
+    if missing is not None:
+        raise SourceError(f"source: there is no text file {redacted(missing)} on this machine")
+    if columns is not None and len(columns) != len(every):
+        raise ConfigError(f"columns (--columns): {len(columns)} names for {len(every)} files")
+    named = columns or (texts.columns_for(every) if len(every) > 1 else ["text"])
+    table = texts.side_by_side(every, named) if len(every) > 1 else texts.lines_of(every[0], named[0])
+    chosen = lists.label_of(table.schema, label)
+    said = [f"the files stand side by side, as the columns {', '.join(named)}"] if len(every) > 1 else []
+    return Given("rows", every[0], None, [(b"\0".join(os.path.basename(one).encode() for one in every), table)], _files(every), chosen,
+                 {"label": chosen, "columns": named}, said)  # fmt: skip
+
+
+def _files(names: Sequence[str], base: Optional[str] = None) -> pa.Table:
+    gathered = Gathered()
+    for name in names:
+        about = os.stat(name)
+        gathered.add(
+            os.fsencode(os.path.relpath(name, base) if base else os.path.basename(name)), about.st_size, about.st_mtime_ns
+        )
+    return gathered.table()
+
+
+def _of_table(
+    source: Any,
+    names: Optional[List[str]],
+    options: Dict[str, Any],
+    kind: Optional[str],
+    label: Optional[str],
+    paths: Optional[str],
+    below: Optional[str],
+    settings: Settings,
+) -> Given:
+    with ours(SourceError, "source: it cannot be read"):
+        table = open_source(source, **options)
+    first: Optional[pa.RecordBatch] = None
+    said: List[str] = []
+    local = table.read_from is not None and table.read_from.is_local
+    place = None
+    if table.read_from is not None:
+        place = (table.read_from.directories or tuple(table.read_from.paths))[0]
+    if paths is None and kind in (None, "images") and table.replayable:
+        first = next(iter(table.batches()), None)
+        paths = lists.column_of_paths(table.schema, first)
+        if paths is not None:
+            said.append(f"column {paths!r} has paths of images: these are packed (--kind rows packs the table itself)")
+    if paths is not None and paths not in table.schema.names:
+        raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
+    if kind in ("images", "texts", "files") and paths is None:
+        raise ConfigError(f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths)")
+    chosen = lists.label_of(table.schema, label)
+    asked = {"label": chosen, "paths": paths, "select": options["select"]}
+    if paths is not None and kind != "rows":
+        if chosen == paths:
+            raise ConfigError(f"label (--label): {paths!r} is the column of paths")
+        if below is None:
+            # relative to the list, wherever one stands
+            below = (
+                os.path.dirname(place)
+                if place is not None and local
+                else os.getcwd()
+                if place is None
+                else posixpath.dirname(str(names[0] if names else ""))
+            )
+        index = lists.index_of(table, paths, chosen, below, settings.threads, kind or "images")
+        return Given(kind or "images", place, index, label=chosen, asked=asked, said=said)
+    clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
+    if clash is not None:
+        raise SourceError(
+            f"source: column {clash!r} has the name of one that pack makes of {chosen!r}; leave it out or rename it with select= (--select)"
+        )
+    if below is not None:
+        raise ConfigError("paths_in= (--paths-in) is for a table with a column of paths (paths=, --paths)")
+    if table.read_from is None or not local:
+        return Given("rows", place, None, [(b"", table)], None, chosen, asked, said)
+    base = table.read_from.base
+    every = list(table.read_from.paths)
+    files = _files(every, base)
+    if options["select"] is not None or table.read_from.format == "tfrecord" or len(every) == 1:
+        return Given("rows", place, None, [(b"", table)], files, chosen, {**asked, "whole": True}, said)
+    # each for itself, so that those that come later can be packed alone; in the types of the first
+    wanted = options["input_schema"] or Schema.from_arrow(table.schema)
+    each = [
+        (
+            os.fsencode(os.path.relpath(name, base) if base else os.path.basename(name)),
+            _later(name, {**options, "input_schema": wanted}, table.schema),
+        )
+        for name in every
+    ]
+    return Given("rows", place, None, each, files, chosen, asked, said)
+
+
+def _later(name: str, options: Dict[str, Any], schema: pa.Schema) -> TableSource:
+    """A table that is opened when it is read: there may be thousands."""
+    return TableSource(schema, lambda: open_source(name, **options).batches(), name, replayable=True)

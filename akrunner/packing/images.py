@@ -1,0 +1,216 @@
+"""What the headers of encoded images say, of many at once.
+
+::
+
+    [bytes, ...] -> their beginnings, end to end -> format by its first bytes; width and height where the format has them.
+                                                    JPEG: from segment to segment, all rows together
+
+Formats: those `tf.io.decode_image` reads (JPEG, PNG, GIF, BMP), and WebP. Pillow, where an image is decoded as a whole or resized.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+
+FORMATS = ("jpeg", "png", "gif", "bmp", "webp")
+#: what names of images end in
+ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif")
+#: bytes of each file that are looked at together; the few whose header is longer are looked at one by one
+_HEAD = 2048
+#: bytes of the headers bitmaps have, one kind each
+_BITMAPS = (40, 52, 56, 64, 108, 124)
+#: segments before the size in a JPEG; a photograph has ten
+_MOST_SEGMENTS = 5000
+_STARTS: Tuple[Tuple[bytes, int], ...] = (
+    (b"\xff\xd8\xff", 0),
+    (b"\x89PNG\r\n\x1a\n", 1),
+    (b"GIF87a", 2),
+    (b"GIF89a", 2),
+    (b"BM", 3),
+)
+#: beginnings of what is something else
+_OTHERS: Tuple[Tuple[bytes, str], ...] = (
+    (b"II*\0", "a TIFF"), (b"MM\0*", "a TIFF"), (b"%PDF", "a PDF"), (b"PK", "a zip archive"), (b"\x1f\x8b", "a gzip archive"),
+    (b"<!", "an HTML page"), (b"<html", "an HTML page"), (b"<svg", "an SVG"), (b"<?xml", "XML"), (b"{", "JSON"),
+)  # fmt: skip
+
+
+@dataclass
+class Looked:
+    """Of images: [rows] height and width, number in `FORMATS` (-1: none of them); problems: row -> why it is no image, half a sentence."""
+
+    height: I64
+    width: I64
+    format: NDArray[np.int8]
+    problems: Dict[int, str]
+
+
+def look(datas: Sequence[Optional[bytes]]) -> Looked:
+    """Look at the headers. Args: datas: each file; None: there is none, and nothing is said of it."""
+    rows = len(datas)
+    found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
+    _look_at(datas, found, np.array([i for i, data in enumerate(datas) if data is not None], np.int64), _HEAD)
+    return found
+
+
+def _look_at(datas: Sequence[Optional[bytes]], found: Looked, rows: I64, head: Optional[int]) -> None:
+    """Args: rows: which; head: bytes of each to look at, None: all."""
+    if not len(rows):
+        return
+    heads = [(datas[i] or b"")[:head] for i in rows.tolist()]
+    sizes = np.fromiter(map(len, heads), np.int64, len(heads))
+    flat = np.frombuffer(b"".join([*heads, bytes(64)]), np.uint8)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    cut = np.fromiter((len(datas[i] or b"") > size for i, size in zip(rows.tolist(), sizes.tolist())), np.bool_, len(rows))
+    kinds = _kinds(flat, starts, sizes)
+    found.format[rows] = kinds
+    for at in np.flatnonzero(kinds < 0).tolist():
+        found.problems[int(rows[at])] = _what(heads[at])
+    for kind, (least, height, width) in _PLACES.items():
+        here = np.flatnonzero(kinds == kind)
+        _read_sizes(flat, starts[here], sizes[here], rows[here], found, least, height, width, kind)
+    here = np.flatnonzero(kinds == 4)
+    for at in here.tolist():
+        _read_webp(heads[at], int(rows[at]), found)
+    here = np.flatnonzero(kinds == 0)
+    longer = _walk(flat, starts[here], starts[here] + sizes[here], cut[here], rows[here], found)
+    _look_at(datas, found, longer, None)
+    if head is not None:
+        for i in rows[(found.format[rows] >= 0) & ((found.height[rows] == 0) | (found.width[rows] == 0))].tolist():
+            found.problems.setdefault(
+                i, f"a damaged {FORMATS[found.format[i]].upper()}: its header says {found.width[i]} x {found.height[i]}"
+            )
+
+
+def _kinds(flat: U8, starts: I64, sizes: I64) -> NDArray[np.int8]:
+    kinds = np.full(len(starts), -1, np.int8)
+    for magic, kind in _STARTS:
+        wanted = np.frombuffer(magic, np.uint8)
+        same = (flat[starts[:, None] + np.arange(len(magic))] == wanted).all(axis=1) & (sizes >= len(magic))
+        kinds[same] = kind
+    riff = (flat[starts[:, None] + np.arange(12)][:, [0, 1, 2, 3, 8, 9, 10, 11]] == np.frombuffer(b"RIFFWEBP", np.uint8)).all(
+        axis=1
+    )
+    kinds[riff & (sizes >= 12)] = 4
+    return kinds
+
+
+def _what(head: bytes) -> str:
+    """Of a file that is no image we know."""
+    if not head:
+        return "empty"
+    if head[4:8] == b"ftyp":
+        return "a HEIC, AVIF or video file, which TensorFlow does not decode"
+    text = head.lstrip()[:64].lower()
+    other = next((words for magic, words in _OTHERS if text.startswith(magic.lower())), None)
+    if other == "a TIFF":
+        return "a TIFF, which TensorFlow does not decode; resize= (--resize) makes a PNG of it"
+    if not head.strip(b"\0"):
+        return "no image: it is full of zeros"
+    return f"{other}, no image" if other else "no image: it begins as none that is known (JPEG, PNG, GIF, BMP, WebP)"
+
+
+#: format -> (least bytes, (place, bytes, little endian) of the height, of the width)
+_PLACES: Dict[int, Tuple[int, Tuple[int, int, bool], Tuple[int, int, bool]]] = {
+    1: (33, (20, 4, False), (16, 4, False)),
+    2: (13, (8, 2, True), (6, 2, True)),
+    3: (26, (22, 4, True), (18, 4, True)),
+}
+
+
+def _number(flat: U8, at: I64, size: int, little: bool) -> I64:
+    octets = flat[at[:, None] + np.arange(size)].astype(np.int64)
+    octets = octets[:, ::-1] if little else octets
+    value = np.zeros(len(at), np.int64)
+    for i in range(size):
+        value = value << 8 | octets[:, i]
+    return value
+
+
+def _read_sizes(
+    flat: U8,
+    starts: I64,
+    sizes: I64,
+    rows: I64,
+    found: Looked,
+    least: int,
+    height: Tuple[int, int, bool],
+    width: Tuple[int, int, bool],
+    kind: int,
+) -> None:
+    for i in rows[sizes < least].tolist():
+        found.problems[i] = f"a {FORMATS[kind].upper()} that is cut short"
+    starts, rows = starts[sizes >= least], rows[sizes >= least]
+    found.height[rows] = _number(flat, starts + height[0], height[1], height[2])
+    found.width[rows] = _number(flat, starts + width[0], width[1], width[2])
+    if kind == 3:
+        # the rows of a bitmap may be from top to bottom: then its height is negative
+        signed = found.height[rows].astype(np.uint32).astype(np.int32)
+        found.height[rows] = np.abs(signed.astype(np.int64))
+        odd = ~np.isin(_number(flat, starts + 14, 4, True), _BITMAPS)
+        for i in rows[odd].tolist():
+            found.problems[i] = "no image: it begins as a BMP, and has no header of one"
+    if kind == 1:
+        odd = (flat[starts[:, None] + np.arange(12, 16)] != np.frombuffer(b"IHDR", np.uint8)).any(axis=1)
+        for i in rows[odd].tolist():
+            found.problems[i] = "a damaged PNG: it does not begin with its header"
+
+
+def _read_webp(head: bytes, row: int, found: Looked) -> None:
+    chunk, body = head[12:16], head[20:30]
+    if len(body) < 10:
+        found.problems[row] = "a WEBP that is cut short"
+    elif chunk == b"VP8 " and body[3:6] == b"\x9d\x01\x2a":
+        found.width[row] = int.from_bytes(body[6:8], "little") & 0x3FFF
+        found.height[row] = int.from_bytes(body[8:10], "little") & 0x3FFF
+    elif chunk == b"VP8L" and body[0] == 0x2F:
+        bits = int.from_bytes(body[1:5], "little")
+        found.width[row], found.height[row] = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    elif chunk == b"VP8X":
+        found.width[row] = int.from_bytes(body[4:7], "little") + 1
+        found.height[row] = int.from_bytes(body[7:10], "little") + 1
+    else:
+        found.problems[row] = "a damaged WEBP"
+
+
+def _walk(flat: U8, starts: I64, ends: I64, cut: NDArray[np.bool_], rows: I64, found: Looked) -> I64:
+    """Go through the segments of JPEGs, all rows a segment at a time, to the one with the size.
+
+    Args: cut: which are longer than what is here. Returns: the rows whose size stands further on.
+    """
+    at = starts + 2
+    longer: List[int] = []
+    for _ in range(_MOST_SEGMENTS):
+        if not len(at):
+            return np.array(longer, np.int64)
+        beyond = at + 10 > ends
+        for row, more in zip(rows[beyond].tolist(), cut[beyond].tolist()):
+            if more:
+                longer.append(row)
+            else:
+                found.problems[row] = "a JPEG that is cut short"
+        at, ends, cut, rows = at[~beyond], ends[~beyond], cut[~beyond], rows[~beyond]
+        marker = flat[at + 1]
+        filled = (flat[at] == 0xFF) & (marker == 0xFF)
+        length = np.where(filled, -1, _number(flat, at + 2, 2, False))
+        alone = (marker == 0x01) | ((marker >= 0xD0) & (marker <= 0xD7))
+        size_here = (marker >= 0xC0) & (marker <= 0xCF) & ~np.isin(marker, (0xC4, 0xC8, 0xCC))
+        wrong = (flat[at] != 0xFF) | (marker == 0xD9) | (marker == 0xDA) | (~filled & ~alone & (length < 2))
+        for row in rows[wrong].tolist():
+            found.problems[row] = "a damaged JPEG: its header ends before its size"
+        done = size_here & ~wrong
+        found.height[rows[done]] = _number(flat, at[done] + 5, 2, False)
+        found.width[rows[done]] = _number(flat, at[done] + 7, 2, False)
+        at = at + np.where(alone, 2, 2 + length)
+        on = ~(wrong | done)
+        at, ends, cut, rows = at[on], ends[on], cut[on], rows[on]
+    for row in rows.tolist():
+        found.problems[row] = f"a damaged JPEG: more than {_MOST_SEGMENTS} segments stand before its size"
+    return np.array(longer, np.int64)

@@ -1,0 +1,151 @@
+"""Files to pack, as columns: no Python object a file.
+
+::
+
+    directory, remote directory, list of files -> Index: name, size, mtime, class [, the list's other columns]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from akrunner.arrays import array_of, decoded, known_numbers_of, truths_of
+
+I64 = NDArray[np.int64]
+
+#: of the columns that are ours; no table's own begin so
+NAME, SIZE, MTIME, CLASS = "\x1fname", "\x1fsize", "\x1fmtime", "\x1fclass"
+SPLIT, LABEL = "\x1fsplit", "\x1flabel"
+#: rows that are made at a time
+ROWS = 65536
+
+
+@dataclass
+class Index:
+    """Attributes: table: a row a file, in the order of the names; base: the directory names are relative to, None if they are all URLs; passed_over: names
+    that were not taken, and how many; total: how many were looked at."""
+
+    table: pa.Table
+    base: Optional[str]
+    passed_over: Sequence[str] = ()
+    passed: int = 0
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def extra(self) -> List[pa.Field]:
+        """The columns of a list of files that are packed as they are."""
+        return [field for field in self.table.schema if not field.name.startswith("\x1f")]
+
+
+class Gathered:
+    """Rows that come one by one -> columns, some thousands at a time."""
+
+    def __init__(self) -> None:
+        self._names: List[bytes] = []
+        self._sizes: List[int] = []
+        self._times: List[int] = []
+        self._batches: List[pa.RecordBatch] = []
+
+    def add(self, name: bytes, size: int, mtime: int) -> None:
+        self._names.append(name)
+        self._sizes.append(size)
+        self._times.append(mtime)
+        if len(self._names) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._names:
+            self._batches.append(batch_of(self._names, np.array(self._sizes, np.int64), np.array(self._times, np.int64)))
+            self._names, self._sizes, self._times = [], [], []
+
+    def table(self) -> pa.Table:
+        """All rows, in the order of their names."""
+        self._flush()
+        table = pa.Table.from_batches(self._batches, schema=_SCHEMA)
+        return table.take(pc.sort_indices(table.column(NAME)))
+
+
+_SCHEMA = pa.schema([(NAME, pa.large_binary()), (SIZE, pa.int64()), (MTIME, pa.int64())])
+
+
+def batch_of(names: List[bytes], sizes: I64, times: I64) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(names, pa.large_binary()), array_of(sizes), array_of(times)], schema=_SCHEMA)
+
+
+def text_of(names: Any) -> pa.Array:
+    """Names as text; bytes that are no UTF-8 are written as \\xNN."""
+    if isinstance(names, pa.ChunkedArray):
+        names = names.combine_chunks()
+    try:
+        return names.cast(pa.large_string()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([name.decode("utf-8", "backslashreplace") for name in names.to_pylist()], pa.string())
+
+
+def numbers(column: Any) -> I64:
+    """A whole column of integers, 0 for a null."""
+    parts = [known_numbers_of(chunk) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
+    whole: I64 = np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
+    return whole
+
+
+def truths(column: Any) -> NDArray[np.bool_]:
+    """A whole column of booleans without nulls."""
+    parts = [truths_of(chunk) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
+    return np.concatenate([np.zeros(0, np.bool_), *parts])
+
+
+def class_names(values: Any) -> List[Any]:
+    """The different classes of a column, sorted: numbers by their size, texts by their characters."""
+    return sorted(one for one in pc.unique(values).to_pylist() if one is not None)
+
+
+def numbered(values: Any, labels: List[str]) -> I64:
+    """[rows] The number of each class in `labels`, -1 for a null."""
+    found = pc.index_in(plain_text(values), value_set=pa.array(labels, pa.string()))
+    return numbers(pc.fill_null(found, -1))
+
+
+def plain_text(values: Any) -> Any:
+    """Classes as texts."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return decoded(values).cast(pa.string())
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A listing against what was packed. Attributes: new: [rows] which are new; changed, gone: how many of the packed ones are so; some: names of these."""
+
+    new: NDArray[np.bool_]
+    changed: int
+    gone: int
+    some: Dict[str, List[str]]
+
+
+def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array) -> Difference:
+    """Args: bad: names of `packed` that were left out as broken: one that has changed since is new."""
+    where = pc.index_in(listed.column(NAME), value_set=packed.column(NAME).combine_chunks())
+    known = truths(pc.is_valid(where))
+    rows = numbers(where)
+    changed = np.zeros(len(listed), np.bool_)
+    for name in (SIZE, MTIME):
+        before = numbers(packed.column(name))
+        if len(before):
+            changed |= known & (before[rows] != numbers(listed.column(name)))
+    left_out = truths(pc.is_in(listed.column(NAME), value_set=bad)) & changed
+    changed &= ~left_out
+    there = truths(pc.is_in(packed.column(NAME), value_set=listed.column(NAME).combine_chunks()))
+    few = {
+        "changed": text_of(listed.column(NAME).filter(pa.array(changed))[:3]).to_pylist(),
+        "gone": text_of(packed.column(NAME).filter(pa.array(~there))[:3]).to_pylist(),
+    }
+    return Difference(~known | left_out, int(changed.sum()), int((~there).sum()), few)

@@ -1,0 +1,138 @@
+"""`akrunner.pack`: what there is to pack, what of it is new, and the two ways of packing it.
+
+::
+
+    source -> Given (files, or tables) -> State: an unfinished part goes on, then what is new becomes a part -> published
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
+
+from akrunner.checks import check_flag
+from akrunner.errors import ConfigError, SinkError
+from akrunner.io.paths import PathLike, local_path
+from akrunner.packing import filejob, pictures, rowjob
+from akrunner.packing.given import Given, given_of
+from akrunner.packing.progress import Meter, PackProgress
+from akrunner.packing.result import Packed
+from akrunner.packing.settings import Settings, Split, settings_of
+from akrunner.packing.state import State
+from akrunner.schema import Schema
+
+
+def pack(
+    source: Any,
+    output: PathLike,
+    *,
+    split: Split = None,
+    split_by: str = "class",
+    seed: int = 0,
+    shard_size: Union[int, str] = "128MB",
+    format: str = "tfrecord",
+    resize: Union[int, str, Tuple[int, int], None] = None,
+    check: str = "header",
+    bad_rows: PathLike = "fail",
+    kind: Optional[str] = None,
+    label: Optional[str] = None,
+    paths: Optional[str] = None,
+    paths_in: Optional[PathLike] = None,
+    columns: Union[str, Sequence[str], None] = None,
+    select: Optional[str] = None,
+    input_schema: Union[str, Schema, None] = None,
+    input_format: Optional[str] = None,
+    threads: Optional[int] = None,
+    memory: Union[int, str] = "512MB",
+    overwrite: bool = False,
+    dry_run: bool = False,
+    progress: Optional[Callable[[PackProgress], None]] = None,
+) -> Packed:
+    """Pack files, texts or a table into shards of records: shuffled as a whole, split once, and read as `--input OUTPUT/train`.
+
+    A run that was killed goes on when it is called again; when it is done, a later call packs only what is new.
+
+    Args:
+        source: a directory with a folder for each class; a table with a column of paths; text files; or any table.
+        output: a directory, new or empty, or one that `pack` has written.
+        split: shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict; "folders": the first
+            folders of `source` are the splits. None: one, called all.
+        split_by: class: each class has its share in every split, to within a row. hash: each row's own name decides, wherever it is packed.
+        seed: of the order and the splits.
+        shard_size: bytes of a file, about: 128MB, 1GiB.
+        format: tfrecord, parquet or arrow.
+        resize: "WIDTHxHEIGHT", or (height, width): images in another size (needs Pillow). None: the files as they are.
+        check: header: of every image; whole: every image is decoded (needs Pillow); none.
+        bad_rows: fail; skip: leave broken files out; or a directory they are copied to.
+        kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
+        label: column of classes; "none": there are no classes.
+        paths: the column of paths; paths_in: what relative ones are below. None: by names and contents; the table's directory.
+        columns: names for the columns of text files that stand side by side.
+        select, input_schema, input_format: of tables, as in `run`.
+        threads: that read files. None: twice the cores and two. memory: for the shuffling of tables.
+        overwrite: pack everything anew; what is there counts until that is done.
+        dry_run: look, plan, and write nothing.
+        progress: called now and then with how far it is.
+    Raises: ConfigError: an argument is wrong; nothing was written. ReadError: a file is broken. WriteError: a disk is full.
+    """
+    began = time.monotonic()
+    settings = settings_of(split, split_by, seed, shard_size, resize, format, check, bad_rows, threads, memory)
+    check_flag("overwrite", overwrite)
+    check_flag("dry_run", dry_run)
+    if progress is not None and not callable(progress):
+        raise ConfigError("progress must be a function that takes a PackProgress")
+    state = State(local_path(output, "output", "name one, and copy it afterwards"))
+    meter = Meter(progress)
+    meter.starts("listing")
+    given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format)
+    _check(given, settings, state)
+    whole = _dry if dry_run else _packed
+    found = whole(given, settings, state, overwrite, meter)
+    return dataclasses.replace(found, seconds=time.monotonic() - began, dry_run=dry_run)
+
+
+def _check(given: Given, settings: Settings, state: State) -> None:
+    if given.place is not None:
+        state.check_apart(given.place)
+    if settings.resize is not None and given.kind != "images":
+        raise ConfigError(f"resize= (--resize) is for images, and the input is {given.kind}")
+    if settings.check == "whole" and given.kind == "images":
+        pictures.check_there("check='whole' (--check whole)")
+    if settings.resize is not None:
+        pictures.check_there("resize= (--resize)")
+    if settings.bad_rows not in ("fail", "skip"):
+        filejob.check_bad_place(settings.bad_rows, given, state)
+
+
+def _dry(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
+    _same(given, settings, state, overwrite)
+    return (
+        filejob.planned_only(given, settings, state, overwrite)
+        if given.is_files
+        else rowjob.planned_only(given, state, overwrite)
+    )
+
+
+def _packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
+    _same(given, settings, state, overwrite)
+    with state.held():
+        try:
+            _same(given, settings, state, overwrite)
+            run = filejob.packed if given.is_files else rowjob.packed
+            return run(given, settings, state, overwrite, meter)
+        finally:
+            state.leave()
+
+
+def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> None:
+    """Raises: SinkError: what is there was packed in another way."""
+    if state.about is None or overwrite:
+        return
+    asked, there = given.kept(settings), state.about.get("settings", {})
+    for name, value in asked.items():
+        if name in there and there[name] != value:
+            raise SinkError(
+                f"output: {state.path} was packed with {name}={there[name]!r}, not {value!r}; give the same to add what is new, overwrite=True "
+                "(--overwrite) to pack everything anew, or another directory"
+            )

@@ -1,0 +1,164 @@
+"""A table with a column of paths -> an index of the files it names, with its other columns."""
+
+from __future__ import annotations
+
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from akrunner.arrays import array_of
+from akrunner.errors import ConfigError, SourceError
+from akrunner.io.table import TableSource
+from akrunner.packing import images
+from akrunner.packing.folders import ending_of
+from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index
+from akrunner.packing.pool import MOST_BYTES, is_url
+from akrunner.schema import feature_kind, is_text, nearest
+
+#: names of columns that hold paths, if their values look so
+_USUAL = (
+    "path",
+    "image",
+    "image_path",
+    "file",
+    "filename",
+    "file_name",
+    "filepath",
+    "file_path",
+    "img",
+    "url",
+    "image_url",
+    "uri",
+)
+#: columns that are labels, if nothing else is said
+LABELS = ("label", "labels", "class", "class_name", "category")
+#: that a list of images may not have: they are made
+MADE = ("image", "label", "label_name", "path", "height", "width", "text", "data")
+_LOOKED = 1000
+I64 = NDArray[np.int64]
+
+
+def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optional[str]:
+    """The column of paths of images, by its name and its first values; None: there is none."""
+    if first is None or not first.num_rows:
+        return None
+    for name in schema.names:
+        if name.lower() in _USUAL and is_text(schema.field(name).type):
+            values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
+            stems = pc.replace_substring_regex(values, r"[?#].*\z", "")
+            if len(values) and pc.all(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True)).as_py():
+                return str(name)
+    return None
+
+
+def label_of(schema: pa.Schema, given: Optional[str]) -> Optional[str]:
+    """The column of classes. Raises: ConfigError: there is no such column, or what it holds are no classes."""
+    if given == "none":
+        return None
+    if given is None:
+        names = [name for name in schema.names if name.lower() in LABELS and _classes(schema.field(name).type)]
+        return min(names, key=lambda name: LABELS.index(name.lower())) if names else None
+    if given not in schema.names:
+        raise ConfigError(
+            f"label (--label): there is no column {given!r} (there are {', '.join(schema.names)}){nearest(given, schema.names)}"
+        )
+    if not _classes(schema.field(given).type):
+        raise ConfigError(
+            f"label (--label): column {given!r} is {schema.field(given).type}; classes are texts, whole numbers or booleans. Left out, it is a column "
+            "like the others"
+        )
+    return given
+
+
+def _classes(data_type: pa.DataType) -> bool:
+    return is_text(data_type) or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
+
+
+def index_of(table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, kind: str) -> Index:
+    """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs.
+
+    Raises: SourceError: it cannot be read, has no rows, or a column cannot be packed.
+    """
+    made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
+    others = [field for field in table.schema if field.name not in (paths, label)]
+    for field in others:
+        feature_kind(field.name, field.type)
+        if (
+            field.name in ("path", *made)
+            or (label is not None and field.name in ("label", "label_name"))
+            or field.name.startswith("\x1f")
+        ):
+            raise SourceError(
+                f"source: column {field.name!r} of the list has the name of one that pack makes; leave it out or rename it with select= (--select)"
+            )
+    directory = base if base is None or not is_url(base.encode()) else None
+    prefix = (base or "").rstrip("/") + "/" if base is not None and directory is None else ""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if directory is not None else None
+    try:
+        with ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack") as pool:
+            batches = [_batch(batch, paths, label, others, prefix, fd, pool) for batch in table.batches() if batch.num_rows]
+    finally:
+        if fd is not None:
+            os.close(fd)
+    if not batches:
+        raise SourceError(f"source: {table.name} has no rows")
+    whole = pa.Table.from_batches(batches)
+    return Index(whole.take(pc.sort_indices(whole.column(NAME))), directory)
+
+
+def _batch(
+    batch: pa.RecordBatch,
+    paths: str,
+    label: Optional[str],
+    others: Sequence[pa.Field],
+    prefix: str,
+    fd: Optional[int],
+    pool: ThreadPoolExecutor,
+) -> pa.RecordBatch:
+    names = pc.cast(batch.column(paths), pa.large_string())
+    names = pc.fill_null(pc.replace_substring_regex(names, r"\Afile://(localhost)?(/)", r"\2"), "")
+    if prefix:
+        relative = pc.invert(pc.match_substring(names, "://"))
+        names = pc.if_else(
+            relative,
+            pc.binary_join_element_wise(pa.scalar(prefix, pa.large_string()), names, pa.scalar("", pa.large_string())),
+            names,
+        )
+    encoded = names.cast(pa.large_binary())
+    sizes, times = _stats(encoded.to_pylist(), fd, pool)
+    classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
+    columns = [encoded, array_of(sizes), array_of(times), pc.cast(classes, pa.string()) if is_text(classes.type) else classes]
+    return pa.RecordBatch.from_arrays(
+        [*columns, *(batch.column(field.name) for field in others)],
+        names=[NAME, SIZE, MTIME, CLASS, *(field.name for field in others)],
+    )
+
+
+def _stats(names: List[bytes], fd: Optional[int], pool: ThreadPoolExecutor) -> Tuple[I64, I64]:
+    found = list(pool.map(lambda some: [_stat(name, fd) for name in some], _pieces(names)))
+    flat = np.array([one for some in found for one in some], np.int64).reshape(-1, 2)
+    return flat[:, 0].copy(), flat[:, 1].copy()
+
+
+def _pieces(names: List[bytes], size: int = 1024) -> Iterator[List[bytes]]:
+    for first in range(0, len(names), size):
+        yield names[first : first + size]
+
+
+def _stat(name: bytes, fd: Optional[int]) -> Tuple[int, int]:
+    """(size, mtime), (-1, 0) of what is no file: whoever reads it says why."""
+    if is_url(name) or not name:
+        return -1, 0
+    try:
+        about = os.stat(name, dir_fd=fd)
+    except (OSError, ValueError):
+        return -1, 0
+    if not stat.S_ISREG(about.st_mode) or about.st_size > MOST_BYTES:
+        return -1, 0
+    return about.st_size, about.st_mtime_ns

@@ -1,0 +1,91 @@
+"""Images decoded as a whole, and resized, by Pillow: imported here, and only if it is asked for. Any thread may call this."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Optional, Tuple
+
+from akrunner.errors import ConfigError
+
+#: pixels of an image that is decoded; Pillow warns of more
+MOST_PIXELS = 89_478_485
+_QUALITY = 95
+
+
+def check_there(parameter: str) -> None:
+    """Raises: ConfigError: Pillow is not installed."""
+    try:
+        import PIL.Image
+    except ImportError:
+        raise ConfigError(f"{parameter} needs Pillow, which is not installed: pip install 'akrunner[pack]'") from None
+    PIL.Image.init()
+
+
+def fault(data: bytes) -> Optional[str]:
+    """Decode an image as a whole. Returns: what is wrong with it, None: nothing."""
+    try:
+        with _opened(data) as image:
+            image.load()
+    except Exception as e:
+        return _words(e)
+    return None
+
+
+def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
+    """The image in another size (height, width), turned as EXIF says. A JPEG stays one (grey stays grey, what is not RGB becomes RGB), all
+    else becomes PNG; of several pictures the first is taken.
+
+    Returns: (the encoded image, ""), or (nothing, what is wrong with it).
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with _opened(data) as image:
+            jpeg = image.format in ("JPEG", "MPO")
+            if jpeg:
+                # decodes no more than is needed; the size EXIF turns round is asked for the longer way
+                longer = max(size) * 2
+                image.draft(None, (longer, longer))
+            whole = ImageOps.exif_transpose(image)
+            whole = _plain(whole, jpeg)
+            if whole.size != (size[1], size[0]):
+                whole = whole.resize((size[1], size[0]), Image.Resampling.BICUBIC, reducing_gap=3.0)
+            out = io.BytesIO()
+            if jpeg:
+                whole.save(out, "JPEG", quality=_QUALITY)
+            else:
+                whole.save(out, "PNG")
+            return out.getvalue(), ""
+    except Exception as e:
+        return b"", _words(e)
+
+
+def _opened(data: bytes) -> Any:
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(data))
+    pixels = image.width * image.height
+    if pixels > MOST_PIXELS:
+        raise ValueError(f"it has {pixels:,} pixels; the most is {MOST_PIXELS:,}")
+    return image
+
+
+def _plain(image: Any, jpeg: bool) -> Any:
+    """In a mode that the format and TensorFlow have: 8 bits, grey or RGB, with transparency in a PNG."""
+    if image.mode in ("L", "RGB") or (not jpeg and image.mode in ("LA", "RGBA")):
+        return image
+    if jpeg:
+        return image.convert("RGB")
+    if image.mode.startswith("I;16"):
+        return image.point(lambda value: value / 256).convert("L")
+    if image.mode == "1":
+        return image.convert("L")
+    transparent = image.mode in ("PA", "La", "RGBa") or "transparency" in image.info
+    return image.convert("RGBA" if transparent else "RGB")
+
+
+def _words(error: Exception) -> str:
+    if type(error).__name__ == "UnidentifiedImageError":
+        return "no image that Pillow knows"
+    text = " ".join(str(error).split())[:200]
+    return f"it cannot be decoded: {text or type(error).__name__}"

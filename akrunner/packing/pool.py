@@ -1,0 +1,186 @@
+"""Many small files read by several threads, in order, a batch ahead of whoever packs them.
+
+::
+
+    batches of names -> threads: open, read, close -> [bytes or why not] of one batch, while the next one is read
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import fsspec
+
+from akrunner.checks import kind_in_words
+from akrunner.foreign import in_words, redacted
+
+#: the longest a file may be: an Example has less than 2 GiB
+MOST_BYTES = (1 << 31) - (1 << 20)
+#: files that one thread reads at a time
+_AT_ONCE = 64
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+@dataclass
+class Batch:
+    """Files that were read. Attributes: key: whatever the batch was asked for with; datas: None of what could not be read; problems: row -> why, half a sentence."""
+
+    key: Any
+    datas: List[Optional[bytes]]
+    problems: Dict[int, str]
+
+
+#: what one thread does with each file it has read: (bytes) -> (bytes, why it is no good or "")
+Worked = Callable[[bytes], Tuple[bytes, str]]
+
+
+class Pool:
+    """Threads that read files below a directory, or URLs.
+
+    Args: base: the directory that relative names are below; threads: how many; work: done with each file by the thread that has read it.
+    """
+
+    def __init__(self, base: Optional[str], threads: int, work: Optional[Worked] = None) -> None:
+        self._threads = threads
+        self._work = work
+        self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def read(self, asked: Iterable[Tuple[Any, List[bytes], List[int]]]) -> Iterator[Batch]:
+        """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch."""
+        under_way: Deque[Tuple[Any, int, List["Future[List[Tuple[Optional[bytes], str]]]"]]] = deque()
+        try:
+            for key, names, sizes in asked:
+                under_way.append((key, len(names), self._submitted(names, sizes)))
+                if len(under_way) > 2:
+                    yield _gathered(*under_way.popleft())
+            while under_way:
+                yield _gathered(*under_way.popleft())
+        finally:
+            for _, _, futures in under_way:
+                for future in futures:
+                    future.cancel()
+
+    def _submitted(self, names: List[bytes], sizes: List[int]) -> List["Future[List[Tuple[Optional[bytes], str]]]"]:
+        step = max(1, min(_AT_ONCE, -(-len(names) // self._threads)))
+        return [self._executor.submit(self._some, names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
+
+    def _some(self, names: List[bytes], sizes: List[int]) -> List[Tuple[Optional[bytes], str]]:
+        remote = [i for i, name in enumerate(names) if is_url(name)]
+        found: List[Tuple[Optional[bytes], str]]
+        if not remote:
+            found = [self._one(name, size) for name, size in zip(names, sizes)]
+        else:
+            fetched = dict(zip(remote, fetch([names[i].decode("utf-8", "surrogateescape") for i in remote])))
+            found = [fetched[i] if i in fetched else self._one(names[i], sizes[i]) for i in range(len(names))]
+        if self._work is None:
+            return found
+        return [self._worked(data) if data is not None else (None, why) for data, why in found]
+
+    def _worked(self, data: bytes) -> Tuple[Optional[bytes], str]:
+        assert self._work is not None
+        made, why = self._work(data)
+        return (None, why) if why else (made, "")
+
+    def _one(self, name: bytes, size: int) -> Tuple[Optional[bytes], str]:
+        try:
+            fd = os.open(name, _FLAGS, dir_fd=self._fd)
+        except (OSError, ValueError) as e:
+            return None, why_not(e)
+        try:
+            if size < 0:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode):
+                    return None, f"it is {kind_in_words(found.st_mode)}, not a file"
+                size = found.st_size
+                if size > MOST_BYTES:
+                    return None, too_large(size)
+            data = os.read(fd, size + 1)
+            while len(data) < size:
+                more = os.read(fd, size + 1 - len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as e:
+            return None, why_not(e)
+        finally:
+            os.close(fd)
+        if len(data) != size:
+            return None, "it was changed while it was packed"
+        return (data, "") if data else (None, "it is empty")
+
+
+def _gathered(key: Any, rows: int, futures: Sequence["Future[List[Tuple[Optional[bytes], str]]]"]) -> Batch:
+    batch = Batch(key, [], {})
+    for future in futures:
+        for data, why in future.result():
+            if data is None:
+                batch.problems[len(batch.datas)] = why
+            batch.datas.append(data)
+    assert len(batch.datas) == rows
+    return batch
+
+
+def is_url(name: bytes) -> bool:
+    """Whether a name is no path. `file://` was taken off before."""
+    return b"://" in name[:16]
+
+
+def fetch(urls: List[str]) -> List[Tuple[Optional[bytes], str]]:
+    """What is behind URLs, those of one file system together."""
+    found: List[Tuple[Optional[bytes], str]] = [(None, "")] * len(urls)
+    groups: Dict[str, List[int]] = {}
+    for i, url in enumerate(urls):
+        groups.setdefault(url.partition("://")[0], []).append(i)
+    for rows in groups.values():
+        try:
+            fs, _ = fsspec.core.url_to_fs(urls[rows[0]])
+            paths = [fs._strip_protocol(urls[i]) for i in rows]
+            got = fs.cat(list(dict.fromkeys(paths)), on_error="return")
+            got = got if isinstance(got, dict) else {paths[0]: got}
+        except Exception as e:
+            got, paths = dict.fromkeys(range(len(rows)), e), list(range(len(rows)))
+        for i, path in zip(rows, paths):
+            found[i] = _fetched(got.get(path))
+    return found
+
+
+def _fetched(got: Any) -> Tuple[Optional[bytes], str]:
+    if isinstance(got, (bytes, bytearray)):
+        if len(got) > MOST_BYTES:
+            return None, too_large(len(got))
+        return (bytes(got), "") if got else (None, "it is empty")
+    return None, redacted(in_words(got)) if isinstance(got, Exception) else "it cannot be fetched"
+
+
+def why_not(error: Exception) -> str:
+    """Half a sentence: why a file cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    return in_words(error)
+
+
+def too_large(size: int) -> str:
+    """Half a sentence."""
+    return f"it has {size:,} bytes; the most is {MOST_BYTES:,}"
+
+
+@contextlib.contextmanager
+def reading(base: Optional[str], threads: int, work: Optional[Worked] = None) -> Iterator[Pool]:
+    """A pool for as long as a block."""
+    with Pool(base, threads, work) as pool:
+        yield pool

@@ -1,0 +1,69 @@
+"""How far a run is, how fast it goes, and when it will be done."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Callable, Deque, Optional, Tuple
+
+#: seconds between two reports, and of the stretch a rate is of
+_EVERY, _STRETCH = 0.2, 15.0
+
+
+@dataclass(frozen=True)
+class PackProgress:
+    """Attributes: doing: listing, reading or writing; rows: done, with those of an earlier run; total: None where it is not known; bytes: read in this
+    run; seconds: of this run; rate: rows a second of late; seconds_left: None where it cannot be told."""
+
+    doing: str
+    rows: int
+    total: Optional[int]
+    bytes: int
+    seconds: float
+    rate: float
+    seconds_left: Optional[float]
+
+
+class Meter:
+    """Counts, and tells whoever wants to know. Args: tell: called now and then, in the thread that packs."""
+
+    def __init__(self, tell: Optional[Callable[[PackProgress], None]] = None) -> None:
+        self._tell = tell
+        self._began = time.monotonic()
+        self._told = 0.0
+        self._points: Deque[Tuple[float, int]] = deque()
+        self.doing = "listing"
+        self.total: Optional[int] = None
+        self.rows = self.bytes = 0
+
+    def starts(self, doing: str, total: Optional[int] = None) -> None:
+        """Something else begins. Args: total: its rows."""
+        self.doing, self.rows, self.total = doing, 0, total
+        self._points.clear()
+        self._points.append((time.monotonic(), 0))
+        self._report(True)
+
+    def goes_on(self, rows: int) -> None:
+        """So many were done by an earlier run."""
+        self.rows += rows
+        self._points.clear()
+        self._points.append((time.monotonic(), self.rows))
+
+    def add(self, rows: int, size: int = 0) -> None:
+        self.rows += rows
+        self.bytes += size
+        self._report(False)
+
+    def _report(self, at_once: bool) -> None:
+        now = time.monotonic()
+        if self._tell is None or not (at_once or now - self._told >= _EVERY):
+            return
+        self._told = now
+        self._points.append((now, self.rows))
+        while len(self._points) > 2 and now - self._points[0][0] > _STRETCH:
+            self._points.popleft()
+        first, rows = self._points[0]
+        rate = (self.rows - rows) / (now - first) if now > first else 0.0
+        left = (self.total - self.rows) / rate if self.total is not None and rate > 0 else None
+        self._tell(PackProgress(self.doing, self.rows, self.total, self.bytes, now - self._began, rate, left))

@@ -1,0 +1,104 @@
+"""Where a row goes: its split and its place in the order, by hashes of its name, so that nothing depends on the order it was found in.
+
+::
+
+    name --blake2b, keyed with the seed--> 64 bits --splitmix64--> order of the rows of a class    -> split
+                                                   --splitmix64--> rank in the shuffled whole
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Iterable, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+#: for which decision a hash is mixed
+SPLIT, ORDER, ROWS = 1, 2, 3
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+#: parts of a whole that fractions are counted in, the second where the first does not do
+_FINE, _FINER = 10_000, 1_000_000
+
+
+def hashes_of(names: Iterable[bytes], seed: int) -> U64:
+    """[names] 64 bits of each, other ones with another seed."""
+    key = seed.to_bytes(8, "little")
+    made = b"".join([hashlib.blake2b(name, digest_size=8, key=key).digest() for name in names])
+    return np.frombuffer(made, "<u8").astype(np.uint64)
+
+
+def mixed(values: U64, purpose: int) -> U64:
+    """The same bits for another purpose, as if they had been drawn anew (splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = values + _GOLDEN * np.uint64(purpose)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def hashes_of_rows(name: bytes, seed: int, first: int, rows: int) -> U64:
+    """[rows] 64 bits of each row of a file, by its name and their numbers."""
+    base = hashes_of([name], seed)[0]
+    numbers = np.arange(first, first + rows, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return mixed(base + numbers * _GOLDEN, ROWS)
+
+
+def by_hash(hashes: U64, fractions: Sequence[float]) -> NDArray[np.uint8]:
+    """[rows] The split of each, by its own hash alone: whatever else there is, it is the same."""
+    share = mixed(hashes, SPLIT).astype(np.float64) / 2.0**64
+    return np.searchsorted(np.cumsum(fractions)[:-1], share, side="right").astype(np.uint8)
+
+
+def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I64) -> Tuple[NDArray[np.uint8], I64]:
+    """Splits in which every class has its share, to within one row.
+
+    Args: classes: [rows] number of each row's class; before: [classes] how many of each were dealt in earlier calls.
+    Returns: ([rows] the split of each, [classes] how many were dealt by now).
+    """
+    order = np.lexsort((mixed(hashes, SPLIT), classes))
+    counts = np.bincount(classes, minlength=len(before)).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    ordered = classes[order]
+    positions = np.arange(len(order)) - starts[ordered] + before[ordered]
+    turns = _turns(tuple(fractions))
+    splits = np.empty(len(order), np.uint8)
+    splits[order] = turns[positions % len(turns)]
+    return splits, before + counts
+
+
+@lru_cache(maxsize=8)
+def _turns(fractions: Tuple[float, ...]) -> NDArray[np.uint8]:
+    """[period] Whose turn it is, so that after any number of them each split has its share to within one; the largest comes first."""
+    whole = next((size for size in (_FINE, _FINER) if all(abs(f * size - round(f * size)) < 1e-6 for f in fractions)), _FINER)
+    shares = [round(f * whole) for f in fractions]
+    shares[int(np.argmax(shares))] += whole - sum(shares)
+    times = np.concatenate([(np.arange(share) + 0.5) / share for share in shares])
+    owners = np.repeat(np.arange(len(shares), dtype=np.uint8), shares)
+    turns: NDArray[np.uint8] = owners[np.lexsort((-np.array(shares)[owners], times))]
+    return turns
+
+
+def cut_evenly(sizes: I64, wanted: int) -> I64:
+    """[shards + 1] Where to cut rows into shards of about `wanted` bytes, as even as rows allow. Args: sizes: [rows] bytes of each."""
+    rows = len(sizes)
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if rows else 0
+    shards = max(1, min(rows, round(total / wanted)))
+    goals = np.arange(1, shards) * (total / shards)
+    # to the nearer of the two rows' ends, and never a shard without a row
+    cuts = np.searchsorted(ends - sizes / 2, goals, side="left")
+    cuts = np.maximum(cuts, np.arange(1, shards))
+    cuts = np.minimum(cuts, rows - np.arange(shards - 1, 0, -1))
+    cuts = np.maximum.accumulate(cuts) if shards > 1 else cuts
+    return np.concatenate(([0], cuts, [rows])).astype(np.int64)
+
+
+def cut_rows(rows: int, shards: int) -> I64:
+    """[shards + 1] Where to cut rows into so many shards, even to within one row."""
+    return np.arange(shards + 1, dtype=np.int64) * rows // shards

@@ -1,0 +1,39 @@
+"""What `akrunner.pack` gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Tuple
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What `pack` has done, or with `dry_run` would do.
+
+    Attributes:
+        path: the output directory.
+        kind: images, texts, files or rows.
+        splits: name -> rows in it, with those of earlier runs.
+        rows: packed by this run (planned, of a dry run); 0: there was nothing new.
+        total_rows: in the output.
+        shards: files in the output.
+        bytes: of these files.
+        labels: the name of each class, by its number.
+        skipped: (path, why) of the broken files that this run left out, the first 1,000; skipped_rows: how many there were.
+        warnings: what else is to be known.
+        seconds: it took.
+    """
+
+    path: str
+    kind: str
+    splits: Dict[str, int]
+    rows: int
+    total_rows: int
+    shards: int
+    bytes: int
+    labels: List[str]
+    skipped: List[Tuple[str, str]] = field(default_factory=list)
+    skipped_rows: int = 0
+    warnings: List[str] = field(default_factory=list)
+    seconds: float = 0.0
+    dry_run: bool = False

@@ -1,0 +1,107 @@
+"""Packing of tables and lines of text, from what is given to what is published."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Dict, List, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.io.table import TableSource
+from akrunner.packing.dealing import Before, deal
+from akrunner.packing.described import described
+from akrunner.packing.filejob import Bad, result
+from akrunner.packing.given import Given
+from akrunner.packing.index import MTIME, NAME, SIZE, difference, text_of, truths
+from akrunner.packing.progress import Meter
+from akrunner.packing.result import Packed
+from akrunner.packing.rows import RowPacker
+from akrunner.packing.settings import Settings
+from akrunner.packing.state import State
+
+_ANEW = "; --overwrite packs everything anew"
+
+
+def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
+    """An unfinished part first, then the files that are new. Raises: as `pack`."""
+    rows = 0
+    part = state.unfinished()
+    if part is not None and not _goes_on(given, settings, state, part, overwrite):
+        state.drop(part)
+        part = None
+    if part is not None:
+        rows += _finish(settings, state, part, meter)
+        overwrite = False
+    tables, files = _new(given, state, overwrite)
+    if tables:
+        part = state.next()
+        before = None if overwrite else state.about
+        meter.starts("reading")
+        about: Dict[str, Any] = {
+            "kind": given.kind, "settings": given.kept(settings), "shard_size": settings.shard_size, "alone": overwrite,
+        }  # fmt: skip
+        earlier = Before(list((before or {}).get("labels", ())), (before or {}).get("dealt", ()))
+        deal(state, part, settings, meter, tables, given.label, earlier, files, about)
+        rows += _finish(settings, state, part, meter)
+    return result(state, given.kind, rows, Bad(), given.said)
+
+
+def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
+    """What `packed` would do, as far as it can be told without reading the tables."""
+    tables, _ = _new(given, state, overwrite)
+    found = result(state, given.kind, 0, Bad(), given.said)
+    told = f"{len(tables):,} tables would be read; their rows are counted when they are" if tables else "there is nothing new"
+    return dataclasses.replace(found, warnings=[*found.warnings, told])
+
+
+def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes, TableSource]], Any]:
+    """(the tables that are not packed yet, the files they are read from). Raises: SourceError: that cannot be told."""
+    if overwrite or not state.parts():
+        return list(given.tables), given.files
+    if given.files is None:
+        raise SourceError(
+            f"source: {given.tables[0][1].name} is not read from files, so its new rows cannot be told from those packed{_ANEW}"
+        )
+    before = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
+    found = difference(given.files, before, pa.array([], pa.large_binary()))
+    if found.changed:
+        raise SourceError(
+            f"source: {found.some['changed'][0]} has changed since it was packed, and single rows are not compared{_ANEW}"
+        )
+    if found.new.any() and (len(given.tables) < 2 or given.asked.get("whole")):
+        if len(given.tables) == 1 and len(given.files) == 1:
+            name = text_of(given.files.column(NAME))[0].as_py()
+            raise SourceError(
+                f"source: {name} is not among the files that were packed, and single files are packed whole{_ANEW}"
+            )
+        raise SourceError(f"source: there are new files, and what select= makes of them depends on all{_ANEW}")
+    fresh = given.files.filter(pa.array(found.new))
+    names = set(fresh.column(NAME).to_pylist())
+    return [one for one in given.tables if one[0] in names], fresh
+
+
+def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:
+    """Whether an unfinished part is what would be packed now: it is read already, so its files need only be the same."""
+    plan = state.plan(part)
+    if (
+        plan.get("settings") != given.kept(settings)
+        or plan.get("shard_size") != settings.shard_size
+        or plan.get("alone") != overwrite
+    ):
+        return False
+    if given.files is None:
+        return False
+    index = state.index(part)
+    found = difference(given.files, index, pa.array([], pa.large_binary()))
+    return not (found.changed or found.gone) and bool(truths(pa.array(~found.new)).any())
+
+
+def _finish(settings: Settings, state: State, part: int, meter: Meter) -> int:
+    plan = state.plan(part)
+    meter.starts("writing", plan["rows"])
+    RowPacker(state, part, settings, meter).run()
+    results = [state.result(part, shard) or {} for shard in plan["shards"]]
+    about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"])
+    state.publish(part, about, plan["alone"])
+    return sum(one["rows"] for one in results)

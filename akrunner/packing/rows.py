@@ -1,0 +1,163 @@
+"""Tables -> shards, in two passes, so that the whole is shuffled in a bounded memory.
+
+::
+
+    pass 1   batches --hash of each row's place--> split, rank --first bits of the rank--> buckets/00 ... 63, on disk
+    pass 2   a bucket --sorted by (split, rank)--> the shard of each split that is being written
+             one that is too large for the memory is dealt again, by the next bits
+
+The order is that of the ranks, whatever the memory is. A run that is killed in pass 1 begins again; one in pass 2 goes on behind the
+shards that are done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import Any, Dict, Iterator, List, Optional
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner import leftovers
+from akrunner.packing.dealing import BITS, BUCKETS, RANK, SPLIT, Buckets, labelled, path_of
+from akrunner.packing.described import schema_in
+from akrunner.packing.files import Tally
+from akrunner.packing.index import numbers
+from akrunner.packing.progress import Meter
+from akrunner.packing.settings import Settings
+from akrunner.packing.shards import ShardFile
+from akrunner.packing.state import State
+
+#: rows and bytes of a batch that is written
+_BATCH_ROWS, _BATCH_BYTES = 4096, 8 << 20
+
+
+class RowPacker:
+    """Writes the shards of one part, whose rows come as tables."""
+
+    def __init__(self, state: State, part: int, settings: Settings, meter: Meter) -> None:
+        self._state, self._part, self._settings, self._meter = state, part, settings, meter
+        self._label: Optional[str] = None
+        self._labels: List[str] = []
+
+    # -- pass 2
+
+    def run(self) -> None:
+        """Write the shards that are not there yet. Raises: WriteError."""
+        state, plan = self._state, self._state.plan(self._part)
+        self._label, self._labels = plan["label"], plan["labels"]
+        state.clear(self._part)
+        rows = np.array(plan["buckets"], np.int64)
+        queues: List[List[Dict[str, Any]]] = []
+        starts: List[int] = []
+        for split in plan["splits"]:
+            shards = [shard for shard in plan["shards"] if shard["split"] == split]
+            # shards are done in their order, so those that are not stand at the end
+            left = next((i for i, shard in enumerate(shards) if state.result(self._part, shard) is None), len(shards))
+            queues.append(shards[left:])
+            starts.append(queues[-1][0]["first"] if queues[-1] else int(rows[len(starts)].sum()))
+        self._meter.goes_on(sum(starts))
+        ends = np.cumsum(rows, axis=1)
+        with contextlib.ExitStack() as stack:
+            outputs = [stack.enter_context(_Output(self, queue, start)) for queue, start in zip(queues, starts)]
+            folder = os.path.join(state.folder(self._part), BUCKETS)
+            for number in range(1 << BITS):
+                if all(ends[i, number] <= start for i, start in enumerate(starts)):
+                    continue
+                skip = [max(0, start - int(ends[i, number] - rows[i, number])) for i, start in enumerate(starts)]
+                for part in self._sorted(path_of(folder, number), int(plan["bucket_bytes"].get(str(number), 0)), BITS):
+                    self._give(part, outputs, skip)
+
+    def _give(self, table: pa.Table, outputs: List["_Output"], skip: List[int]) -> None:
+        """Rows in their order, to the shards of their splits."""
+        split = numbers(table.column(SPLIT))
+        plain = table.drop_columns([RANK, SPLIT])
+        for i, output in enumerate(outputs):
+            first, end = np.searchsorted(split, [i, i + 1]).tolist()
+            passed = min(skip[i], end - first)
+            skip[i] -= passed
+            if end > first + passed:
+                output.write(plain.slice(first + passed, end - first - passed))
+
+    def _sorted(self, path: str, size: int, used: int) -> Iterator[pa.Table]:
+        """A bucket's rows by (split, rank) if it fits into memory, else those of its own buckets, one after the other: by rank, and each by split."""
+        if not os.path.exists(path):
+            return
+        if size <= self._settings.memory // 3 or used + BITS > 60:
+            with pa.memory_map(path) as source:
+                table = pa.ipc.open_stream(source).read_all()
+            yield table.take(pc.sort_indices(table, sort_keys=[(SPLIT, "ascending"), (RANK, "ascending")]))
+            return
+        folder = path + ".parts"
+        shutil.rmtree(folder, ignore_errors=True)
+        leftovers.register(folder)
+        try:
+            os.makedirs(folder)
+            with pa.OSFile(path) as source, pa.ipc.open_stream(source) as reader:
+                buckets = Buckets(folder, reader.schema, used)
+                for batch in reader:
+                    buckets.add(batch)
+                buckets.close()
+            for number in range(1 << BITS):
+                yield from self._sorted(path_of(folder, number), buckets.bytes.get(number, 0), used + BITS)
+        finally:
+            leftovers.drop(folder)
+
+    def shard(self) -> ShardFile:
+        plan = self._state.plan(self._part)
+        return ShardFile(self._state.folder(self._part), self._settings.form, schema_in(plan["columns"]))
+
+    def labelled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return labelled(batch, self._label, self._labels)
+
+    def done(self, shard: Dict[str, Any], file: ShardFile) -> None:
+        tally = Tally(rows=file.rows, bytes=file.commit(self._state.shard_path(self._part, shard)))
+        self._state.finished(self._part, shard, vars(tally))
+
+    def count(self, rows: int) -> None:
+        self._meter.add(rows)
+
+
+class _Output:
+    """The shards of one split, one after the other."""
+
+    def __init__(self, packer: RowPacker, shards: List[Dict[str, Any]], at: int) -> None:
+        self._packer, self._shards, self._at = packer, shards, at
+        self._file: Optional[ShardFile] = None
+
+    def __enter__(self) -> "_Output":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.drop()
+
+    def write(self, table: pa.Table) -> None:
+        while table.num_rows:
+            shard = self._shards[0]
+            self._file = self._file or self._packer.shard()
+            some = table.slice(0, min(shard["end"] - self._at, _rows_at_once(table)))
+            self._file.write_rows(self._packer.labelled(_one_batch(some)))
+            self._at += some.num_rows
+            self._packer.count(some.num_rows)
+            table = table.slice(some.num_rows)
+            if self._at == shard["end"]:
+                file, self._file = self._file, None
+                try:
+                    self._packer.done(shard, file)
+                except BaseException:
+                    file.drop()
+                    raise
+                self._shards.pop(0)
+
+
+def _rows_at_once(table: pa.Table) -> int:
+    return int(max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, table.nbytes // table.num_rows))))
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    return batch

@@ -1,0 +1,150 @@
+"""One shard: written under a name nobody reads, then renamed. It is there whole, or not at all.
+
+::
+
+    rows of files:  [what stands before the bytes | the bytes, as they were read | checksum] x rows -> writev; nothing is copied
+    rows of tables: a batch at a time
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any, List, Optional, Protocol, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner import leftovers
+from akrunner.codec import crc32c, encode_records
+from akrunner.codec.binary import data_of, offsets_of
+from akrunner.codec.encode import HEAD, record_fronts
+from akrunner.io.rename import sync
+
+#: buffers one call of writev takes
+_MOST_BUFFERS = 1020
+PARTIAL = ".partial"
+
+
+class Writer(Protocol):
+    """Writes rows to an open file in one format."""
+
+    def write_rows(self, batch: pa.RecordBatch) -> None: ...
+
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+        """Args: batch: the other columns; field: of the column that has the files' bytes, the last but in Parquet and Arrow the first; datas: these."""
+
+    def close(self) -> None: ...
+
+
+class ShardFile:
+    """A file until it is whole. Attributes: rows: written so far."""
+
+    def __init__(self, folder: str, form: str, schema: pa.Schema) -> None:
+        self._partial = os.path.join(folder, uuid.uuid4().hex[:16] + PARTIAL)
+        leftovers.register(self._partial)
+        self._stream = open(self._partial, "xb", buffering=0)
+        self.rows = 0
+        self._writer = _writer_of(form, self._stream, schema)
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_rows(batch)
+        self.rows += batch.num_rows
+
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+        if datas:
+            self._writer.write_files(batch, field, datas)
+            self.rows += len(datas)
+
+    def commit(self, path: str) -> int:
+        """It is whole: give it its name. Returns: its bytes."""
+        self._writer.close()
+        sync(self._stream)
+        size = os.fstat(self._stream.fileno()).st_size
+        self._stream.close()
+        os.replace(self._partial, path)
+        leftovers.forget(self._partial)
+        return size
+
+    def drop(self) -> None:
+        """It is not to be: remove it."""
+        self._stream.close()
+        leftovers.drop(self._partial)
+
+
+def _writer_of(form: str, stream: Any, schema: pa.Schema) -> Writer:
+    if form == "tfrecord":
+        return _Records(stream)
+    return _Columns(form, stream, schema)
+
+
+class _Records:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        _write_all(self._stream.fileno(), [encode_records(batch).data])
+
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+        sizes = np.fromiter(map(len, datas), np.int64, len(datas))
+        fronts = record_fronts(batch, field.name, sizes)
+        ends = offsets_of(fronts) - offsets_of(fronts)[0]
+        flat = data_of(fronts).tobytes()
+        places = ends.tolist()
+        crcs = np.empty(len(datas), np.uint32)
+        for i, data in enumerate(datas):
+            crcs[i] = crc32c.crc_of_both(flat[places[i] + HEAD : places[i + 1]], data)
+        tails = crc32c.mask(crcs).astype("<u4").tobytes()
+        view = memoryview(flat)
+        buffers: List[Any] = []
+        for i, data in enumerate(datas):
+            buffers += (view[places[i] : places[i + 1]], data, tails[4 * i : 4 * i + 4])
+        _write_all(self._stream.fileno(), buffers)
+
+    def close(self) -> None:
+        pass
+
+
+class _Columns:
+    """Parquet or Arrow: a row group, or a batch, of each batch."""
+
+    def __init__(self, form: str, stream: Any, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._writer: Any
+        if form == "arrow":
+            self._writer = pa.ipc.new_file(stream, schema)
+            return
+        import pyarrow.parquet as pq
+
+        # encoded images get no smaller
+        blobs = [field.name for field in schema if pa.types.is_binary(field.type)]
+        compression = {field.name: "none" if field.name in blobs else "snappy" for field in schema}
+        dictionary: Any = [name for name in schema.names if name not in blobs] if blobs else True
+        self._writer = pq.ParquetWriter(stream, schema, compression=compression, use_dictionary=dictionary or False)
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+        blobs = pa.array(datas, pa.binary())
+        if pa.types.is_string(field.type):
+            blobs = blobs.cast(pa.string())
+        columns = [blobs if one.name == field.name else batch.column(one.name) for one in self._schema]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _write_all(fd: int, buffers: List[Any]) -> None:
+    """Every byte of the buffers, in order. Raises: OSError."""
+    for first in range(0, len(buffers), _MOST_BUFFERS):
+        some = buffers[first : first + _MOST_BUFFERS]
+        left: Optional[int] = sum(map(len, some))
+        while left:
+            done = os.writev(fd, some)
+            left -= done
+            while some and done >= len(some[0]):
+                done -= len(some.pop(0))
+            if done:
+                some[0] = memoryview(some[0])[done:]

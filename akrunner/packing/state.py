@@ -1,0 +1,234 @@
+"""What is kept in `OUT/.pack`, so that a run that was killed goes on, and the next one packs only what is new.
+
+::
+
+    OUT/.pack/lock                   held while somebody packs
+    OUT/.pack/0001/plan.json         what is to be done; once it is there, the index beside it is whole
+                   index.arrow       the files, in the order they are written
+                   train-00000.tfrecord, train-00000.tfrecord.json     a shard that is done, and what is in it
+    OUT/dataset.json                 lists the parts that count; those it does not list are not finished
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+from typing import Any, Dict, Iterator, List, Optional, Set
+
+import pyarrow as pa
+
+from akrunner.checks import holds_no_files, is_within
+from akrunner.errors import SinkError, WriteError
+from akrunner.foreign import ours
+from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
+from akrunner.packing import dataset
+from akrunner.packing.shards import PARTIAL
+
+PLAN, INDEX = "plan.json", "index.arrow"
+_PART = re.compile(r"[0-9]{4,}")
+
+
+class State:
+    """An output directory. Attributes: path; about: its `dataset.json`, None: nothing counts yet."""
+
+    def __init__(self, path: str) -> None:
+        """Look at it; nothing is made. Raises: SinkError: it holds something else, or cannot be written."""
+        self.path = os.path.realpath(path)
+        self._state = os.path.join(self.path, STATE)
+        with ours(SinkError, f"output: cannot look at {path}"):
+            self.about = self._look()
+
+    def _look(self) -> Optional[Dict[str, Any]]:
+        if holds_no_files(self.path):
+            raise SinkError(f"output: {self.path} is the system's own, and keeps no files; name another directory")
+        if not os.path.lexists(self.path):
+            above = os.path.dirname(self.path)
+            while not os.path.lexists(above):
+                above = os.path.dirname(above)
+            if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
+                raise SinkError(f"output: nothing may be written in {above}")
+            return None
+        if not os.path.isdir(self.path):
+            raise SinkError(f"output: {self.path} is a file; name a directory")
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise SinkError(f"output: nothing may be written in {self.path}")
+        try:
+            about = dataset.read(self.path)
+        except (ValueError, RecursionError):
+            about = {}
+        held = [name for name in os.listdir(self.path) if name != STATE]
+        if about is None and held and not os.path.isdir(self._state):
+            raise SinkError(
+                f"output: {self.path} holds what pack has not written ({sorted(held)[0]} ...); name a new or an empty directory"
+            )
+        if about is None:
+            return None
+        if about.get("made_by") != MADE_BY or not os.path.isdir(self._state):
+            raise SinkError(
+                f"output: {os.path.join(self.path, DESCRIPTION)} is not pack's, or without what pack keeps in {STATE}; name another directory"
+            )
+        if about.get("version") != VERSION:
+            raise SinkError(f"output: {self.path} was packed by another version of akrunner; name another directory")
+        return about
+
+    def check_apart(self, source: str) -> None:
+        """Args: source: a local directory, or file, that is read. Raises: SinkError: the output lies in it."""
+        if os.path.isdir(source) and is_within(self.path, os.path.realpath(source)):
+            raise SinkError(
+                f"output: {self.path} lies in the input {source}, and would be packed the next time; name a directory beside it"
+            )
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the directory, and keep others from packing into it. Raises: SinkError: somebody does."""
+        with ours(SinkError, f"output: cannot write {self.path}", at=self.path):
+            os.makedirs(self._state, exist_ok=True)
+            lock = open(os.path.join(self._state, "lock"), "a+b")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise SinkError(f"output: another process packs into {self.path}") from None
+            # what was there a moment ago may have become more
+            self.about = self._look()
+            yield
+
+    def leave(self) -> None:
+        """Remove what was made, if nothing is in it."""
+        with contextlib.suppress(OSError):
+            if os.listdir(self._state) == ["lock"] and os.listdir(self.path) == [STATE]:
+                shutil.rmtree(self._state)
+                os.rmdir(self.path)
+
+    # -- parts
+
+    def parts(self) -> List[int]:
+        """The numbers of those that count."""
+        return [int(one) for one in (self.about or {}).get("parts", ())]
+
+    def folder(self, part: int) -> str:
+        return os.path.join(self._state, f"{part:04d}")
+
+    def _numbers(self) -> List[int]:
+        return sorted(int(name) for name in os.listdir(self._state) if _PART.fullmatch(name))
+
+    def unfinished(self) -> Optional[int]:
+        """The part that was begun and does not count yet. What was begun before its plan was written is removed, and what counts no longer."""
+        found, parts = None, self.parts()
+        for number in self._numbers():
+            if number not in parts:
+                if number > max([0, *parts]) and os.path.exists(os.path.join(self.folder(number), PLAN)):
+                    found = number
+                else:
+                    self.drop(number)
+        return found
+
+    def next(self) -> int:
+        return max([0, *self._numbers(), *self.parts()]) + 1
+
+    def drop(self, part: int) -> None:
+        """Remove a part, and what of it was in its place already."""
+        folder = self.folder(part)
+        plan = self._json(os.path.join(folder, PLAN))
+        listed = self.listed()
+        for shard in (plan or {}).get("shards", ()):
+            if shard["file"] not in listed:
+                with contextlib.suppress(OSError):
+                    os.remove(os.path.join(self.path, shard["file"]))
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def begin(self, part: int) -> str:
+        """An empty directory for a part. Returns: its path."""
+        folder = self.folder(part)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        return folder
+
+    def plan(self, part: int) -> Dict[str, Any]:
+        return self._json(os.path.join(self.folder(part), PLAN)) or {}
+
+    def index(self, part: int) -> pa.Table:
+        """Mapped, not read: the memory is the system's."""
+        with pa.memory_map(os.path.join(self.folder(part), INDEX)) as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def result(self, part: int, shard: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """What is in a shard that is done; None: it is not."""
+        path = self.shard_path(part, shard)
+        found = self._json(path + ".json")
+        if found is None:
+            return None
+        if found["rows"] and not os.path.exists(path) and not os.path.exists(os.path.join(self.path, shard["file"])):
+            return None
+        return found
+
+    def shard_path(self, part: int, shard: Dict[str, Any]) -> str:
+        return os.path.join(self.folder(part), shard["file"].replace("/", "-"))
+
+    def finished(self, part: int, shard: Dict[str, Any], result: Dict[str, Any]) -> None:
+        """A shard is there: say what is in it."""
+        dataset.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result)
+
+    def note(self, part: int, plan: Dict[str, Any]) -> None:
+        """Say more of a part than its plan did."""
+        with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
+            dataset.write(self.folder(part), PLAN, plan)
+
+    def clear(self, part: int) -> None:
+        """Remove what a run that was killed had begun to write."""
+        for name in os.listdir(self.folder(part)):
+            if name.endswith(PARTIAL):
+                with contextlib.suppress(OSError):
+                    os.remove(os.path.join(self.folder(part), name))
+
+    @staticmethod
+    def _json(path: str) -> Optional[Dict[str, Any]]:
+        try:
+            with open(path, encoding="utf-8") as stream:
+                found = json.load(stream)
+        except (FileNotFoundError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    # -- what counts
+
+    def listed(self) -> Set[str]:
+        """The files `dataset.json` lists."""
+        splits = (self.about or {}).get("splits", {})
+        return {one["name"] for split in splits.values() for one in split["files"]}
+
+    def next_number(self, split: str) -> int:
+        """The number of the next shard of a split: behind all that are there, so that no name ever means another file."""
+        folder = os.path.join(self.path, split)
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        names += [name.rpartition("/")[2] for name in self.listed() if name.startswith(split + "/")]
+        return max([-1, *(int(stem) for stem in (name.partition(".")[0] for name in names) if stem.isdecimal())]) + 1
+
+    def publish(self, part: int, about: Dict[str, Any], alone: bool) -> None:
+        """Give every shard its place, then say so in `dataset.json`. Args: alone: nothing that was there counts any longer."""
+        with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
+            old = self.listed()
+            for shard in self.plan(part)["shards"]:
+                source, target = self.shard_path(part, shard), os.path.join(self.path, shard["file"])
+                if os.path.exists(source):
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    os.replace(source, target)
+            dataset.write(self.path, dataset.LABELS, about["labels"])
+            dataset.write(self.path, DESCRIPTION, about)
+            self.about = about
+            if alone:
+                for name in old - self.listed():
+                    with contextlib.suppress(OSError):
+                        os.remove(os.path.join(self.path, name))
+                    with contextlib.suppress(OSError):
+                        os.rmdir(os.path.join(self.path, os.path.dirname(name)))
+                for number in self._numbers():
+                    if number not in self.parts():
+                        shutil.rmtree(self.folder(number), ignore_errors=True)
+            for name in os.listdir(self.folder(part)):
+                if name not in (PLAN, INDEX):
+                    shutil.rmtree(path) if os.path.isdir(path := os.path.join(self.folder(part), name)) else os.remove(path)
