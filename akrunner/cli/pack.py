@@ -17,7 +17,7 @@ from akrunner.cli import signals
 from akrunner.cli.guarded import emit, telling
 
 if TYPE_CHECKING:
-    from akrunner import Packed
+    from akrunner.packing.result import Packed
     from akrunner.packing.progress import PackProgress
 
 HELP = """
