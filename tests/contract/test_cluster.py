@@ -206,7 +206,7 @@ def test_the_gang_is_down_though_one_never_comes_out_of_its_import(run: Run, scr
 # -- restarts
 
 FAILS_ONCE = """
-    import os, signal, sys
+    import os, signal, sys, time
 
     def main(task_config):
         note = os.path.join(task_config.checkpoint_dir, task_config.task_type + str(task_config.attempt))
@@ -214,6 +214,8 @@ FAILS_ONCE = """
         ids = [int(i) for batch in task_config.batches(4) for i in batch["a"]]
         task_config.output_writer.write_batch({"id": ids, "p": [task_config.attempt] * len(ids)})
         if task_config.attempt == 0 and task_config.task_type == "worker":
+            while not os.path.exists(os.path.join(task_config.checkpoint_dir, "chief0")):
+                time.sleep(0.01)
             %s
     """
 
