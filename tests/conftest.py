@@ -57,6 +57,17 @@ def ends() -> Iterator[None]:
     assert time.monotonic() - began < ENDS
 
 
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """What it returns once that is true."""
+    deadline = time.monotonic() + ENDS
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not come")
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
     """Write a script; returns its path."""

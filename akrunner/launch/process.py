@@ -268,6 +268,19 @@ class LocalProcess(abc.ABC):
             pass
 
 
+class OthersChild(LocalProcess):
+    """A worker process whose parent is another process than this one: whoever has its number may be somebody else by the time it is ended."""
+
+    def __init__(self, pid: int, input_fd: int, output_fd: int, log_fd: int) -> None:
+        self._start = started(pid)
+        super().__init__(pid, input_fd, output_fd, log_fd)
+
+    def _signal_group(self, number: int) -> None:
+        # one that has ended may have left others of its group
+        if started(self.pid) in ("", self._start):
+            super()._signal_group(number)
+
+
 class ChildProcess(LocalProcess):
     """A child with two pipes of its own besides stdout/stderr."""
 

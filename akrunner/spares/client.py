@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import psutil
 
-from akrunner.launch.process import Exit, LocalProcess
+from akrunner.launch.process import Exit, LocalProcess, OthersChild
 from akrunner.spares import talk
 from akrunner.spares.spare import become
 from akrunner.spares.talk import CutOffError, TalkError
@@ -50,12 +50,11 @@ class Handed:
         return self.process
 
 
-class HandedProcess(LocalProcess):
+class HandedProcess(OthersChild):
     """A worker process whose parent is the one that kept it, and says how it has ended."""
 
     def __init__(self, pid: int, descriptors: Sequence[int], connection: socket.socket) -> None:
         self._connection = connection
-        self._start = started(pid)
         super().__init__(pid, *descriptors)
 
     def _awaited(self) -> Exit:

@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner import leftovers
 from akrunner.launch.pipes import Pipes
-from akrunner.launch.process import Exit, LocalProcess, spare_process, worker_environment
+from akrunner.launch.process import Exit, LocalProcess, OthersChild, spare_process, worker_environment
 from akrunner.spares.spare import IMPORTING, Spare
 from akrunner.spares.wanted import Wanted, early, is_late
 from akrunner.wire import frames
@@ -214,13 +214,12 @@ class Template(Spare):
         )
 
 
-class ForkedProcess(LocalProcess):
+class ForkedProcess(OthersChild):
     """A worker process whose parent is a template, which says how it has ended."""
 
     def __init__(self, pid: int, pipes: Pipes, template: Template, mark: str) -> None:
         self._template = template
         self._mark = mark
-        self._start = started(pid)
         super().__init__(pid, *pipes.near)
 
     def _awaited(self) -> Exit:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
@@ -20,7 +19,7 @@ import pytest
 
 import akrunner
 from tests import models
-from tests.conftest import ENDS, ends
+from tests.conftest import ends, wait_for
 from tests.contract.conftest import Workers
 
 pytestmark = pytest.mark.tensorflow
@@ -55,16 +54,6 @@ def table(rows: int) -> pa.Table:
             "kept": pa.array([{"a": i} for i in range(rows)]),
         }
     )
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + ENDS
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not come")
 
 
 def test_a_table(predict: Predict, everything: str) -> None:

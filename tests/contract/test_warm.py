@@ -23,7 +23,7 @@ import pytest
 import akrunner
 from akrunner.spares import pool, registry, room, wanted
 from akrunner.wire import frames
-from tests.conftest import ENDS, Script
+from tests.conftest import ENDS, Script, wait_for
 
 from .test_crash_table import gone
 
@@ -93,8 +93,7 @@ def test_one_that_died_or_was_stopped(warm: akrunner.Warm, start: Start, number:
     (spare,) = warm._pool.spares()
     with warm._pool._changed:  # nobody replaces it before the job comes
         os.kill(pid, number)
-        while not spare.lifeless():
-            time.sleep(0.01)
+        wait_for(spare.lifeless)
         result = start()
     assert started(result) == "warm" and result.table["pid"].to_pylist() != [pid] and not result.stats.warnings
     assert gone([pid])
@@ -107,8 +106,7 @@ def test_what_they_are_forked_from_died_or_was_stopped(warm: akrunner.Warm, star
     (pid,), (template,) = pids(warm), warm._pool._templates
     with warm._pool._changed:
         os.kill(template.process.pid, number)
-        while not template.lifeless():
-            time.sleep(0.01)
+        wait_for(template.lifeless)
         result = start()
     assert started(result).startswith("cold: the process that warm workers are forked from ") and words in started(result)
     assert result.table["pid"].to_pylist() != [pid] and not result.stats.warnings
@@ -163,9 +161,7 @@ def test_how_they_end_is_known(warm: akrunner.Warm, script: Script) -> None:
         os.unlink(out)
         path = script(body.replace("END", end), "ends.py")
         if "SEGV" in end:
-            closes = threading.Thread(
-                target=lambda out=out: [time.sleep(0.01) for _ in iter(lambda: os.path.exists(out), True)] + [warm.close()]
-            )
+            closes = threading.Thread(target=lambda out=out: [wait_for(lambda: os.path.exists(out)), warm.close()])
             closes.start()
         with pytest.raises(akrunner.TaskDiedError, match=words) as caught:
             akrunner.run(path, {"a": [1]}, user_params={"out": out})

@@ -32,8 +32,10 @@ WAITS = """
     import os, time
 
     def main(task_config):
-        open(os.path.join(task_config.user_params["notes"], task_config.task_type + str(os.getpid())), "w").close()
-        time.sleep(120)
+        notes = task_config.user_params["notes"]
+        open(os.path.join(notes, task_config.task_type + str(os.getpid())), "w").close()
+        while not os.path.exists(notes + "/over"):
+            time.sleep(0.05)
     """
 
 
@@ -102,7 +104,11 @@ def waiting(engine: FlinkEngine, path: str, notes: Path, restarts: int = 0) -> I
     notes.mkdir()
     options = dict(num_workers=2, user_params={"notes": str(notes)}, max_restarts=restarts, engine=engine)
     with ThreadPoolExecutor(1) as pool:
-        yield Running(notes, pool.submit(akrunner.run, path, {"a": [1, 2]}, **options))
+        try:
+            yield Running(notes, pool.submit(akrunner.run, path, {"a": [1, 2]}, **options))
+        finally:
+            # of a test that has failed: the job is waited for
+            (notes / "over").touch()
 
 
 def python_worker_of(pid: int) -> psutil.Process:
