@@ -15,6 +15,8 @@ import glob
 import json
 import os
 import random
+import re
+import shlex
 import shutil
 import signal
 import socket
@@ -47,6 +49,8 @@ _TASK_MEMORY = {
     "framework.heap.size": "128m", "framework.off-heap.size": "128m", "jvm-metaspace.size": "384m",
     "jvm-overhead.min": "192m", "jvm-overhead.max": "192m",
 }  # fmt: skip
+#: variables with class path entries, in the order of Flink's scripts
+_FILE_SYSTEMS = ("HADOOP_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HBASE_CONF_DIR")
 _STATE = "cluster.json"
 _TEMP = "tmp"
 #: a TaskManager that has had Python functions waits longer than that for processes that have gone
@@ -191,11 +195,9 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
     said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
     said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
     memory, main = _PROCESSES[name]
-    # the same order as Flink's scripts have; what is in HADOOP_CLASSPATH is for file systems
-    jars = sorted(glob.glob(os.path.join(folder, "lib", "*.jar")), key=lambda jar: ("flink-dist" in jar, jar))
-    paths = [*jars, *filter(None, [os.environ.get("HADOOP_CLASSPATH")])]
-    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", *_java_options(conf), *said]
-    command += ["-classpath", os.pathsep.join(paths), main, "--configDir", conf]
+    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", *_java_options(conf)]
+    command += [*java_words(name, java, os.environ), *said]
+    command += ["-classpath", class_path(os.path.join(folder, "lib"), os.environ), main, "--configDir", conf]
     environ = {
         **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "JAVA_HOME": java,
         "FLINK_LIB_DIR": os.path.join(folder, "lib"), "FLINK_OPT_DIR": os.path.join(home, "opt"),
@@ -206,6 +208,29 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
         return subprocess.Popen(
             [*before, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environ, cwd=logs
         )
+
+
+def class_path(lib: str, environ: Mapping[str, str]) -> str:
+    """In the order Flink's scripts have: its jars, then what is for file systems."""
+    jars = sorted(glob.glob(os.path.join(lib, "*.jar")), key=lambda jar: ("flink-dist" in jar, jar))
+    return os.pathsep.join([*jars, *(environ[name] for name in _FILE_SYSTEMS if environ.get(name))])
+
+
+def java_words(name: str, java: str, environ: Mapping[str, str]) -> List[str]:
+    """What Flink's scripts add from the environment, and what a Java after 17 needs. Args: name: as of `spawn`."""
+    own = {"jobmanager": "FLINK_ENV_JAVA_OPTS_JM", "taskmanager": "FLINK_ENV_JAVA_OPTS_TM"}[name]
+    words = [word for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own) for word in shlex.split(environ.get(variable, ""))]
+    return (["-Djava.security.manager=allow"] if _version(java) > 17 else []) + words
+
+
+def _version(java: str) -> int:
+    """Of a Java by its home, as the file beside every one says it; 0: there is none."""
+    try:
+        with open(os.path.join(java, "release")) as f:
+            said = re.search(r'^JAVA_VERSION="(\d+)', f.read(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(said.group(1)) if said else 0
 
 
 def _java_options(conf: str) -> List[str]:
