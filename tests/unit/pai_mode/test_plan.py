@@ -9,7 +9,10 @@ from typing import Any, List
 
 import pytest
 
-from akrunner.errors import ConfigError, PythonEnvError, SinkError
+from akrunner import leftovers
+from akrunner.api import Result
+from akrunner.engines.base import Stats
+from akrunner.errors import ConfigError, PythonEnvError, SinkError, WriteError
 from akrunner.launch import devices, interpreters
 from akrunner.launch.interpreters import Interpreter
 from akrunner.pai_mode import texts
@@ -19,6 +22,7 @@ from akrunner.pai_mode.plan import Plan, as_json, as_text
 from akrunner.tables import statements
 from akrunner.tables.buckets import Buckets
 from akrunner.tables.local import LocalTables
+from akrunner.tables.upload import Upload
 
 _NO = dict.fromkeys(
     ["variables", "project", "tables_root", "oss_roots", "python_env", "num_workers", "num_ps", "timeout", "stall_timeout", "stall_action",
@@ -271,3 +275,28 @@ def test_a_flag_of_the_scripts_own_names_a_directory_of_this_machine_or_a_copy(t
         patched.setattr(buckets, "folder", lambda uri: asked.append(uri) or uri)
         patched.setattr(buckets, "kept", lambda uri: pytest.fail("only checkpointDir is"))
         assert places.either("oss://b/export/") == asked[0]
+
+
+def test_an_upload_that_fails_behind_a_job_says_that_the_job_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    upload = Upload.__new__(Upload)
+    monkeypatch.setattr(upload, "finish", lambda: upload_fails(), raising=False)
+    done = Result(None, "odps://p/tables/o", (), Stats(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "input", {}), None)
+
+    def upload_fails() -> None:
+        raise WriteError("cannot upload")
+
+    def buckets(command: Any, dry: bool = False) -> Buckets:
+        made = Buckets(root="tables")
+        made._uploads.append(upload)
+        made._temp = leftovers.temp_folder("akrunner-oss-")
+        kept.append(made._temp)
+        return made
+
+    kept: List[str] = []
+    monkeypatch.setattr(runner, "_buckets", buckets)
+    monkeypatch.setattr(runner, "_planned", lambda *given: None)
+    monkeypatch.setattr(runner, "_run", lambda plan: done)
+    with pytest.raises(WriteError, match="cannot upload.* The job itself has succeeded, and odps://p/tables/o is written"):
+        runner.run(runner.read("PAI -name tensorflow -Dscript=train.py;", None))
+    os.rmdir(kept[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from akrunner.errors import ConfigError
@@ -54,7 +56,7 @@ def test_calls_of_the_client_are_read_with_their_variables() -> None:
     assert r'"{\"worker\":{\"count\":7}}"' in here.text and "t/ds=2" in here.text
     assert (file.text, file.file) == ("other.sql", True)
     assert bare.text == r"""pai -name tensorflow -Dcluster='{"worker":{"count":2}}' -Dx='it\'s'"""
-    assert [note.partition(" is ")[0] for note in found.unread] == ["line 7", "line 8", "line 25"]
+    assert [note.partition(" is ")[0] for note in found.unread] == ["line 7", "line 25"]
     assert "tar -czf /tmp/code.tar.gz ." in found.unread[0]
 
 
@@ -94,3 +96,61 @@ def test_half_a_script_ends(text: str) -> None:
 def test_what_is_not_run_is_shown_without_its_secrets() -> None:
     (note,) = shell.read("curl --data token=abcdefgh123 https://u:pass@h/x", "/", {}).unread
     assert "curl" in note and "abcdefgh123" not in note and "pass" not in note
+
+
+_IF = """if [ {} ]; then
+  odpscmd -e "drop table a;"
+{}
+  odpscmd -e "drop table b;"
+fi
+"""
+
+
+@pytest.mark.parametrize(
+    "text, statements",
+    [
+        (_IF.format("-f nope.csv", "else"), ["drop table b;"]),
+        (_IF.format("! -e nope.csv -a x = x", "else"), ["drop table a;"]),
+        (_IF.format('"$1" == drop*', "else"), ["drop table a;"]),
+        (_IF.format("$1 = other", 'elif [[ $1 == drop* && -n "$1" ]]; then'), ["drop table b;"]),
+        (_IF.format("$# -lt 1", "elif test $# -eq 1; then"), ["drop table b;"]),
+        (_IF.format('-z "$x" ', "else"), ["drop table a;"]),
+        ('case $1 in keep) odpscmd -e "1 a";; drop*|x) y=1; odpscmd -e "2 $y";; *) odpscmd -e "3 c" ;; esac; odpscmd -e 4', ["2 1", "4"]),
+        ('case $1 in\n  (keep)\n odpscmd -e "1 a"\n ;;\n *)\n odpscmd -e "3 c"\n;;\nesac\nodpscmd -e 4', ["3 c", "4"]),
+        ('for t in a "b c"; do for n in 1 2\ndo odpscmd -e "drop $t$n"; done; done', ["drop a1", "drop a2", "drop b c1", "drop b c2"]),
+        ('l="a b"; for t in $l; do [ $t = a ] && continue; odpscmd -e "drop $t"; done; odpscmd -e $t', ["drop b", "b"]),
+        ("for t in a b c; do if [ $t = b ]; then break; fi; odpscmd -e $t; done", ["a"]),
+        ("[ -f nope ] && odpscmd -e 1; [ -f nope ] || odpscmd -e 2; odpscmd -e 3 || odpscmd -e 4", ["2", "3"]),
+        ("[ -f nope ] || { odpscmd -e 1; odpscmd -e 2; }; [ -f nope ] && (odpscmd -e 3; odpscmd -e 4); odpscmd -e 5", ["1", "2", "5"]),
+        ("[ -f nope ] || { echo no; exit 1; }\nodpscmd -e 1", []),
+        ("odpscmd -e 1\nif [ $? -ne 0 ]; then exit 1; fi\ntar -czf x y && odpscmd -e 2\nexit 0\nodpscmd -e 3", ["1", "2"]),
+        ('n="`wc -l f`"; if [ $(echo "$n < 5"|bc) = 1 ]; then echo few; exit 1; fi; odpscmd -e 1', ["1"]),
+        ("if [ 1 = 2 ]; then x=1; else x=2; fi; odpscmd -e $x", ["2"]),
+        ("while read line; do echo $line; done < f; odpscmd -e 1", ["1"]),
+        ("if true; then if false; then odpscmd -e 1; else odpscmd -e 2; fi; fi; ! false && odpscmd -e 3", ["2", "3"]),
+    ],
+)  # fmt: skip
+def test_of_several_ways_the_one_is_taken(
+    text: str, statements: "list[str]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = shell.read(text, "/", {"1": "drop", **({"x": ""} if '-z "$x"' in text else {})})
+    assert [piece.text for piece in found.pieces] == statements
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (_IF.format('"$mode" = full', "else"), r'line 2: .* depends on line 1 \(if \[ "\$mode" = full \]; then\).*--var mode=VALUE'),
+        (_IF.format("-f nope.csv", 'elif grep -q x y; then'), "line 4: whether this call is made depends on line 1"),
+        ("grep -q x y && odpscmd -e 1", "line 1: whether this call is made depends on line 1"),
+        ("while true; do\nodpscmd -e 1; done", "line 2: .* depends on line 1 .*with `akrunner pai` in odpscmd's place"),
+        ("for f in *.sql; do odpscmd -f $f; done", "line 1: whether this call is made"),
+        ("case $x in a) odpscmd -e 1;; esac", "--var x=VALUE"),
+        ("if grep -q a b; then x=1; else x=2; fi; odpscmd -e $x", r"\$x has no value; give it: --var x=VALUE"),
+        ("for i in " + "1 " * 40 + "; do for j in " + "2 " * 40 + "; do odpscmd -e 1; done; done", "more than 1,000 times"),
+    ],
+)  # fmt: skip
+def test_a_call_that_may_not_be_made_is_an_error(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        shell.read(text, "/", {})
