@@ -295,7 +295,7 @@ def test_an_upload_that_fails_behind_a_job_says_that_the_job_succeeded(monkeypat
 
     kept: List[str] = []
     monkeypatch.setattr(runner, "_buckets", buckets)
-    monkeypatch.setattr(runner, "_planned", lambda *given: None)
+    monkeypatch.setattr(runner, "_planned", lambda *given, **more: None)
     monkeypatch.setattr(runner, "_run", lambda plan: done)
     with pytest.raises(WriteError, match="cannot upload.* The job itself has succeeded, and odps://p/tables/o is written"):
         runner.run(runner.read("PAI -name tensorflow -Dscript=train.py;", None))
