@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, List
 
     from akrunner.api import Result, run, stream, train
+    from akrunner.checkup import Checkup, doctor
     from akrunner.errors import (
         AkrunnerError,
         ClusterError,
@@ -58,6 +59,8 @@ _HOMES = {
     "stream": "akrunner.api",
     "train": "akrunner.api",
     "Result": "akrunner.api",
+    "Checkup": "akrunner.checkup",
+    "doctor": "akrunner.checkup",
     "LocalPredictor": "akrunner.serving.local",
     "Model": "akrunner.model",
     "predict": "akrunner.serving.job",
@@ -80,6 +83,7 @@ _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
 
 __all__ = [
     "AkrunnerError",
+    "Checkup",
     "ClusterError",
     "ConfigError",
     "DataError",
@@ -112,6 +116,7 @@ __all__ = [
     "UserFilesError",
     "Warm",
     "WriteError",
+    "doctor",
     "pack",
     "pai",
     "predict",

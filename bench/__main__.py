@@ -26,6 +26,7 @@ from bench import tables
 from bench.asked import asked
 from bench.flink import flink
 from bench.maxcompute import maxcompute
+from bench.reading import reading
 
 #: what was measured: (what, measured, against, ratio, goal, whether it was met)
 Row = Tuple[str, str, str, str, str, bool]
@@ -712,6 +713,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "stream": stream,
     "soak": soak,
     "columns": columns,
+    "reading": lambda: reading(ratio_row),
     "predict": predict,
     "rendezvous": rendezvous,
     "asked": asked,

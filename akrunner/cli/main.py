@@ -13,6 +13,7 @@ import typer
 
 import akrunner
 from akrunner.cli import detached, engines, lines, predicting, show, streaming, values
+from akrunner.cli import doctor as doctor_command
 from akrunner.cli import env as env_commands
 from akrunner.cli import flink as flink_commands
 from akrunner.cli import pack as pack_command
@@ -303,6 +304,7 @@ app.add_typer(tables_commands.app, name="tables")
 app.add_typer(warm_commands.app, name="warm")
 for command in (detached.status, detached.logs, detached.cancel):
     app.command(command.__name__, epilog=detached.EPILOG)(command)
+app.command("doctor", help=doctor_command.HELP, epilog=doctor_command.EPILOG)(doctor_command.doctor)
 app.command("pack", help=pack_command.HELP, epilog=EPILOG)(pack_command.pack)
 app.command("pai", help=pai_command.HELP, epilog=EPILOG)(pai_command.pai)
 app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)

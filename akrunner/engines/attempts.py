@@ -14,7 +14,7 @@ import time
 from typing import Callable, List, Optional
 
 from akrunner.cluster.failure import FailurePolicy
-from akrunner.engines import report
+from akrunner.engines import record, report
 from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSource
 from akrunner.engines.gang import Gang, GangFailed
 from akrunner.engines.launcher import Launcher
@@ -78,19 +78,28 @@ def run_attempts(
                 tables.commit()
                 outcome.stats.tables.update(tables.told())
         except GangFailed as e:
-            raise e.error(work.close_failed(), warnings) from None
+            kept = work.close_failed()
+            error = e.error(kept, warnings)
+            work.save_end(kept, record.failed(error, warnings))
+            raise error from None
         except JobError as e:
             # what no task is to blame for: the input could not be read, the output not stored
-            kept = work.close_failed() or None
-            e.work_dir, e.warnings = e.work_dir or kept, e.warnings or tuple(warnings)
+            kept = work.close_failed()
+            work.save_end(kept, record.failed(e, warnings))
+            e.work_dir, e.warnings = e.work_dir or kept or None, e.warnings or tuple(warnings)
             raise
-        except AkrunnerError:
-            work.close_failed()
+        except AkrunnerError as e:
+            work.save_end(work.close_failed(), record.failed(e, warnings))
             raise
         except Exception as e:
-            raise report.internal_error(e, work.close_failed(), warnings) from e
-        except BaseException:
-            work.close_failed()
+            kept = work.close_failed()
+            error = report.internal_error(e, kept, warnings)
+            work.save_end(kept, record.failed(error, warnings))
+            raise error from e
+        except BaseException as e:
+            work.save_end(work.close_failed(), record.failed(e, warnings))
             raise
+        if work.keep:
+            work.save_end(work.path, record.succeeded(outcome))
         work.close()
         return outcome

@@ -3,7 +3,7 @@
 ::
 
     bundle.zip                what the tasks run
-    job.json                  which interpreter, which tasks, for `akrunner replay`
+    job.json                  which interpreter, which tasks, what became of it (`akrunner.engines.record`)
     rows.json                 rows of each task
     tasks/chief-0/
         context.json          what the task was told
@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from akrunner import leftovers
+from akrunner.engines import record
 from akrunner.errors import ConfigError, JobError, WriteError
 from akrunner.foreign import in_words
 from akrunner.launch.bundle import bundle_bytes
@@ -45,6 +46,7 @@ from akrunner.spec import JobSpec, TaskSpec
 _FAILED_KEPT = 20
 _LOG = "log.txt"
 _STALL = "stall.txt"
+_RECORD = "job.json"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class WorkDir:
             self._make_tasks(job)
             with private_file(self.bundle, "wb") as f:
                 f.write(bundle_bytes())
-            self._write("job.json", {"python": job.python, "tasks": [task.name for task in job.cluster.tasks]})
+            self._write(_RECORD, record.begun(job))
         except BaseException:
             for name in os.listdir(self.path):
                 leftovers.remove(os.path.join(self.path, name))
@@ -217,6 +219,8 @@ class WorkDir:
         try:
             if kept:
                 _move_logs(self.path, kept)
+                if os.path.isdir(kept):
+                    shutil.move(os.path.join(self.path, _RECORD), os.path.join(kept, _RECORD))
                 _forget_oldest(os.path.dirname(kept))
         except OSError:
             # nowhere to keep them; the error has their last lines
@@ -224,6 +228,18 @@ class WorkDir:
             kept = ""
         leftovers.drop(self.path)
         return kept
+
+    def save_end(self, kept: str, end: Mapping[str, Any]) -> None:
+        """What became of the job, beside what it was; a job does not fail for it. Args: kept: the directory that stays, "" for none."""
+        path = os.path.join(kept, _RECORD)
+        with contextlib.suppress(OSError, ValueError):
+            if not kept or not os.path.isdir(kept):
+                return
+            with open(path) as f:
+                known = json.load(f)
+            with private_file(path + ".new") as f:
+                json.dump({**known, **end}, f, indent=1)
+            os.replace(path + ".new", path)
 
     def save_stall(self, text: str) -> None:
         """Who waits for what; the error says it, too, where it cannot be written."""

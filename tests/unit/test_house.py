@@ -72,6 +72,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
+    "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
     "flink": {"checks", "api", "prepare", "serving", "errors", "engines"},
     "detached": {
         "checks",
@@ -132,6 +133,7 @@ MAY: Dict[str, Set[str]] = {
     "cli": {
         "packing",
         "pai_mode",
+        "checkup",
         "checks",
         "api",
         "foreign",
@@ -144,7 +146,7 @@ MAY: Dict[str, Set[str]] = {
         "warming",
         "",
     },
-    "": {"api", "errors", "model", "packing", "pai_mode", "schema", "serving", "stream_job", "warming"},
+    "": {"api", "checkup", "errors", "model", "packing", "pai_mode", "schema", "serving", "stream_job", "warming"},
     "__main__": {"cli", "foreign", "launch"},
 }
 #: package -> the rooms that may import it

@@ -1,0 +1,120 @@
+"""`akrunner.doctor`: what is in the way of jobs on this machine, and what became of one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import List, Optional, Sequence, Union
+
+from akrunner.checks import check_flag, check_path, shown
+from akrunner.checkup import disks, limits, network, pythons
+from akrunner.checkup.beside import Check, looked
+from akrunner.checkup.lines import BROKEN, Checkup, Line
+from akrunner.errors import ConfigError
+
+__all__ = ["Checkup", "Line", "doctor"]
+
+_Path = Union[str, "os.PathLike[str]"]
+#: of a job's directory, on whatever disk
+_JOB_SECONDS = 30.0
+
+
+def doctor(
+    work_dir: Optional[_Path] = None,
+    *,
+    python_env: "Union[_Path, Sequence[_Path], None]" = None,
+    flink_master: Optional[str] = None,
+    flink_python: Optional[_Path] = None,
+    quick: bool = False,
+) -> Checkup:
+    """Look at this machine, or at what became of a job. Checks go beside each other, and each has a time of its own.
+
+    Args:
+        work_dir: of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, or something in it:
+            the job is explained. None: the machine is looked at.
+        python_env: as for `run`, one or several: the interpreters to look at; None: the one jobs take if nothing is said.
+        flink_master: REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.
+        flink_python: interpreter that has PyFlink; None: this one.
+        quick: do not import TensorFlow, which takes seconds.
+    Returns: lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
+    Raises: ConfigError: an argument is not what it may be.
+    """
+    folder = None if work_dir is None else check_path("work_dir", work_dir)
+    envs = _environments(python_env)
+    if flink_master is not None:
+        _check_master(flink_master)
+    python = sys.executable if flink_python is None else os.path.expanduser(check_path("flink_python", flink_python))
+    check_flag("quick", quick)
+    if folder is None:
+        return Checkup(tuple(looked(_of_machine(envs, flink_master, python, quick))))
+    if python_env is not None or flink_master is not None or flink_python is not None:
+        raise ConfigError(
+            "work_dir: a job's directory is explained by itself; python_env= and flink_master= look at the machine"
+        )
+    return _of_job(folder)
+
+
+def _of_job(folder: str) -> Checkup:
+    from akrunner.checkup.job import explained
+
+    found: List[Checkup] = []
+
+    def look() -> Sequence[Line]:
+        found.append(explained(folder))
+        return found[0].lines
+
+    lines = looked([Check("job", look, _JOB_SECONDS)])
+    return found[0] if found else Checkup(tuple(Line(line.about, BROKEN, line.found, line.do) for line in lines))
+
+
+def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: str, quick: bool) -> List[Check]:
+    from akrunner.checkup import services
+
+    def environment(env: Optional[str]) -> Check:
+        late = "an environment on a local disk; --quick leaves out the import of TensorFlow"
+        return Check("TensorFlow", lambda: pythons.environment(env, not quick), pythons.IMPORT_SECONDS + 10, late)
+
+    return [
+        Check("Python", pythons.own),
+        *map(environment, envs),
+        Check("memory", limits.memory),
+        Check("cores", limits.cores),
+        Check("limits", limits.allowed),
+        Check("processes", limits.processes),
+        Check("temp directory", disks.temp),
+        Check("disks", lambda: [line for place in disks.places() for line in disks.looked_at(place)]),
+        Check("shared memory", disks.shared_memory),
+        Check("clock", disks.clock),
+        Check("ports", network.ports),
+        Check("names", network.names, 15.0, "no name server answers: /etc/resolv.conf, /etc/hosts"),
+        Check("proxy", network.proxies),
+        Check(
+            "Flink",
+            lambda: services.flink(master, python),
+            90.0,
+            "the cluster, or the interpreter with PyFlink, does not answer",
+        ),
+        Check("credentials", services.credentials),
+        Check("packages", services.packages),
+        Check("tools", services.tools, 15.0),
+        Check("warm workers", services.warm, 15.0, "akrunner warm stop ends them"),
+    ]
+
+
+def _environments(given: "Union[_Path, Sequence[_Path], None]") -> List[Optional[str]]:
+    if given is None:
+        return [None]
+    if isinstance(given, (str, os.PathLike)):
+        return [check_path("python_env", given)]
+    if not isinstance(given, (list, tuple)):
+        raise ConfigError(f"python_env must be a path or a name, or a list of them, not {shown(given)}")
+    return [check_path("python_env", one) for one in given] or [None]
+
+
+def _check_master(master: str) -> None:
+    """Raises: ConfigError: it is no address."""
+    from akrunner.engines.flink.rest import Address
+
+    if not isinstance(master, str):
+        raise ConfigError(f"flink_master must be the REST address of a cluster, 'host:port' or a URL, not {shown(master)}")
+    Address.of(master)

@@ -1,0 +1,49 @@
+"""A failed job -> what to change, in one sentence; its error's own words often say it already."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping, Sequence, Tuple
+
+#: (error, what stands in its words or its log, the advice), the first that fits
+_ADVICE: Sequence[Tuple[str, str, str]] = (
+    ("", r"out of memory|SIGKILL|MemoryError|ResourceExhausted|Cannot allocate memory|std::bad_alloc",
+     "less memory in a task: a smaller batch_size and shuffle buffer, fewer workers (--num-workers), columns that are needed (--select)"),
+    ("", r"No space left on device|disk is full|disk quota",
+     "make room on the disk that is named, or name another: TMPDIR, --work-dir, --output; akrunner doctor shows what is free"),
+    ("", r"SIGILL|Illegal instruction",
+     "this TensorFlow was built for a newer processor: another --python-env, another machine"),
+    ("", r"SIGSEGV|SIGABRT",
+     "a native library crashed: its log has the last words; --env TF_CPP_MIN_LOG_LEVEL=0 has it say more, and akrunner doctor looks at its environment"),
+    ("", r"Failed to load the native TensorFlow runtime|DLL load failed|GLIBC|undefined symbol|numpy\.core\.multiarray|_ARRAY_API",
+     "the environment does not fit together: akrunner doctor --python-env with it, akrunner env create makes one that does"),
+    ("", r"ModuleNotFoundError|ImportError|No module named",
+     "a module is missing where the tasks run: --requirements FILE, --user-file for your own, or another --python-env"),
+    ("StartError", "", "the worker's interpreter: akrunner doctor with its --python-env; a slow disk: --start-timeout"),
+    ("JobStalledError", "", "stall.txt beside the logs says who waited for whom; --stall-timeout waits longer"),
+    ("JobTimeoutError", "", "a larger --timeout, or less to do; the stacks above say where each task was"),
+    ("ReadError", "", "mend the row or the file that is named, or leave it out (--select); it is safe to run the job again"),
+    ("DataError", "", "mend the value that is named, or convert it in --select; it is safe to run the job again"),
+    ("OutputError", "", "what the script writes does not fit --output-schema: change either"),
+    ("WriteError", "", "room, rights or the network of --output; nothing half-written is there, and it is safe to run the job again"),
+    ("JobManagerLostError", "", "the cluster's JobManager: akrunner doctor --flink-master HOST:PORT; it is safe to run the job again"),
+    ("ClusterError", "", "akrunner doctor --flink-master HOST:PORT looks at the cluster"),
+    ("InputLostError", "", "run it again; if it happens twice it is a fault of akrunner, worth a report"),
+    ("TaskDiedError", "", "its log has its last words; os._exit, a signal or a native crash ends a process like that"),
+    ("ScriptFailedError", "", "mend the line of the script that the traceback ends at"),
+)  # fmt: skip
+
+
+def advice(body: Mapping[str, Any], log: str) -> str:
+    """Args: body: of `job.json`; log: the last lines of the log of the task that failed first. Returns: "" where nothing is known."""
+    first = body.get("failure") or {}
+    error = str(body.get("error", ""))
+    words = "\n".join([str(body.get("message", "")), *(str(first.get(name, "")) for name in ("what", "traceback", "exit"))])
+    for kind, pattern, told in _ADVICE:
+        if kind and kind != error:
+            continue
+        # what a script printed says why it died; of one that raised, its exception does
+        said = words + "\n" + log if error == "TaskDiedError" else words
+        if not pattern or re.search(pattern, said):
+            return told
+    return ""

@@ -1,0 +1,228 @@
+"""Directories a job writes to: whether they can be written, how much fits, and what kind of disk they are on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass
+from typing import List, Optional, Sequence, Tuple
+
+from akrunner.checkup.limits import gib
+from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
+from akrunner.foreign import in_words
+from akrunner.launch import cache
+from akrunner.tables.chosen import tables_root
+
+_LITTLE, _TOO_LITTLE = 5 << 30, 100 << 20
+_FEW_NODES = 1000
+_IN_MEMORY = ("tmpfs", "ramfs")
+_NETWORK = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "fuse.sshfs",
+    "9p",
+    "lustre",
+    "ceph",
+    "glusterfs",
+    "beegfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+)
+#: seconds by which a disk's clock may differ from this machine's
+_SKEW = 2.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Attributes: about: in words; path; knob: what names another one; needed: whether no job runs without; runs: whether programs in it are
+    started."""
+
+    about: str
+    path: str
+    knob: str
+    needed: bool = True
+    runs: bool = False
+
+
+def places() -> List[Place]:
+    """Where jobs write unless they say otherwise."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return [
+        Place("cache", cache.base(), "XDG_CACHE_HOME", needed=False, runs=True),
+        Place("logs of failed jobs", os.path.join(state, "akrunner"), "XDG_STATE_HOME", needed=False),
+        Place("local tables", tables_root(), "AKRUNNER_TABLES", needed=False),
+        Place("current directory", os.getcwd(), "cd", needed=False),
+    ]
+
+
+def temp() -> List[Line]:
+    """The directory rows and scripts of jobs are in."""
+    named = os.environ.get("TMPDIR")
+    try:
+        folder = tempfile.gettempdir()
+    except OSError as e:
+        return [Line("temp directory", BROKEN, f"there is none that can be written ({in_words(e)})", "TMPDIR=DIR names one")]
+    lines = looked_at(Place("temp directory", folder, "TMPDIR=DIR, or --work-dir,"))
+    if named and os.path.realpath(named) != os.path.realpath(folder):
+        lines.append(
+            Line("TMPDIR", LOOK, f"{named} cannot be written, so {folder} is used in its place", "make it, or unset TMPDIR")
+        )
+    return lines
+
+
+def looked_at(place: Place) -> List[Line]:
+    """A directory that is there, or the nearest above it that is."""
+    path = place.path
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    made = "" if path == place.path else " (it will be made when it is needed)"
+    bad = BROKEN if place.needed else LOOK
+    do = f"{place.knob} names another place"
+    if not os.path.isdir(path):
+        return [Line(place.about, bad, f"{path} is no directory", do)]
+    kind, device = kind_of(path)
+    told = f"{place.path}{made}"
+    why = unwritable(path)
+    if why:
+        return [Line(place.about, bad, f"{told}: {why}", do)]
+    system = os.statvfs(path)
+    free = system.f_bavail * system.f_frsize
+    told += f": {gib(free)} free" + (f" on {device}" if kind in _NETWORK else "")
+    states: List[Tuple[str, str]] = []
+    if kind in _IN_MEMORY:
+        told += f", in memory ({kind})"
+        states.append((LOOK, f"what is written there takes the memory that tasks need: {do} on a disk"))
+    if kind in _NETWORK:
+        told += f", over the network ({kind})"
+        states.append((LOOK, f"rows go through it: {do} on a local disk"))
+    if free < _LITTLE:
+        states.append(
+            (bad if free < _TOO_LITTLE else LOOK, f"a job's rows are written there before they are read: make room, or {do}")
+        )
+    if system.f_files and system.f_favail < _FEW_NODES:
+        told += f", {system.f_favail} more files fit"
+        states.append((bad, f"remove small files, or {do}"))
+    if place.runs and system.f_flag & os.ST_NOEXEC:
+        told += ", noexec"
+        states.append((LOOK, f"environments that are unpacked there cannot run: {do}"))
+    state = next((one for one in (BROKEN, LOOK) if any(one == found for found, _ in states)), OK)
+    return [Line(place.about, state, told, "; ".join(dict.fromkeys(words for _, words in states)))]
+
+
+def unwritable(path: str) -> str:
+    """Why nothing can be written to a directory, "" if it can be: it is tried."""
+    name = os.path.join(path, f".akrunner-{uuid.uuid4().hex}")
+    try:
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        return _why(e, path)
+    try:
+        os.write(fd, b"\0" * 65536)
+        os.fsync(fd)
+    except OSError as e:
+        return _why(e, path)
+    finally:
+        os.close(fd)
+        os.remove(name)
+    return ""
+
+
+def _why(error: OSError, path: str) -> str:
+    if error.errno == errno.EROFS:
+        return "it is read-only"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"it cannot be written by this user (uid {os.geteuid()}; it is uid {os.stat(path).st_uid}'s)"
+    return in_words(error)
+
+
+def kind_of(path: str, mounts: str = "/proc/self/mounts") -> Tuple[str, str]:
+    """(type of the file system, what it is on) of a directory; empty where the system does not say."""
+    real, best = os.path.realpath(path), ("", "", "")
+    try:
+        with open(mounts, encoding="utf-8", errors="replace") as f:
+            lines = f.read().splitlines()
+    except OSError:
+        return "", ""
+    for line in lines:
+        words = line.split(" ")
+        if len(words) < 3:
+            continue
+        where = words[1].replace("\\040", " ")
+        inside = real == where or real.startswith(where.rstrip("/") + "/")
+        # of two on one directory, the later hides the earlier
+        if inside and len(where) >= len(best[0]):
+            best = (where, words[2], words[0])
+    return best[1], best[2]
+
+
+def clock(also: Sequence[Tuple[str, float]] = ()) -> List[Line]:
+    """This machine's clock, against what can be known without asking strangers: files of this program, disks, servers that were asked anyway.
+
+    Args: also: (who, the time it says minus ours).
+    """
+    now = time.time()
+    newest = max(os.path.getmtime(__file__), os.path.getmtime(os.__file__))
+    shown = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(now))
+    if newest > now + 60:
+        return [
+            Line(
+                "clock",
+                LOOK,
+                f"{shown}, and files of this Python are newer",
+                "set it (timedatectl, chronyd): signatures for object stores are refused, and caches are taken for old",
+            )
+        ]
+    apart = [(who, skew) for who, skew in [*_disk_skew(), *also] if abs(skew) > _SKEW]
+    if apart:
+        said = ", ".join(f"{who} is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" for who, skew in apart)
+        return [Line("clock", LOOK, f"{shown}; {said}", "let both be set by the same time server")]
+    against = ", ".join(dict.fromkeys(["the temp directory's disk", *(who for who, _ in also)]))
+    return [Line("clock", OK, f"{shown}, as {against} {'have' if ',' in against else 'has'} it")]
+
+
+def _disk_skew() -> List[Tuple[str, float]]:
+    """The clock by which a disk dates its files: a server's, where it is a network disk."""
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".akrunner-") as f:
+            f.write(b"now")
+            f.flush()
+            return [(f"the disk of {tempfile.gettempdir()}", os.stat(f.name).st_mtime - time.time())]
+    except OSError:
+        return []
+
+
+def shared_memory(path: str = "/dev/shm") -> List[Line]:
+    """What processes share memory by, in containers 64 MiB as a rule."""
+    size = _size(path)
+    if size is None:
+        return [
+            Line(
+                "shared memory",
+                LOOK,
+                f"there is no {path}",
+                "docker run --shm-size 1g; NCCL and data loaders of several processes need it",
+            )
+        ]
+    if size < 1 << 28:
+        return [
+            Line(
+                "shared memory",
+                LOOK,
+                f"{path}: {gib(size)}",
+                "docker run --shm-size 1g; NCCL and data loaders of several processes need more",
+            )
+        ]
+    return [Line("shared memory", OK, f"{path}: {gib(size)}")]
+
+
+def _size(path: str) -> Optional[int]:
+    try:
+        system = os.statvfs(path)
+    except OSError:
+        return None
+    return system.f_blocks * system.f_frsize

@@ -1,0 +1,286 @@
+"""What became of a job, from the directory it has left: which task failed first and why, where the time went, what to change.
+
+::
+
+    job.json (akrunner.engines.record) ─┐
+    tasks/*/log.txt                     ├─> lines
+    stall.txt                           ┘
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from akrunner.checks import nearest_file
+from akrunner.checkup.advice import advice
+from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
+from akrunner.engines import record
+from akrunner.engines.inputs import verdict
+from akrunner.foreign import redacted
+from akrunner.leftovers.private import state_dir
+from akrunner.wire.ending import started
+
+_RECORD = "job.json"
+#: directories above a path of a job's that may be named, a log's as a rule
+_ABOVE = 6
+_RECORD_BYTES = 64 << 20
+_TAIL_BYTES, _TAIL_LINES = 1 << 16, 20
+_TASK = re.compile(r"[a-z]+:[0-9]+")
+#: share of a job's time, and seconds, from which on something is said
+_SHARE, _SECONDS = 0.1, 2.0
+
+
+def explained(given: str) -> Checkup:
+    """Args: given: the directory, or something in it. Never raises: what is not a job's is said to be none."""
+    folder = folder_of(given)
+    if folder is None:
+        return Checkup((_none(given),))
+    try:
+        body = _read(os.path.join(folder, _RECORD))
+    except (OSError, ValueError, RecursionError) as e:
+        why = e.strerror if isinstance(e, OSError) and e.strerror else "it is no JSON object, or cut short"
+        return Checkup(
+            (Line("job", BROKEN, f"{folder}: its {_RECORD} is damaged: {why}", "its logs are all there is"), *_logs(folder, {}))
+        )
+    try:
+        return Checkup(tuple(_lines(folder, body)), body)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as e:
+        told = f"{folder}: its {_RECORD} is damaged: it is not as akrunner writes it ({type(e).__name__})"
+        return Checkup((Line("job", BROKEN, told, "its logs are all there is"), *_logs(folder, {})))
+
+
+def folder_of(given: str) -> Optional[str]:
+    """The job's directory; None: it is none's."""
+    path = os.path.abspath(os.path.expanduser(given))
+    for _ in range(_ABOVE):
+        if os.path.isfile(os.path.join(path, _RECORD)) or os.path.isdir(os.path.join(path, "tasks")):
+            return path
+        path = os.path.dirname(path)
+    return None
+
+
+def newest_failed() -> Optional[str]:
+    """The directory with the logs of the job of this user's that failed last."""
+    folder = state_dir("failed", make=False)
+    names = sorted(os.listdir(folder)) if folder is not None else []
+    return os.path.join(folder, names[-1]) if folder is not None and names else None
+
+
+def _none(given: str) -> Line:
+    path = os.path.abspath(os.path.expanduser(given))
+    if not os.path.lexists(path):
+        said = f"there is no {given}{nearest_file(path)}"
+    else:
+        said = f"{given} is no work directory of a job: it has no {_RECORD}"
+    last = newest_failed()
+    return Line(
+        "job",
+        BROKEN,
+        said,
+        "jobs keep theirs with --debug or --work-dir DIR" + (f"; the last that failed left {last}" if last else ""),
+    )
+
+
+def _read(path: str) -> Dict[str, Any]:
+    if os.path.getsize(path) > _RECORD_BYTES:
+        raise ValueError("too long")
+    with open(path, encoding="utf-8") as f:
+        body = json.load(f)
+    if not isinstance(body, dict):
+        raise ValueError("no object")
+    return body
+
+
+def _lines(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
+    state = body.get("state")
+    if state == record.SUCCEEDED:
+        yield from _success(body)
+    elif state in (record.FAILED, record.STOPPED):
+        yield from _failure(folder, body)
+    elif state == record.RUNNING:
+        yield from _unfinished(folder, body)
+    else:
+        yield Line("job", LOOK, f"{folder}: an akrunner that noted no ends has run it, under {body['python']}")
+        yield from _logs(folder, body)
+
+
+def _about(body: Mapping[str, Any]) -> str:
+    tasks = ", ".join(map(str, body["tasks"][:8])) + (" ..." if len(body["tasks"]) > 8 else "")
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(body["began"])))
+    return f"{body['script'] or 'a prediction'} ({body['mode']}; {tasks}), begun {when}"
+
+
+def _took(body: Mapping[str, Any]) -> str:
+    return f"{max(0.0, float(body['ended']) - float(body['began'])):.1f} s"
+
+
+# -- that succeeded
+
+
+def _success(body: Mapping[str, Any]) -> Iterator[Line]:
+    stats = body["stats"]
+    again = f", at the {stats['attempt'] + 1}. attempt" if stats["attempt"] else ""
+    yield Line(
+        "job",
+        OK,
+        f"{_about(body)}, succeeded in {stats['seconds']:.1f} s{again}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} rows out",
+    )
+    yield from _time(stats)
+    for sentence in verdict(stats):
+        yield Line("input", LOOK, sentence)
+    yield from _balance(body)
+    for warning in stats["warnings"]:
+        yield Line("warning", LOOK, redacted(str(warning)))
+
+
+def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
+    """Where it went; each part of it that is large, with what makes it smaller."""
+    whole = max(float(stats["seconds"]), 1e-9)
+    start, main = float(stats["start_seconds"]), float(stats["main_seconds"])
+    rest = max(0.0, whole - start - main)
+    yield Line("time", OK, f"{start:.1f} s until main() was entered, {main:.1f} s in it, {rest:.1f} s after it")
+    colds = [how for how in stats["starts"].values() if how != "warm"]
+    if start > 0.5 * whole and start > _SECONDS:
+        why = next((how[len("cold: ") :] for how in colds if how.startswith("cold: ")), "")
+        do = (
+            "akrunner warm start has TensorFlow imported before the job begins"
+            if colds
+            else "its rows take that long: see below"
+        )
+        yield Line(
+            "start", LOOK, f"{start / whole:.0%} of the time" + (f"; no warm worker was taken: {why}" if why else ""), do
+        )
+    waited, blocked = float(stats["input_wait_seconds"]), float(stats["output_blocked_seconds"])
+    if waited > _SHARE * whole and waited > _SECONDS:
+        yield Line(
+            "rows",
+            LOOK,
+            f"a task stood idle for {waited:.1f} s until its rows were there (they were sent within {float(stats['feed_seconds']):.1f} s)",
+            "Parquet or Arrow in place of CSV and JSON, fewer columns (--select), --data-format columns; docs/reading.md",
+        )
+    if blocked > _SHARE * whole and blocked > _SECONDS:
+        yield Line(
+            "output",
+            LOOK,
+            f"a task waited {blocked:.1f} s for its output to be taken",
+            "output_writer.write_batch in place of write, a faster disk or format for --output, a directory (--output DIR/)",
+        )
+
+
+def _balance(body: Mapping[str, Any]) -> Iterator[Line]:
+    """Tasks side by side."""
+    results = [result for result in body["results"] if result["rows_in"]]
+    times = sorted((float(result["main_seconds"]), str(result["name"])) for result in results)
+    if len(times) > 1 and times[-1][0] > 1.5 * times[0][0] and times[-1][0] - times[0][0] > _SECONDS:
+        (least, quick), (most, slow) = times[0], times[-1]
+        yield Line(
+            "balance",
+            LOOK,
+            f"[{slow}] was in main() for {most:.1f} s, [{quick}] for {least:.1f} s: the others wait for the slowest",
+            "--cpus-per-worker gives each its own cores; rows that cost more than others lie together: --select with ORDER BY random()",
+        )
+    peak = max((int(result["peak_rss"]) for result in body["results"]), default=0)
+    busy = sum(float(result["cpu_seconds"]) for result in body["results"])
+    yield Line(
+        "tasks",
+        OK,
+        f"{len(body['results'])}; at most {peak / 2**20:,.0f} MiB of memory in one; {busy:.1f} s of processor time in all",
+    )
+
+
+# -- that failed
+
+
+def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
+    stopped = body["state"] == record.STOPPED
+    head = str(body["message"]).splitlines()[:1]
+    words = f"{_about(body)}, " + (f"was stopped after {_took(body)}" if stopped else f"failed after {_took(body)}")
+    words += f": {body['error']}" + (f": {head[0]}" if head and head[0] else "")
+    first = body["failure"]
+    yield Line("job", LOOK if stopped else BROKEN, redacted(words), "" if first else advice(body, ""))
+    if first is not None:
+        task, log = str(first["task"]), _tail(folder, str(first["task"])) or str(first["log_tail"]).splitlines()[-_TAIL_LINES:]
+        text = "\n".join([str(first["what"]), *_end(str(first["traceback"]))])
+        yield Line(
+            "first to fail", BROKEN, redacted(f"[{task}] {text}"), advice(body, "\n".join(log)) + _again(folder, body, task)
+        )
+        if log:
+            yield Line(f"log of {task}", OK, redacted("its last lines\n" + "\n".join(log)))
+    for other in body["others"]:
+        lines = str(other["what"]).splitlines() or [""]
+        yield Line(str(other["task"]), OK, redacted(lines[0]))
+    for warning in body["warnings"]:
+        yield Line("before that", LOOK, redacted(str(warning)))
+    if os.path.isfile(os.path.join(folder, "stall.txt")):
+        yield Line("stall", LOOK, f"nothing moved: {os.path.join(folder, 'stall.txt')} says who waited for whom, with stacks")
+
+
+def _end(traceback: str) -> List[str]:
+    """Of a traceback, where it happened and what was raised."""
+    lines = traceback.rstrip().splitlines()
+    return lines if len(lines) <= _TAIL_LINES else ["  ...", *lines[-_TAIL_LINES:]]
+
+
+def _again(folder: str, body: Mapping[str, Any], task: str) -> str:
+    if not _TASK.fullmatch(task) or not os.path.isfile(os.path.join(folder, "tasks", task.replace(":", "-"), "context.json")):
+        return ""
+    return f"; akrunner replay {folder} --task {task} runs it again, in the foreground"
+
+
+# -- that has not ended, as far as its record goes
+
+
+def _unfinished(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
+    pid, began, machine = int(body["host"]["pid"]), str(body["host"]["started"]), str(body["host"].get("machine", ""))
+    if machine and machine != socket.gethostname():
+        yield Line("job", LOOK, f"{_about(body)}, has not ended, as far as this machine knows: it runs, or ran, on {machine}")
+    elif began and started(pid) == began:
+        yield Line(
+            "job",
+            LOOK,
+            f"{_about(body)}, still runs (pid {pid}); what its tasks said last is below",
+            "ask again when it has ended",
+        )
+    else:
+        yield Line(
+            "job",
+            BROKEN,
+            f"{_about(body)}, never ended: the process that ran it (pid {pid}) is gone without a word",
+            "it was killed (SIGKILL; out of memory: dmesg, or akrunner doctor), or the machine went down; it is safe to run it again",
+        )
+    yield from _logs(folder, body)
+
+
+def _logs(folder: str, body: Mapping[str, Any]) -> List[Line]:
+    """The end of what each task printed."""
+    known = body.get("tasks")
+    names = [str(name) for name in known] if isinstance(known, list) else []
+    if not names:
+        tasks = os.path.join(folder, "tasks")
+        names = [name.replace("-", ":") for name in sorted(os.listdir(tasks))] if os.path.isdir(tasks) else []
+    tails: List[Tuple[str, List[str]]] = [(name, _tail(folder, name)) for name in names[:8]]
+    return [Line(f"log of {name}", OK, redacted("its last lines\n" + "\n".join(lines))) for name, lines in tails if lines]
+
+
+def _tail(folder: str, task: str) -> List[str]:
+    """The last lines a task printed; nothing if its log is not there."""
+    if not _TASK.fullmatch(task):
+        return []
+    try:
+        with open(os.path.join(folder, "tasks", task.replace(":", "-"), "log.txt"), "rb") as f:
+            f.seek(0, os.SEEK_END)
+            f.seek(max(0, f.tell() - _TAIL_BYTES))
+            text = f.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [_plain(line) for line in text.splitlines() if line.strip()][-_TAIL_LINES:]
+
+
+def _plain(line: str) -> str:
+    """What a terminal cannot be made to do anything by."""
+    return "".join(letter if letter.isprintable() or letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in line[:2000])

@@ -1,0 +1,215 @@
+"""What this machine, and the container it may be, allows: memory, cores, address space, open files, processes."""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import Dict, List, Optional, Tuple
+
+from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
+
+_GIB = 1 << 30
+#: of memory that is free: below these it is said
+_LITTLE, _TOO_LITTLE = 1 << 30, 300 << 20
+#: what a v1 group without a limit says, about
+_NO_LIMIT = 1 << 60
+_FEW_FILES, _TOO_FEW_FILES = 1024, 48
+_LEAST_ADDRESSES, _FEW_ADDRESSES = 1 << 30, 8 << 30
+#: of processes and threads: what a job of two workers with TensorFlow takes on a machine of some cores
+_FEW_THREADS, _TOO_FEW_THREADS = 500, 60
+
+
+def memory(root: str = "/") -> List[Line]:
+    """Args: root: where the kernel's files are."""
+    known = meminfo(root)
+    total, free = known.get("MemTotal", 0), known.get("MemAvailable", 0)
+    limited = group_memory(root)
+    if limited is not None and limited[0] < total:
+        most, used = limited
+        free = min(free, max(0, most - used))
+        about = f"{gib(most)} for this container, of the machine's {gib(total)}; {gib(free)} free"
+    else:
+        about = f"{gib(total)}; {gib(free)} free"
+    swap = known.get("SwapTotal", 0)
+    about += f"; {gib(swap)} of swap" if swap else "; no swap"
+    lines = [Line("memory", *_memory_state(free, about))]
+    killed = oom_kills(root)
+    if killed:
+        lines.append(
+            Line(
+                "out of memory",
+                LOOK,
+                f"{killed} process{'es' * (killed > 1)} of this container were killed for want of memory since it began",
+                "fewer workers (--num-workers), smaller batches, or more memory for the container",
+            )
+        )
+    return lines
+
+
+def _memory_state(free: int, about: str) -> Tuple[str, str, str]:
+    do = "a worker with TensorFlow takes 300 to 700 MiB before it reads a row: end something, or give the container more"
+    if not free:
+        return LOOK, about, "the kernel does not say how much is free"
+    if free < _TOO_LITTLE:
+        return BROKEN, about, do
+    return (LOOK, about, do) if free < _LITTLE else (OK, about, "")
+
+
+def meminfo(root: str = "/") -> Dict[str, int]:
+    """Bytes, by the names of /proc/meminfo; empty where there is none."""
+    found = {}
+    for line in _text(root, "proc/meminfo").splitlines():
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if words and words[0].isdigit():
+            found[name] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return found
+
+
+def group_memory(root: str = "/") -> Optional[Tuple[int, int]]:
+    """(bytes this process's control group may have, has), of the tightest group above it; None: there is no limit."""
+    found = []
+    for folder in groups(root, "memory"):
+        for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+            limit, now = _number(folder, most), _number(folder, used)
+            if limit is not None and limit < _NO_LIMIT:
+                found.append((limit, now or 0))
+    return min(found, key=lambda one: one[0] - one[1]) if found else None
+
+
+def oom_kills(root: str = "/") -> int:
+    """Processes of the control group that were killed for want of memory."""
+    for folder in reversed(groups(root, "memory")):
+        for name in ("memory.events", "memory.oom_control"):
+            for line in _text(folder, name).splitlines():
+                words = line.split()
+                if words[:1] == ["oom_kill"] and words[1:] and words[1].isdigit():
+                    return int(words[1])
+    return 0
+
+
+def groups(root: str, controller: str) -> List[str]:
+    """Directories of this process's control group and of those above it, the topmost first: of version 2, and of a controller of version 1."""
+    found = []
+    for line in _text(root, "proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        names, _, own = rest.partition(":")
+        if number == "0" and not names:
+            base = os.path.join(root, "sys/fs/cgroup")
+        elif controller in names.split(","):
+            base = os.path.join(root, "sys/fs/cgroup", controller)
+        else:
+            continue
+        parts = [part for part in own.split("/") if part and part != ".."]
+        found += [os.path.join(base, *parts[:depth]) for depth in range(len(parts) + 1)]
+    return found
+
+
+def cores(root: str = "/") -> List[Line]:
+    """Cores this process may use, and the time on them that the container has."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = quota(root)
+    about = f"{usable} of the machine's {os.cpu_count()}" if usable != os.cpu_count() else f"{usable}"
+    if share is not None and share < usable - 0.01:
+        return [
+            Line(
+                "cores",
+                LOOK,
+                f"{about}, and the container has the time of {share:g} of them",
+                f"TensorFlow starts threads for all {usable}: --intra-op-parallelism {max(1, int(share))}, or --env "
+                f"OMP_NUM_THREADS={max(1, int(share))}",
+            )
+        ]
+    flags = next((line for line in _text(root, "proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    if flags and " avx " not in flags + " ":
+        return [
+            Line(
+                "cores",
+                LOOK,
+                f"{about}, without AVX",
+                "TensorFlow's own wheels need it (they end with SIGILL): a machine that has it, or a TensorFlow built without",
+            )
+        ]
+    return [Line("cores", OK, about)]
+
+
+def quota(root: str = "/") -> Optional[float]:
+    """Cores' worth of time that the control group has; None: as much as there is."""
+    shares = []
+    for folder in groups(root, "cpu"):
+        words = _text(folder, "cpu.max").split()
+        if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]):
+            shares.append(int(words[0]) / int(words[1]))
+        most, period = _number(folder, "cpu.cfs_quota_us"), _number(folder, "cpu.cfs_period_us")
+        if most and most > 0 and period:
+            shares.append(most / period)
+    return min(shares, default=None)
+
+
+def allowed() -> List[Line]:
+    """What `ulimit` says of address space and open files."""
+    addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
+    lines = [Line("address space", OK, "not limited (ulimit -v)")]
+    if addresses != resource.RLIM_INFINITY:
+        few = "TensorFlow reserves far more than it uses: ulimit -v unlimited; limit memory by a container instead"
+        state = BROKEN if addresses < _LEAST_ADDRESSES else LOOK if addresses < _FEW_ADDRESSES else OK
+        lines = [Line("address space", state, f"{gib(addresses)} (ulimit -v)", few if state != OK else "")]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    endless = soft == resource.RLIM_INFINITY
+    state = OK if endless or soft >= _FEW_FILES else LOOK if soft >= _TOO_FEW_FILES else BROKEN
+    more = (
+        "more" if hard == resource.RLIM_INFINITY or hard > soft else "more, which the system's administrator has to allow first"
+    )
+    lines.append(
+        Line(
+            "open files",
+            state,
+            "not limited" if endless else f"{soft} (ulimit -n)",
+            f"ulimit -n {max(4096, 4 * soft)} before the job allows {more}" if state != OK else "",
+        )
+    )
+    return lines
+
+
+def processes(root: str = "/") -> List[Line]:
+    """How many processes and threads there may be, and how many there are."""
+    rooms = []
+    for folder in groups(root, "pids"):
+        most, now = _number(folder, "pids.max"), _number(folder, "pids.current")
+        if most is not None:
+            rooms.append((most - (now or 0), f"{now or 0} of {most} in this container (pids.max)"))
+    soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
+        rooms.append((soft, f"{soft} for this user (ulimit -u)"))
+    most = _number(os.path.join(root, "proc/sys/kernel"), "threads-max")
+    there = _text(root, "proc/loadavg").split()
+    if most is not None and len(there) > 3 and "/" in there[3]:
+        now = int(there[3].partition("/")[2] or 0)
+        rooms.append((most - now, f"{now} of {most} on the machine"))
+    if not rooms:
+        return [Line("processes", OK, "the system names no limit")]
+    room, about = min(rooms)
+    state = BROKEN if room < _TOO_FEW_THREADS else LOOK if room < _FEW_THREADS else OK
+    do = (
+        "a worker with TensorFlow has a hundred threads and more: --pids-limit of the container, ulimit -u"
+        if state != OK
+        else ""
+    )
+    return [Line("processes and threads", state, about, do)]
+
+
+def gib(size: int) -> str:
+    return f"{size / _GIB:.1f} GiB" if size >= _GIB else f"{size >> 20} MiB"
+
+
+def _number(folder: str, name: str) -> Optional[int]:
+    text = _text(folder, name).strip()
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+def _text(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as f:
+            return f.read(1 << 20)
+    except OSError:
+        return ""

@@ -1,0 +1,227 @@
+"""Interpreters that jobs would use: what is in each, whether its TensorFlow can be imported, and why it sees no graphics card."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import sys
+from importlib import metadata
+from typing import Any, Dict, List, Mapping, Optional
+
+from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
+from akrunner.errors import PythonEnvError
+from akrunner.foreign import redacted
+from akrunner.launch import interpreters
+from akrunner.launch.asking import ask
+from akrunner.launch.environments import RECIPES
+
+#: seconds an import of TensorFlow may take: on a network disk a minute is nothing
+IMPORT_SECONDS = 90.0
+_OURS = ("numpy", "pyarrow", "psutil", "typer", "duckdb")
+
+#: run under the task's interpreter: Python 3.7
+_LOOK = """
+import json, os, sys, time
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+told = {"gpus": [], "build": {}, "missing": [], "error": ""}
+began = time.time()
+try:
+    import tensorflow as tf
+    told["tensorflow"] = tf.__version__
+    told["gpus"] = [device.name for device in tf.config.experimental.list_physical_devices("GPU")]
+    told["cuda"] = bool(tf.test.is_built_with_cuda())
+    try:
+        build = tf.sysconfig.get_build_info()
+    except AttributeError:
+        from tensorflow.python.platform import build_info
+        build = {k: getattr(build_info, k) for k in ("cuda_version_number", "cudnn_version_number") if hasattr(build_info, k)}
+    told["build"] = {str(k): str(v) for k, v in dict(build).items()}
+    where = os.path.dirname(os.path.dirname(tf.__file__))
+    told["wheels"] = sorted(os.listdir(os.path.join(where, "nvidia"))) if os.path.isdir(os.path.join(where, "nvidia")) else []
+except BaseException as e:
+    lines = str(e).strip().splitlines()
+    told["error"] = type(e).__name__ + ": " + (lines[-1] if lines else "")
+told["seconds"] = time.time() - began
+import ctypes
+def loads(name):
+    try:
+        ctypes.CDLL(name)
+        return True
+    except OSError:
+        return False
+told["driver"] = loads("libcuda.so.1")
+print("AKRUNNER " + json.dumps(told))
+"""
+
+
+def own() -> List[Line]:
+    """This interpreter, and what akrunner needs in it."""
+    versions, missing = [], []
+    for name in _OURS:
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    about = f"{sys.version.split()[0]} ({sys.executable}); {', '.join(versions)}"
+    if missing:
+        return [Line("Python", BROKEN, f"{about}; not there: {', '.join(missing)}", "pip install . brings what akrunner needs")]
+    if not 10 <= sys.version_info[1] <= 13:
+        return [
+            Line("Python", LOOK, about, "3.10 to 3.13 are the versions that are tried; tasks may have their own (--python-env)")
+        ]
+    return [Line("Python", OK, about)]
+
+
+def environment(python_env: Optional[str], importing: bool = True) -> List[Line]:
+    """What a job with this `python_env=` would run under. Args: importing: whether to import its TensorFlow, which takes seconds."""
+    about = "TensorFlow" if python_env is None else f"TensorFlow of {python_env}"
+    try:
+        found = interpreters.asked_for(python_env)
+    except PythonEnvError as e:
+        return [Line(about, BROKEN, str(e), "akrunner env list shows what is there")]
+    version = ".".join(map(str, found.python))
+    if found.python < (3, 7):
+        return [Line(about, BROKEN, f"{found.path} is Python {version}", "3.7 is the oldest that is supported")]
+    if not found.tensorflow:
+        return [_without(about, python_env, found.path)]
+    told = f"{found.tensorflow} on Python {version} ({found.path})"
+    if found.tf_keras:
+        told += f", tf-keras {found.tf_keras}"
+    if not importing:
+        return [Line(about, OK, f"{told}; it was not imported")]
+    return _imported(about, told, found.path)
+
+
+def _without(about: str, python_env: Optional[str], path: str) -> Line:
+    """An interpreter that has no TensorFlow: broken if it was named, else others may be meant."""
+    if python_env is not None:
+        return Line(about, BROKEN, f"{path} has none", f"{path} -m pip install tensorflow, or another --python-env")
+    there = []
+    for recipe in RECIPES.values():
+        try:
+            there.append(f"{recipe.name} ({interpreters.named(recipe).path})")
+        except PythonEnvError:
+            continue
+    do = f"--python-env {there[0].split()[0]} has it" if there else "pip install tensorflow, or akrunner env create tf2"
+    said = f"; found by name: {', '.join(there)}" if there else ""
+    return Line(about, LOOK, f"{path} has none, and a job without --python-env would use it{said}", do)
+
+
+def _imported(about: str, told: str, path: str) -> List[Line]:
+    try:
+        done = ask([path, "-c", _LOOK], IMPORT_SECONDS)
+    except OSError as e:
+        return [Line(about, BROKEN, f"{told}; importing it: {e}", "an environment on a local disk, a machine that does less")]
+    try:
+        said: Dict[str, Any] = json.loads(next(line for line in done.out.splitlines() if line.startswith("AKRUNNER "))[9:])
+    except (StopIteration, ValueError):
+        return [Line(about, BROKEN, f"{told}; {_died(done.code, done.err)}", _of_death(done.code))]
+    if said["error"]:
+        return [
+            Line(
+                about,
+                BROKEN,
+                f"{told}; it cannot be imported: {redacted(said['error'])}",
+                f"{path} -m pip check tells what does not fit together; akrunner env create makes one that does",
+            )
+        ]
+    return [
+        Line(about, OK, f"{told}; imported in {said['seconds']:.1f} s"),
+        gpu(about.replace("TensorFlow", "graphics card"), said),
+    ]
+
+
+def _died(code: int, err: str) -> str:
+    last = next((line.strip() for line in reversed(err.splitlines()) if line.strip()), "it said nothing")
+    return f"its import ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}: {redacted(last)}"
+
+
+def _of_death(code: int) -> str:
+    if code == -4:
+        return "SIGILL: this processor lacks instructions its wheel was built for (AVX)"
+    if code == -9:
+        return "SIGKILL: out of memory, as a rule"
+    return "python -X faulthandler -c 'import tensorflow' there shows where"
+
+
+# -- graphics cards
+
+
+def gpu(about: str, said: Mapping[str, Any], root: str = "/", environ: Mapping[str, str] = os.environ) -> Line:
+    """Why TensorFlow sees the cards it sees. Args: said: what `_LOOK` printed; root: where the kernel's files are."""
+    if said["gpus"]:
+        return Line(about, OK, f"{len(said['gpus'])} seen by TensorFlow")
+    cards = _cards(root)
+    hidden = environ.get("CUDA_VISIBLE_DEVICES")
+    if not cards and not said["driver"] and not _driver(root):
+        return Line(about, OK, "there is none on this machine, nor a driver; TensorFlow computes on the processor")
+    what = f"{cards} on this machine" if cards else "a driver is installed, and no card is seen"
+    for found, do in _obstacles(said, cards, hidden, root):
+        return Line(about, LOOK, f"{what}, and TensorFlow sees none: {found}", do)
+    return Line(
+        about,
+        LOOK,
+        f"{what}, and TensorFlow sees none",
+        "TF_CPP_MIN_LOG_LEVEL=0 python -c 'import tensorflow as tf; tf.config.list_physical_devices()' there says why",
+    )
+
+
+def _obstacles(said: Mapping[str, Any], cards: int, hidden: Optional[str], root: str) -> "List[tuple[str, str]]":
+    """What stands in the way, the first first, and what to do about it."""
+    found = []
+    if hidden is not None and hidden.strip().split(",")[0] in ("", "-1", "NoDevFiles"):
+        found.append((f"CUDA_VISIBLE_DEVICES={hidden!r} hides all", "unset it, or name cards: CUDA_VISIBLE_DEVICES=0"))
+    elif hidden is not None and cards and hidden.isdigit() and int(hidden) >= cards:
+        found.append((f"CUDA_VISIBLE_DEVICES={hidden} names one that is not there", f"cards are numbered 0 to {cards - 1}"))
+    devices = glob.glob(os.path.join(root, "dev/nvidia[0-9]*"))
+    if not said["cuda"]:
+        found.append(("its wheel is built without CUDA", "pip install 'tensorflow[and-cuda]' there, not tensorflow-cpu"))
+    if not _driver(root) and not said["driver"]:
+        found.append(("there is no NVIDIA driver", "install it on the machine (not in the container); nvidia-smi has to work"))
+    elif not devices:
+        found.append(
+            (
+                "there is no /dev/nvidia0 here",
+                "docker run --gpus all (with NVIDIA's container toolkit); a pod asks for nvidia.com/gpu",
+            )
+        )
+    elif not all(os.access(device, os.R_OK | os.W_OK) for device in devices):
+        found.append((f"this user may not open {devices[0]}", "add the user to the group that owns it (video, render)"))
+    elif not said["driver"]:
+        found.append(
+            (
+                "libcuda.so.1 is not found",
+                "in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility; else ldconfig, LD_LIBRARY_PATH",
+            )
+        )
+    version = said["build"].get("cuda_version") or said["build"].get("cuda_version_number", "")
+    cudnn = said["build"].get("cudnn_version") or said["build"].get("cudnn_version_number", "")
+    if said["cuda"] and not {"cudnn", "cuda_runtime"} & set(said.get("wheels", ())):
+        new = version[:2].isdigit() and int(version[:2]) >= 12
+        do = (
+            "pip install 'tensorflow[and-cuda]' there"
+            if new
+            else f"install CUDA {version} and cuDNN {cudnn}, and name their directory in LD_LIBRARY_PATH"
+        )
+        found.append(
+            (f"it wants CUDA {version or '?'} and cuDNN {cudnn or '?'}, and no wheels of them are installed beside it", do)
+        )
+    return found
+
+
+def _cards(root: str) -> int:
+    """NVIDIA cards on the machine's bus."""
+    count = 0
+    for vendor in glob.glob(os.path.join(root, "sys/bus/pci/devices/*/vendor")):
+        try:
+            with open(vendor) as f, open(os.path.join(os.path.dirname(vendor), "class")) as g:
+                count += f.read().strip() == "0x10de" and g.read().startswith("0x03")
+        except OSError:
+            continue
+    return count
+
+
+def _driver(root: str) -> bool:
+    return os.path.exists(os.path.join(root, "proc/driver/nvidia/version")) or shutil.which("nvidia-smi") is not None

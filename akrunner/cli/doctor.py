@@ -1,0 +1,79 @@
+"""`akrunner doctor`: the machine, or a job."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import akrunner
+from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup
+from akrunner.cli.guarded import EXIT_FAILED, emit
+from akrunner.foreign import redacted
+
+HELP = """
+What is in the way of jobs on this machine: its Python and TensorFlow, graphics cards, memory, disks, limits, ports, clock, Flink, credentials (found \
+or not, never shown), tools. Or, with WORK_DIR, what became of a job: which task failed first and why, where the time went, what to change.
+
+Each line says ok, look here, or broken, and what to do. Nothing is changed, and nothing takes longer than its time.
+
+[bold]Examples[/bold]
+
+  akrunner doctor
+
+  akrunner doctor --python-env tf1.15 --python-env ~/venvs/tf --flink-master HOST:8081
+
+  akrunner doctor /tmp/akrunner-ab12cd      (a job run with --debug or --work-dir, or the directory of the log of one that failed)
+"""
+EPILOG = "Exit codes: 0 nothing is broken; 1 something is, or the job failed; 2 an argument is wrong. With --json, one JSON object on stdout."
+
+_STYLES = {OK: "green", LOOK: "yellow", BROKEN: "red"}
+
+
+def doctor(
+    work_dir: Optional[str] = typer.Argument(None, help="Directory of a job, or a path in it. Default: look at the machine."),
+    python_env: List[str] = typer.Option(
+        [], help="As for `akrunner run`. Repeatable. Default: what a job takes if nothing is said."
+    ),
+    flink_master: Optional[str] = typer.Option(
+        None, "--flink-master", "--flink-rest", help="REST address of a Flink cluster to ask, HOST:PORT or a URL."
+    ),
+    flink_python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
+    quick: bool = typer.Option(False, "--quick", help="Do not import TensorFlow, which takes seconds."),
+    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+) -> None:
+    waiting = Console(stderr=True, quiet=as_json)
+    with waiting.status("looking"):
+        found = akrunner.doctor(
+            work_dir, python_env=python_env or None, flink_master=flink_master, flink_python=flink_python, quick=quick
+        )
+    code = 0 if found.ok else EXIT_FAILED
+    if as_json:
+        emit({"ok": found.ok, "exit_code": code, **found.asdict()})
+    else:
+        show(found)
+    if code:
+        raise typer.Exit(code)
+
+
+def show(found: Checkup) -> None:
+    """A line each, on stdout; where it is no terminal, as text that is not folded."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        typer.echo(redacted(str(found)))
+    else:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column()
+        table.add_column(overflow="fold")
+        for line in found.lines:
+            said = Text(redacted(line.found))
+            if line.do:
+                said.append(f"\n-> {redacted(line.do)}", style="bold")
+            table.add_row(Text(line.state, style=_STYLES[line.state]), Text(line.about), said)
+        console.print(table)
+    if found.job is None and found.state == OK:
+        typer.echo("nothing is in the way of jobs")

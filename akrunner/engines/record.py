@@ -1,0 +1,74 @@
+"""What stays of a job beside its logs, in `job.json`: for `akrunner replay` and `akrunner doctor WORK_DIR`.
+
+::
+
+    begun       which interpreter, which tasks, the process that runs it    written when the directory is made
+    succeeded   its stats, and what became of each task                     over that, when it has ended
+    failed      the exception: who failed first and why, what the others did
+
+It has numbers, names and words of errors; the parameters and the environment of a job, where secrets may be, are not in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import time
+from typing import Any, Dict, Mapping, Sequence
+
+from akrunner.engines.base import Outcome
+from akrunner.errors import TaskFailure
+from akrunner.foreign import redacted
+from akrunner.spec import JobSpec
+from akrunner.wire.ending import started
+
+RUNNING, SUCCEEDED, FAILED, STOPPED = "running", "succeeded", "failed", "stopped"
+#: of the reports of a job, the newest; of a text, the end
+_REPORTS = 100
+_CHARACTERS = 20_000
+
+
+def begun(job: JobSpec) -> Dict[str, Any]:
+    """Of a job that begins now, in this process."""
+    return {
+        "python": job.python,
+        "tasks": [task.name for task in job.cluster.tasks],
+        "state": RUNNING,
+        "mode": job.mode,
+        "data_format": job.data_format,
+        "script": job.script.real,
+        "began": time.time(),
+        "host": {"pid": os.getpid(), "started": started(os.getpid()), "machine": socket.gethostname()},
+    }
+
+
+def succeeded(outcome: Outcome) -> Dict[str, Any]:
+    """What is put over that when it has succeeded."""
+    stats = dataclasses.asdict(outcome.stats)
+    stats["reports"] = stats["reports"][-_REPORTS:]
+    tasks = [{**dataclasses.asdict(task), "log_tail": ""} for task in outcome.tasks]
+    return {"state": SUCCEEDED, "ended": time.time(), "stats": stats, "results": tasks}
+
+
+def failed(error: BaseException, warnings: Sequence[str]) -> Dict[str, Any]:
+    """The same of a job that has not."""
+    known = isinstance(error, Exception)
+    first = getattr(error, "failure", None)
+    return {
+        "state": FAILED if known else STOPPED,
+        "ended": time.time(),
+        "error": type(error).__name__,
+        "message": _short(str(error.args[0]) if error.args else ""),
+        "failure": _told(first) if first is not None else None,
+        "others": [_told(other) for other in getattr(error, "others", ())],
+        "warnings": [_short(warning) for warning in warnings],
+    }
+
+
+def _told(failure: TaskFailure) -> Mapping[str, Any]:
+    return {name: _short(value) if isinstance(value, str) else value for name, value in dataclasses.asdict(failure).items()}
+
+
+def _short(text: str) -> str:
+    return redacted(text[-_CHARACTERS:])

@@ -1,0 +1,95 @@
+"""Directories of all kinds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner.checkup import disks
+from akrunner.checkup.disks import Place
+from akrunner.checkup.lines import BROKEN, LOOK, OK
+
+
+class Disk:
+    """Stands in for what `os.statvfs` gives: a disk that has room."""
+
+    def __init__(self, **other: int) -> None:
+        self.f_frsize, self.f_bavail, self.f_blocks = 4096, 1 << 30, 1 << 31
+        self.f_files, self.f_favail, self.f_flag = 1 << 20, 1 << 20, 0
+        vars(self).update(other)
+
+
+def looked(
+    monkeypatch: pytest.MonkeyPatch, path: Path, kind: str = "ext4", runs: bool = False, needed: bool = True, **disk: int
+) -> Any:
+    monkeypatch.setattr(disks, "kind_of", lambda path: (kind, "server:/export"))
+    monkeypatch.setattr(disks.os, "statvfs", lambda path: Disk(**disk))
+    (line,) = disks.looked_at(Place("temp", str(path), "TMPDIR=DIR", needed, runs))
+    return line
+
+
+def test_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert looked(monkeypatch, tmp_path).state == OK
+    little = looked(monkeypatch, tmp_path, f_bavail=1 << 18)
+    assert little.state == LOOK and "1.0 GiB free" in little.found and "TMPDIR=DIR" in little.do
+    assert looked(monkeypatch, tmp_path, f_bavail=1 << 10).state == BROKEN
+    assert looked(monkeypatch, tmp_path, f_bavail=1 << 10, needed=False).state == LOOK
+    nodes = looked(monkeypatch, tmp_path, f_favail=3)
+    assert nodes.state == BROKEN and "3 more files fit" in nodes.found
+
+
+def test_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    memory = looked(monkeypatch, tmp_path, "tmpfs")
+    assert memory.state == LOOK and "in memory (tmpfs)" in memory.found
+    assert "over the network (nfs4)" in looked(monkeypatch, tmp_path, "nfs4").found
+    assert looked(monkeypatch, tmp_path, f_flag=os.ST_NOEXEC).state == OK, "nothing in it is run"
+    assert "noexec" in looked(monkeypatch, tmp_path, f_flag=os.ST_NOEXEC, runs=True).found
+
+
+def test_what_is_not_there_or_no_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "(it will be made when it is needed)" in looked(monkeypatch, tmp_path / "a" / "b").found
+    (tmp_path / "file").write_text("")
+    assert looked(monkeypatch, tmp_path / "file").state == BROKEN
+    assert os.listdir(tmp_path) == ["file"], "nothing was left"
+
+
+def test_that_it_can_be_written_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert disks.unwritable(str(tmp_path)) == ""
+
+    def refused(path: str, flags: int, mode: int = 0o777) -> int:
+        raise OSError(30, "Read-only file system", path)
+
+    monkeypatch.setattr(disks.os, "open", refused)
+    assert disks.unwritable(str(tmp_path)) == "it is read-only"
+
+
+def test_the_file_system_of_a_directory(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text("/dev/vda / ext4 rw 0 0\ntmpfs /run/a\\040b tmpfs rw 0 0\nserver:/x /run/a\\040b/c nfs4 rw 0 0\nbad\n")
+    assert disks.kind_of("/run/a b/d", str(mounts)) == ("tmpfs", "tmpfs")
+    assert disks.kind_of("/run/a b/c/d", str(mounts)) == ("nfs4", "server:/x")
+    assert disks.kind_of("/run/a bc", str(mounts)) == ("ext4", "/dev/vda")
+    assert disks.kind_of("/run", str(tmp_path / "none")) == ("", "")
+
+
+def test_the_temp_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setenv("TMPDIR", "/nowhere/at/all")
+    assert disks.temp()[-1].about == "TMPDIR" and disks.temp()[-1].state == LOOK
+
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(disks.tempfile, "gettempdir", none)
+    assert [line.state for line in disks.temp()] == [BROKEN]
+
+
+def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert disks.clock()[0].state == OK
+    (line,) = disks.clock([("Flink", -300.0)])
+    assert line.state == LOOK and "Flink is 300 s behind" in line.found
+    monkeypatch.setattr(disks.time, "time", lambda: 1e9)
+    assert "newer" in disks.clock()[0].found

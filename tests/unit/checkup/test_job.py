@@ -1,0 +1,172 @@
+"""What became of a job, from records of all kinds and of none."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+import akrunner
+from akrunner.checkup import job
+from akrunner.checkup.advice import advice
+from akrunner.checkup.lines import BROKEN, LOOK, OK
+from akrunner.engines import record
+from akrunner.engines.base import Outcome, Stats, TaskResult
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import JobError, ScriptFailedError, TaskFailure
+from akrunner.schema import Schema
+from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
+
+NUMBERS: Dict[str, Any] = dict(
+    seconds=20.0, start_seconds=1.0, feed_seconds=0.5, main_seconds=18.0, rows_in=1000, bytes_in=1, rows_out=900, bytes_out=1,
+    host_blocked_seconds=0.0, input_wait_seconds=0.1, output_blocked_seconds=0.0, bound="compute", shares=(500, 500),
+)  # fmt: skip
+
+
+def kept(folder: Path, end: Dict[str, Any], log: str = "") -> Path:
+    """A work directory as `WorkDir` makes one, with what a job's end puts into it."""
+    spec = JobSpec(ScriptSpec("/home/me/train.py", "train.py"), Schema(()), "python", ClusterSpec(2, 0), work_dir=str(folder))
+    work = WorkDir.of(spec)
+    work.create(spec)
+    (folder / "tasks" / "worker-0" / "log.txt").write_text(log)
+    work.save_end(work.path, end)
+    return folder
+
+
+def succeeded(**stats: Any) -> Dict[str, Any]:
+    tasks = [
+        TaskResult(name, 500, 450, seconds, 0.1, "exit code 0", 1 << 29, 30.0, "3.11", "said", None)
+        for name, seconds in (("chief:0", 18.0), ("worker:0", 4.0))
+    ]
+    return record.succeeded(Outcome(tuple(tasks), Stats(**{**NUMBERS, **stats}), None))
+
+
+def said(folder: Path) -> Dict[str, Any]:
+    found = akrunner.doctor(folder)
+    return {line.about: line for line in reversed(found.lines)}
+
+
+def test_a_job_that_succeeded(tmp_path: Path) -> None:
+    lines = said(kept(tmp_path / "w", succeeded(warnings=["some password=hunter2secret"])))
+    assert lines["job"].state == OK and "/home/me/train.py (batch; chief:0, worker:0)" in lines["job"].found
+    assert "succeeded in 20.0 s: 1,000 rows in, 900 rows out" in lines["job"].found
+    assert lines["time"].found == "1.0 s until main() was entered, 18.0 s in it, 1.0 s after it"
+    assert "[chief:0] was in main() for 18.0 s, [worker:0] for 4.0 s" in lines["balance"].found
+    assert lines["warning"].found == "some password=***"
+    assert "512 MiB" in lines["tasks"].found and "input" not in lines and "start" not in lines
+
+
+def test_where_the_time_went(tmp_path: Path) -> None:
+    stats = dict(start_seconds=12.0, main_seconds=7.0, input_wait_seconds=6.0, output_blocked_seconds=5.0, attempt=1)
+    lines = said(kept(tmp_path / "w", succeeded(**stats, starts={"chief:0": "cold: another keras="})))
+    assert "60% of the time; no warm worker was taken: another keras=" in lines["start"].found
+    assert "akrunner warm start" in lines["start"].do and "at the 2. attempt" in lines["job"].found
+    assert "idle for 6.0 s" in lines["rows"].found and "write_batch" in lines["output"].do
+
+
+def test_what_its_input_waited_for_is_said_by_the_input_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "verdict", lambda stats: [f"waits: {stats['inputs']}"])
+    lines = said(kept(tmp_path / "w", succeeded(inputs={"chief:0": {"wait": 1.5}})))
+    assert lines["input"].state == LOOK and lines["input"].found == "waits: {'chief:0': {'wait': 1.5}}"
+
+
+def failure(**other: Any) -> Dict[str, Any]:
+    first = TaskFailure(
+        "worker:0", "raised ValueError in main(): bad", "Traceback\n  File x\nValueError: bad", "", "said", "", 1
+    )
+    others = [TaskFailure("chief:0", "was in main() and was stopped")]
+    error = ScriptFailedError("[worker:0] raised ValueError", failure=first, others=others)
+    return {**record.failed(error, ["attempt 0 failed"]), **other}
+
+
+def test_a_job_that_failed(tmp_path: Path) -> None:
+    folder = kept(tmp_path / "w", failure(), "begins\n\x1b[2Jlast words")
+    lines = said(folder)
+    assert "failed after" in lines["job"].found and "ScriptFailedError: [worker:0] raised ValueError" in lines["job"].found
+    assert lines["first to fail"].state == BROKEN and "ValueError: bad" in lines["first to fail"].found
+    assert "replay" not in lines["first to fail"].do, "it has no context"
+    assert lines["log of worker:0"].found == "its last lines\nbegins\n\N{REPLACEMENT CHARACTER}[2Jlast words"
+    assert lines["chief:0"].found == "was in main() and was stopped" and lines["before that"].found == "attempt 0 failed"
+    (folder / "tasks/worker-0/context.json").write_text("{}")
+    assert f"akrunner replay {folder} --task worker:0" in said(folder / "tasks/worker-0/log.txt")["first to fail"].do
+
+
+def test_a_job_that_was_stopped_and_one_that_no_task_failed(tmp_path: Path) -> None:
+    lines = said(kept(tmp_path / "a", record.failed(KeyboardInterrupt(), [])))
+    assert lines["job"].state == LOOK and "was stopped after" in lines["job"].found
+    lines = said(kept(tmp_path / "b", record.failed(JobError("the job could not go on: No space left on device"), [])))
+    assert lines["job"].state == BROKEN and "make room" in lines["job"].do
+
+
+def test_a_job_that_runs_and_one_whose_host_was_killed(tmp_path: Path) -> None:
+    folder = kept(tmp_path / "w", {}, "working")
+    lines = said(folder)
+    assert lines["job"].state == LOOK and f"still runs (pid {os.getpid()})" in lines["job"].found
+    assert lines["log of worker:0"].found.endswith("working")
+    body = json.loads((folder / "job.json").read_text())
+    for host, state, words in (
+        ({**body["host"], "started": "1"}, BROKEN, "is gone without a word"),
+        ({**body["host"], "machine": "elsewhere"}, LOOK, "it runs, or ran, on elsewhere"),
+    ):
+        (folder / "job.json").write_text(json.dumps({**body, "host": host}))
+        lines = said(folder)
+        assert lines["job"].state == state and words in lines["job"].found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", "5", '{"state": "failed"}', '{"state": "succeeded", "tasks": 5}', '{"state": "running", "host": 1, "tasks": []}',
+     '{"state": "failed", "tasks": ["../../../etc"], "began": "x"}', '{"tasks": {}}', '{"state": ["failed"]}', "[" * 100_000],
+)  # fmt: skip
+def test_damaged_records(tmp_path: Path, text: str) -> None:
+    folder = kept(tmp_path / "w", failure(), "its words")
+    (folder / "job.json").write_text(text)
+    found = akrunner.doctor(folder)
+    assert found.lines[0].about == "job" and found.lines[0].state == BROKEN and "damaged" in found.lines[0].found
+    assert any("its words" in line.found for line in found.lines[1:]), "the logs are there"
+
+
+def test_a_record_of_an_earlier_akrunner(tmp_path: Path) -> None:
+    folder = kept(tmp_path / "w", {}, "its words")
+    (folder / "job.json").write_text('{"python": "/usr/bin/python3", "tasks": ["worker:0"]}')
+    lines = said(folder)
+    assert lines["job"].state == LOOK and "under /usr/bin/python3" in lines["job"].found
+    assert "its words" in lines["log of worker:0"].found
+
+
+def test_what_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lines = said(tmp_path / "nowhere")
+    assert lines["job"].state == BROKEN and lines["job"].found.startswith("there is no ") and "--debug" in lines["job"].do
+    assert "is no work directory of a job" in said(tmp_path)["job"].found
+    (tmp_path / "state/akrunner/failed/20260101-000000-ab").mkdir(parents=True)
+    assert "failed left" in said(tmp_path)["job"].do
+
+
+def test_a_names_way_out_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("secret of another directory")
+    folder = kept(tmp_path / "w", {})
+    body = json.loads((folder / "job.json").read_text())
+    (folder / "job.json").write_text(json.dumps({**body, "tasks": ["..", "../..", "worker:0/../.."]}))
+    assert "secret" not in str(akrunner.doctor(folder))
+
+
+@pytest.mark.parametrize(
+    "error, what, log, told",
+    [
+        ("TaskDiedError", "SIGKILL (exit code 137): killed, likely out of memory", "", "less memory"),
+        ("TaskDiedError", "ended", "ModuleNotFoundError: No module named 'x'", "--requirements"),
+        ("TaskDiedError", "ended", "", "its last words"),
+        ("ScriptFailedError", "raised ImportError: x", "", "--requirements"),
+        ("ScriptFailedError", "raised KeyError: x", "out of memory, said the script", "the line of the script"),
+        ("JobTimeoutError", "", "", "--timeout"),
+        ("ReadError", "row 7", "", "mend the row"),
+        ("SomethingElse", "", "", ""),
+    ],
+)
+def test_what_to_change(error: str, what: str, log: str, told: str) -> None:
+    found = advice({"error": error, "message": "", "failure": {"what": what}}, log)
+    assert told in found and bool(told) == bool(found)

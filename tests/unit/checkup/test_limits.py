@@ -1,0 +1,104 @@
+"""What the kernel's files say, of machines and containers of both versions of control groups."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from akrunner.checkup import limits
+from akrunner.checkup.lines import BROKEN, LOOK, OK
+
+MEMINFO = "MemTotal: 67108864 kB\nMemAvailable: 33554432 kB\nSwapTotal: 0 kB\n"
+V2 = {"proc/self/cgroup": "0::/box/job\n", "proc/meminfo": MEMINFO}
+V1 = {"proc/self/cgroup": "4:memory:/docker/ab\n3:cpu,cpuacct:/docker/ab\n2:pids:/docker/ab\n0::/\n", "proc/meminfo": MEMINFO}
+
+
+def made(root: Path, files: Dict[str, str]) -> str:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return str(root)
+
+
+@pytest.mark.parametrize("used, state", [(1 << 30, OK), ((4 << 30) - (700 << 20), LOOK), ((4 << 30) - (100 << 20), BROKEN)])
+@pytest.mark.parametrize(
+    "known, most, now",
+    [
+        (V2, "sys/fs/cgroup/box/memory.max", "sys/fs/cgroup/box/memory.current"),
+        (V1, "sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes", "sys/fs/cgroup/memory/docker/ab/memory.usage_in_bytes"),
+    ],
+    ids=["v2", "v1"],
+)
+def test_the_memory_of_a_container(tmp_path: Path, known: Dict[str, str], most: str, now: str, used: int, state: str) -> None:
+    root = made(tmp_path, {**known, most: f"{4 << 30}\n", now: f"{used}\n"})
+    (line,) = limits.memory(root)
+    assert line.state == state and "4.0 GiB for this container, of the machine's 64.0 GiB" in line.found
+    assert bool(line.do) == (state != OK)
+
+
+def test_memory_without_a_limit(tmp_path: Path) -> None:
+    (line,) = limits.memory(made(tmp_path, {**V2, "sys/fs/cgroup/box/memory.max": "max\n"}))
+    assert line.state == OK and line.found == "64.0 GiB; 32.0 GiB free; no swap"
+    (line,) = limits.memory(made(tmp_path, {**V1, "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}))
+    assert "container" not in line.found
+
+
+def test_processes_that_were_killed(tmp_path: Path) -> None:
+    lines = limits.memory(made(tmp_path, {**V2, "sys/fs/cgroup/box/job/memory.events": "low 0\noom 3\noom_kill 2\n"}))
+    assert [line.about for line in lines] == ["memory", "out of memory"] and "2 processes" in lines[1].found
+
+
+def test_no_kernel_files(tmp_path: Path) -> None:
+    assert limits.memory(str(tmp_path))[0].state == LOOK
+    assert limits.cores(str(tmp_path))[0].state == OK
+    assert limits.processes(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "known, files",
+    [
+        (V2, {"sys/fs/cgroup/box/cpu.max": "50000 100000\n"}),
+        (
+            V1,
+            {
+                "sys/fs/cgroup/cpu/docker/ab/cpu.cfs_quota_us": "50000",
+                "sys/fs/cgroup/cpu/docker/ab/cpu.cfs_period_us": "100000",
+            },
+        ),
+    ],
+    ids=["v2", "v1"],
+)
+def test_a_share_of_the_cores(tmp_path: Path, known: Dict[str, str], files: Dict[str, str]) -> None:
+    (line,) = limits.cores(made(tmp_path, {**known, **files}))
+    assert line.state == LOOK and "the time of 0.5 of them" in line.found and "--intra-op-parallelism 1" in line.do
+
+
+def test_a_processor_without_avx(tmp_path: Path) -> None:
+    (line,) = limits.cores(made(tmp_path, {**V2, "proc/cpuinfo": "flags\t\t: fpu sse sse2\n"}))
+    assert line.state == LOOK and "without AVX" in line.found
+    assert limits.cores(made(tmp_path, {"proc/cpuinfo": "flags\t\t: fpu avx avx2\n"}))[0].state == OK
+
+
+def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: Dict[int, Any] = {resource.RLIMIT_AS: (resource.RLIM_INFINITY,) * 2, resource.RLIMIT_NOFILE: (1 << 16, 1 << 16)}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: said[kind])
+    assert [line.state for line in limits.allowed()] == [OK, OK]
+    said.update({resource.RLIMIT_AS: (4 << 30, 4 << 30), resource.RLIMIT_NOFILE: (256, 256)})
+    addresses, files = limits.allowed()
+    assert (addresses.state, files.state) == (LOOK, LOOK) and "ulimit -n 4096" in files.do and "administrator" in files.do
+    said.update({resource.RLIMIT_AS: (1 << 29, 1 << 29), resource.RLIMIT_NOFILE: (16, 64)})
+    assert [line.state for line in limits.allowed()] == [BROKEN, BROKEN]
+
+
+@pytest.mark.parametrize("most, now, state", [(1 << 20, 10, OK), (400, 10, LOOK), (50, 10, BROKEN)])
+def test_processes_of_a_container(tmp_path: Path, most: int, now: int, state: str) -> None:
+    root = made(
+        tmp_path,
+        {**V1, "sys/fs/cgroup/pids/docker/ab/pids.max": f"{most}\n", "sys/fs/cgroup/pids/docker/ab/pids.current": f"{now}\n"},
+    )
+    (line,) = limits.processes(root)
+    if state != OK:
+        assert line.state == state and f"{now} of {most} in this container" in line.found
