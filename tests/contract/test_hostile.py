@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner import alink, flink, warming
+from akrunner import alink, checkup, flink, warming
 from akrunner.alink.params import WithParams
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.workdir import WorkDir
@@ -81,6 +81,7 @@ def nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(WorkDir, "create", stopped)
     monkeypatch.setattr(FlinkEngine, "attach", stopped)
     monkeypatch.setattr(warming, "Pool", stopped)
+    monkeypatch.setattr(checkup, "looked", stopped)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.chdir(tmp_path)
@@ -125,6 +126,7 @@ CALLS: Dict[str, Tuple[Callable[..., Any], Dict[str, Any]]] = {
     "predict_stream": (akrunner.predict_stream, PREDICTS),
     "LocalPredictor": (akrunner.LocalPredictor, {"model": "model"}),
     "pai": (akrunner.pai, {"command": "PAI -name tensorflow2 -Dscript=s.py;", "python_env": sys.executable}),
+    "doctor": (akrunner.doctor, {}),
     "warm": (akrunner.warm, {}),
     "Model.from_saved_model": (akrunner.Model.from_saved_model, {}),
     "Model.from_table": (akrunner.Model.from_table, {}),
@@ -150,7 +152,7 @@ def test_public_functions(name: str, parameter: str, nothing_starts: Path) -> No
 
 def test_every_public_name_is_walked() -> None:
     walked = {name.partition(".")[0] for name in CALLS}
-    others = {"Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
+    others = {"Checkup", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
     kinds = [name for name in akrunner.__all__ if not name.endswith("Error")]
     assert set(kinds) - others <= walked
 
