@@ -5,6 +5,7 @@
     payload (akrunner.wire.columns) -> (rows, {column: array [rows, ...] or Ragged}) -> batches of the size asked for
 """
 
+import itertools
 import mmap
 import os
 import struct
@@ -18,6 +19,8 @@ from akrunner.wire.frames import WireError
 LENGTH = struct.Struct("<Q")
 #: among chunks: those before it are not to wait for others
 NOW = (0, None)
+#: rows handed to `tf.data` at a time, about
+ROWS_AT_ONCE = 8192
 
 
 class Ragged(object):
@@ -309,6 +312,32 @@ def rebatched(chunks, batch_size, drop_remainder=False):
             held, held_rows = [cut(columns, at, rows)], rows - at
     if held_rows and not drop_remainder:
         yield joined(held)
+
+
+def stacks(rows, batch_size, drop_remainder, at_once):
+    """{column: [batches, batch_size, ...]}: whole batches, `at_once` rows and more at a time; before a `NOW` and at the end what
+    there is, the last of it one short batch. Args: rows: chunks (rows, columns), none of them ragged."""
+    held, count = [], 0
+    for more, columns in itertools.chain(rows, [NOW]):
+        if columns is not None:
+            held.append(columns)
+            count += more
+        now = columns is None
+        if not count or (count < max(at_once, batch_size) and not now):
+            continue
+        some = joined(held)
+        rest = count % batch_size
+        whole = count - rest
+        if whole:
+            yield _stacked(cut(some, 0, whole), batch_size)
+        held, count = ([cut(some, whole, count)], rest) if rest else ([], 0)
+        if now and rest and not drop_remainder:
+            yield _stacked(held[0], rest)
+            held, count = [], 0
+
+
+def _stacked(columns, batch_size):
+    return {name: v.reshape((-1, batch_size) + v.shape[1:]) for name, v in columns.items()}
 
 
 def shuffled(chunks, buffer_rows, seed):

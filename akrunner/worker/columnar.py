@@ -6,8 +6,6 @@ import numpy as np
 
 from akrunner.worker import chunks, data, reading
 
-#: rows handed to `tf.data` at a time, about
-_ROWS_AT_ONCE = 8192
 #: and of rows that are large, as encoded images are
 _ROWS_OF_IMAGES = 32
 
@@ -121,7 +119,7 @@ class Columns(object):
                     yield dict(_flat(batch))
             else:
                 # rows of a stream are there to be had, not to wait for others
-                yield from _stacks(rows, batch_size, drop_remainder, _ROWS_AT_ONCE if self._stream is None else 1)
+                yield from chunks.stacks(rows, batch_size, drop_remainder, chunks.ROWS_AT_ONCE if self._stream is None else 1)
 
         specs = self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), weighted)
         dataset = data.from_generator(source, specs)
@@ -206,29 +204,3 @@ def _sparse(tf, columns, ragged):
     for name in ragged:
         columns[name] = tf.RaggedTensor.from_row_lengths(columns[name], columns.pop(name + _LENGTHS)).to_sparse()
     return columns
-
-
-def _stacks(rows, batch_size, drop_remainder, at_once):
-    """{column: [batches, batch_size, ...]}: whole batches, `at_once` rows and more at a time; before a `NOW` and at the end what
-    there is, the last of it one short batch."""
-    held, count = [], 0
-    for more, columns in itertools.chain(rows, [chunks.NOW]):
-        if columns is not None:
-            held.append(columns)
-            count += more
-        now = columns is None
-        if not count or (count < max(at_once, batch_size) and not now):
-            continue
-        some = chunks.joined(held)
-        rest = count % batch_size
-        whole = count - rest
-        if whole:
-            yield _stacked(chunks.cut(some, 0, whole), batch_size)
-        held, count = ([chunks.cut(some, whole, count)], rest) if rest else ([], 0)
-        if now and rest and not drop_remainder:
-            yield _stacked(held[0], rest)
-            held, count = [], 0
-
-
-def _stacked(columns, batch_size):
-    return {name: v.reshape((-1, batch_size) + v.shape[1:]) for name, v in columns.items()}

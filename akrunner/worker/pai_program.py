@@ -1,8 +1,9 @@
 """What a script of PAI-TensorFlow expects beside its tables: its flags, the module path, and that flags nobody defined do no harm."""
 
-import importlib.util
 import os
 import sys
+
+from akrunner.worker import imports
 
 _FLAGS_MODULE = "absl.flags._flagvalues"
 #: given to every script, whether it defines them or not
@@ -42,11 +43,7 @@ def cluster_flags(tf_config):
 
 def tolerate_unknown_flags():
     """Have absl, `tf.app.flags` with it, pass over flags the script does not define, as PAI gives them to every script."""
-    loaded = sys.modules.get(_FLAGS_MODULE)
-    if loaded is not None:
-        _soften(loaded)
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    imports.when_imported(_FLAGS_MODULE, _soften)
 
 
 def unknown_flags():
@@ -57,37 +54,6 @@ def unknown_flags():
     defined = set(values)
     left = [name for name in _unknown["names"] if name not in defined and name not in _PAIS]
     return ["the script defines no flag %s, and it was passed over" % ", ".join("--" + name for name in left)] if left else []
-
-
-class _Finder(object):
-    """Finds absl's flags where the others do, once."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != _FLAGS_MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader(object):
-    """Loads as another one does, which it leaves in its place."""
-
-    def __init__(self, loader):
-        self._loader = loader
-
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _soften(module)
 
 
 def _soften(module):

@@ -16,8 +16,6 @@ from akrunner.worker import chunks, data
 from akrunner.worker.tables.errors import NoSuchColumn, TableError
 from akrunner.worker.tables.rows import Table, names_of, text_of
 
-_ROWS_AT_ONCE = 8192
-
 
 def _tensorflow():
     import tensorflow
@@ -187,7 +185,7 @@ class _Plan(object):
                     yield tuple(columns[at] for at in width)
             return
         size, full = self.batch
-        for columns in _stacks(self.rows(), size, full):
+        for columns in chunks.stacks(self.rows(), size, full, chunks.ROWS_AT_ONCE):
             yield tuple(columns[at] for at in width)
 
 
@@ -210,26 +208,6 @@ def _shuffled(make, rows, seed, anew):
         return chunks.shuffled(make(), max(1, rows), None if seed is None else (seed + number) % (1 << 32))
 
     return run
-
-
-def _stacks(rows, size, full):
-    """Whole batches, many at a time, [batches, size]; at the end what is left, one short batch."""
-    held, count = [], 0
-    for more, columns in itertools.chain(rows, [(0, None)]):
-        if columns is not None:
-            held.append(columns)
-            count += more
-        last = columns is None
-        if not count or (count < max(_ROWS_AT_ONCE, size) and not last):
-            continue
-        some = chunks.joined(held)
-        rest = count % size
-        whole = count - rest
-        if whole:
-            yield {at: v.reshape((-1, size)) for at, v in chunks.cut(some, 0, whole).items()}
-        held, count = ([chunks.cut(some, whole, count)], rest) if rest else ([], 0)
-        if last and rest and not full:
-            yield {at: v.reshape((1, rest)) for at, v in held[0].items()}
 
 
 def _generated(tf, make, source, batch, *args):

@@ -25,6 +25,10 @@ class NoSuchColumn(TableError, ValueError):
     """The table has no such column."""
 
 
+class OnlyOnPai(RuntimeError):
+    """What PAI's own TensorFlow has, and no other."""
+
+
 class TableWriteError(TableError, TypeError):
     """A table refuses a value."""
 

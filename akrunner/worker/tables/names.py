@@ -10,7 +10,7 @@ import types
 import tensorflow
 
 from akrunner.worker.tables.dataset import TableRecordDataset
-from akrunner.worker.tables.errors import OutOfRangeException
+from akrunner.worker.tables.errors import OnlyOnPai, OutOfRangeException
 from akrunner.worker.tables.queues import TableRecordReader
 from akrunner.worker.tables.reader import TableReader
 from akrunner.worker.tables.work import WorkQueue
@@ -95,7 +95,7 @@ def _module(name, names):
 
 def record_writer(*args, **kwargs):
     """In place of `tf.TableRecordWriter`, whose operations write from the graph."""
-    raise NotImplementedError(
+    raise OnlyOnPai(
         "tf.TableRecordWriter, which writes from the graph, is not here; use tf.python_io.TableWriter: "
         "writer = tf.python_io.TableWriter(table, slice_id=task_index), writer.write(zip(*session.run([...])), indices=[0, 1]), writer.close()"
     )
@@ -103,7 +103,7 @@ def record_writer(*args, **kwargs):
 
 def _absent(name):
     def absent(*args, **kwargs):
-        raise NotImplementedError(
+        raise OnlyOnPai(
             "tf.%s is an operation that only PAI's own TensorFlow has; parse the column with tf.strings.split and tf.strings.to_number "
             "(in a map of the dataset), or write what it gives into columns of the table" % name
         )

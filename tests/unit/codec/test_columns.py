@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import akrunner
 from akrunner.codec import encode_columns
 from akrunner.schema import Schema
-from akrunner.worker import chunks, columnar, stream
+from akrunner.worker import chunks, stream
 
 
 def crossed(table: pa.Table, **options: Any) -> Dict[str, Any]:
@@ -144,7 +144,7 @@ def test_rows_before_a_barrier_are_not_held_back(pieces: List[Any], size: int, d
     counts: Dict[str, List[int]] = {name: [] for name in seen}
     for batch in chunks.rebatched(drawn("columns"), size, drop):
         seen["columns"].append(batch["a"].tolist())
-    for stack in columnar._stacks(drawn("stacks"), size, drop, 1):
+    for stack in chunks.stacks(drawn("stacks"), size, drop, 1):
         seen["stacks"] += stack["a"].tolist()
     for vector in stream._regrouped(drawn("vectors"), size, drop):
         seen["vectors"] += [vector.tolist()] if len(vector) else []
@@ -168,7 +168,7 @@ def test_a_batch_of_a_stream_waits_for_no_other() -> None:
             drawn.append(i)
             yield 3, {"a": np.arange(3 * i, 3 * i + 3)}
 
-    stacks = columnar._stacks(pieces(), 4, False, 1)
+    stacks = chunks.stacks(pieces(), 4, False, 1)
     assert next(stacks)["a"].tolist() == [[0, 1, 2, 3]] and drawn == [0, 1]
     assert [stack["a"].tolist() for stack in stacks] == [[[4, 5, 6, 7]], [[8, 9, 10, 11]]]
 

@@ -1,0 +1,70 @@
+"""What is done when the script, or a library it uses, imports a module: after it, or around it.
+
+A module that is found is loaded by the loader that it has, which stays in its place; who only asks whether a module is there changes nothing.
+"""
+
+import importlib.util
+import sys
+
+
+def when_imported(name, then=None, around=None):
+    """Args: name: of a module; then: called with it when it is imported, now if it already is; around: called with what loads it, which it calls."""
+    if name in sys.modules:
+        if then is not None:
+            then(sys.modules[name])
+        return
+    finder = next((one for one in sys.meta_path if isinstance(one, _Finder) and one.name == name), None)
+    if finder is None:
+        finder = _Finder(name)
+        sys.meta_path.insert(0, finder)
+    finder.around = around or finder.around
+    if then is not None:
+        finder.then.append(then)
+
+
+class _Finder(object):
+    """Finds a module where the others do, until it is loaded."""
+
+    def __init__(self, name):
+        self.name = name
+        self.then = []
+        self.around = None
+        self._asking = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name or self._asking:
+            return None
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking = False
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, self)
+        return spec
+
+
+class _Loader(object):
+    """Loads as another one does, which it leaves in its place. Args: finder: goes then."""
+
+    def __init__(self, loader, finder):
+        self._loader = loader
+        self._finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        loader, finder = self._loader, self._finder
+        module.__spec__.loader = module.__loader__ = loader
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+        if finder.around is None:
+            loader.exec_module(module)
+        else:
+            finder.around(lambda: loader.exec_module(module))
+        while finder.then:
+            finder.then.pop(0)(module)
