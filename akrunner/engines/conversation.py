@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines import crossing
-from akrunner.engines.tables import JobTables
+from akrunner.engines.tables import JobTables, SlicePart
 from akrunner.errors import AkrunnerError, DataError, ProtocolError, ReadError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.partition import rechunk
 from akrunner.spec import TaskSpec
-from akrunner.tables.store import Reading, TablePart
+from akrunner.tables.store import Reading
 from akrunner.wire import frames, messages
 from akrunner.wire import tables as wire
 
@@ -67,7 +67,6 @@ class Conversation:
         self._stopped = False
         self._looks: "queue.Queue[Optional[Tuple[int, Mapping[str, Any]]]]" = queue.Queue()
         self._threads: List[threading.Thread] = []
-        self._looking = 0
         self._answers = False
 
     def take(self, frame: frames.Frame) -> None:
@@ -89,7 +88,7 @@ class Conversation:
                 request.credits = min(request.credits + body["chunks"], wire.CREDITS)
                 self._changed.notify_all()
         elif frame.kind == frames.CLOSE_TABLE:
-            self._closed(number, body["rows"])
+            self._closed(number, body["rows"], body["whole"])
         else:
             self._opened(frame.kind, number, body)
 
@@ -104,9 +103,8 @@ class Conversation:
             raise ProtocolError(f"the table request {number} is there already")
         self._used.add(number)
         if kind in (frames.LOOK_TABLE, frames.TAKE_WORK):
-            self._looking += 1
-            if self._looking > wire.MOST_REQUESTS:
-                raise ProtocolError(f"it asked {self._looking:,} things about tables before one was answered")
+            if self._looks.qsize() >= wire.MOST_REQUESTS:
+                raise ProtocolError(f"it asked {wire.MOST_REQUESTS + 1:,} things about tables before one was answered")
             if not self._answers:
                 self._answers = True
                 self._start("look", self._look)
@@ -119,14 +117,15 @@ class Conversation:
         self._requests[number] = request
         self._start(f"table-{number}", self._write if writes else self._read, number, request, body)
 
-    def _closed(self, number: int, rows: int) -> None:
+    def _closed(self, number: int, rows: int, whole: bool) -> None:
         request = self._requests.get(number)
         if request is None or request.said is not None:
             raise ProtocolError(f"a close table frame names the request {number}, which is none")
         with self._changed:
             request.said = rows
             self._changed.notify_all()
-            lost = not request.writes and (rows > request.rows or (request.done and rows != request.rows))
+            # who closes early has not been told how many there were, and some may be on their way
+            lost = not request.writes and (rows > request.rows or (whole and rows != request.rows))
         if request.writes:
             request.waiting.put(rows)
         elif lost:
@@ -174,12 +173,10 @@ class Conversation:
                 else:
                     name, reading = self._tables.reading(body["table"])
                     start, stop = name.rows(reading.rows)
-                    columns = crossing.described(reading.info)
-                    self._say(frames.TABLE_OPENED, request=number, columns=columns, start=start, rows=stop - start, credits=0)
+                    told = {"columns": crossing.described(reading.info), "start": start, "rows": stop - start}
+                    self._say(frames.TABLE_OPENED, request=number, credits=0, replaces=[], **told)
             except AkrunnerError as e:
                 self._refuse(number, e)
-            finally:
-                self._looking -= 1
 
     def _read(self, number: int, request: _Request, body: Mapping[str, Any]) -> None:
         try:
@@ -191,7 +188,8 @@ class Conversation:
                     if request.said is not None or self._stopped:
                         return
                     request.credits -= 1
-                payload = wire.with_request(number, codec.encode_columns(crossing.crossed(batch), request.rows))
+                columns = crossing.crossed(batch, body["table"])
+                payload = wire.with_request(number, codec.encode_columns(columns, request.rows))
                 with self._changed:
                     # before they are sent: who counts them may be quick
                     request.rows += batch.num_rows
@@ -225,15 +223,15 @@ class Conversation:
 
     def _write(self, number: int, request: _Request, body: Mapping[str, Any]) -> None:
         try:
-            name, output, part = self._tables.output(body["table"], self._task, body["slice"])
+            output, part = self._tables.output(body["table"], self._task, body["slice"], body["process"], number)
         except AkrunnerError as e:
             request.over = request.done = True
             self._refuse(number, e)
             return
         try:
             schema = crossing.written(output.info)
-            columns = crossing.described(output.info)
-            self._say(frames.TABLE_OPENED, request=number, columns=columns, start=0, rows=0, credits=wire.CREDITS)
+            shown = {"columns": crossing.described(output.info), "start": 0, "rows": 0, "replaces": part.replaces}
+            self._say(frames.TABLE_OPENED, request=number, credits=wire.CREDITS, **shown)
             while not self._stopped:
                 try:
                     taken = request.waiting.get(timeout=_TICK)
@@ -247,7 +245,7 @@ class Conversation:
                 with underway(WriteError, f"table {body['table']}"):
                     part.write(crossing.back(batch, output.info))
                 request.rows += count
-                self._tables.has_written(name, body["slice"], count)
+                self._tables.has_moved()
                 with self._changed:
                     request.credits += 1
                 self._say(frames.WRITE_MORE, request=number, chunks=1)
@@ -258,7 +256,7 @@ class Conversation:
         finally:
             request.over = True
 
-    def _close_part(self, number: int, request: _Request, part: TablePart, rows: int) -> None:
+    def _close_part(self, number: int, request: _Request, part: SlicePart, rows: int) -> None:
         if rows != request.rows:
             self._failing("InputLostError", f"wrote {rows} rows to table {request.name}, {request.rows} arrived")
             return
@@ -270,12 +268,8 @@ class Conversation:
     # -- the end
 
     def unfinished(self) -> List[str]:
-        """Tables whose rows are not all there, of a task that has said that it is done; waits for those on their way."""
-        deadline = time.monotonic() + _END_WAIT
-        writers = [request for request in self._requests.values() if request.writes]
-        while any(request.said is not None and not request.over for request in writers) and time.monotonic() < deadline:
-            time.sleep(_TICK / 20)
-        return [request.name for request in writers if not request.done]
+        """Tables whose rows are not all there, of a task that has said that it is done: it says so when it was told that they are."""
+        return [request.name for request in list(self._requests.values()) if request.writes and not request.done]
 
     def stop(self) -> None:
         """Nobody will ask any more."""

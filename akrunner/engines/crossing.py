@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.engines import nested
-from akrunner.errors import DataError
+from akrunner.errors import DataError, ReadError
 from akrunner.schema import Field, Schema
 from akrunner.tables import types
 from akrunner.tables.store import TableInfo
@@ -40,24 +40,46 @@ def _crosses(data_type: pa.DataType) -> bool:
     return any(test(data_type) for test in (*tests, pa.types.is_large_string, pa.types.is_large_binary))
 
 
-def crossed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A table's rows as a script gets them."""
-    columns = [column if _crosses(column.type) else _as_text(column) for column in batch.columns]
+def crossed(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
+    """A table's rows as a script gets them. Raises: ReadError: a column holds what text cannot say; it names the column."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns):
+        try:
+            columns.append(_as_crossing(column))
+        except (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError) as e:
+            raise ReadError(
+                f"table {table}: column {name!r} ({types.type_words(column.type)}) has a value that a script cannot be given: {e}; select other columns, "
+                "or CAST it in a table made for the script"
+            ) from None
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _as_crossing(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column if _crosses(column.type) else _as_text(column)
 
 
 def _as_text(column: pa.Array) -> pa.Array:
     data_type = column.type
-    if pa.types.is_dictionary(data_type):
-        return crossed(pa.RecordBatch.from_arrays([column.dictionary_decode()], names=["_"])).column(0)
     if pa.types.is_timestamp(data_type):
         # datetime has milliseconds, and shows them where there are any, as MaxCompute does
-        text = column.cast(pa.string())
-        return pc.replace_substring_regex(text, pattern=r"\.0+$", replacement="")
+        return pc.replace_substring_regex(_moments(column), pattern=r"\.0+$", replacement="")
+    if pa.types.is_date(data_type):
+        return _moments(column)
     if pa.types.is_nested(data_type):
         values = column.to_pylist()
         return pa.array([None if one is None else nested.to_json(one, data_type) for one in values], pa.string())
     return column.cast(pa.string())
+
+
+def _moments(column: pa.Array) -> pa.Array:
+    text = column.cast(pa.string())
+    # Arrow says so in place of what no calendar has
+    odd = pc.fill_null(pc.starts_with(text, "<"), False)
+    if pc.any(odd).as_py():
+        raise ValueError(text.filter(odd)[0].as_py().strip("<>"))
+    return text
 
 
 def written(info: TableInfo) -> Schema:

@@ -9,6 +9,8 @@ import threading
 from dataclasses import dataclass
 from typing import Dict, List, Tuple
 
+import pyarrow as pa
+
 from akrunner.engines.works import WorkQueues
 from akrunner.errors import ConfigError, ReadError, SinkError, SourceError, WriteError
 from akrunner.foreign import underway
@@ -23,6 +25,43 @@ class Counts:
 
     rows_read: int = 0
     rows_written: int = 0
+
+
+class SlicePart:
+    """One slice of an output, as a process of a task writes it. A later opening drops its rows, even while they are written.
+
+    Attributes: task, process, request: whose it is; replaces: requests that have written the same before, and are not closed; rows: so far;
+    closed: the task has said that these are all.
+    """
+
+    def __init__(self, part: TablePart, task: str, process: str, request: int, replaces: List[int]) -> None:
+        self.task, self.process, self.request, self.replaces = task, process, request, replaces
+        self.rows = 0
+        self.closed = False
+        self._part = part
+        self._dropped = False
+        self._lock = threading.Lock()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Raises: DataError, WriteError: as `TablePart.write`."""
+        with self._lock:
+            if not self._dropped:
+                self._part.write(batch)
+                self.rows += batch.num_rows
+
+    def close(self) -> None:
+        """Raises: WriteError: as `TablePart.close`; not all rows that came are there."""
+        with self._lock:
+            if not self._dropped:
+                self._part.close()
+                if self._part.rows != self.rows:
+                    raise WriteError(f"{self.rows:,} rows came, and {self._part.rows:,} were written")
+            self.closed = True
+
+    def drop(self) -> None:
+        """Somebody else writes the slice now: rows that still come are passed over."""
+        with self._lock:
+            self._dropped = True
 
 
 class JobTables:
@@ -40,8 +79,8 @@ class JobTables:
         self._outputs = [TableName.parse(one, spec.project) for one in spec.outputs]
         self._readings: List[Tuple[TableName, Reading]] = []
         self._open: List[Tuple[TableName, TableOutput]] = []
-        self._written: Dict[Tuple[str, str], int] = {}
-        self._owners: Dict[Tuple[str, int], str] = {}
+        #: (table with its partition, number of the slice) ->
+        self._slices: Dict[Tuple[str, int], SlicePart] = {}
         self._lock = threading.RLock()
         self.works = WorkQueues(self._rows_of)
 
@@ -82,10 +121,11 @@ class JobTables:
 
     # -- what is written
 
-    def output(self, text: str, task: TaskSpec, number: int) -> "tuple[TableName, TableOutput, TablePart]":
-        """A part of an output for a task's slice, without what the task has put there before.
+    def output(self, text: str, task: TaskSpec, number: int, process: str, request: int) -> Tuple[TableOutput, SlicePart]:
+        """A part of an output for a slice, without what the same process of the task has put there before.
 
-        Raises: ConfigError: another task writes this slice; SinkError: `table xxx not predefined`, or there is no such table.
+        Args: process: "number:random" of the task's, or of one it has started.
+        Raises: ConfigError: another task, or process, writes this slice; SinkError: `table xxx not predefined`, or there is no such table.
         """
         name = TableName.parse(text, self.spec.project)
         if not any(known.same(name) for known in self._outputs):
@@ -95,18 +135,18 @@ class JobTables:
             )
         with self._lock:
             output = self._output(name)
-            place = str(output.name.at(tuple(sorted(output.name.partition))))
-            owner = self._owners.setdefault((place, number), task.name)
-            if owner != task.name:
-                raise ConfigError(
-                    f"slice_id={number} of table {text} is written by {owner} already: give each task that writes a table a slice_id "
-                    "of its own (its task_index)"
-                )
+            place = _place(output.name)
+            earlier = self._slices.get((place, number))
+            if earlier is not None:
+                _check_same(earlier, text, number, task.name, process)
+                # before the store drops them, so that no thread writes there meanwhile
+                earlier.drop()
             with underway(WriteError, f"table {text}"):
                 # one key a slice: the rows lie in the order of the slices
                 part = output.part(f"slice:{number}")
-            self._written[place, str(number)] = 0
-            return name, output, part
+            replaces = [earlier.request] if earlier is not None and not earlier.closed else []
+            made = self._slices[place, number] = SlicePart(part, task.name, process, request, replaces)
+            return output, made
 
     def _output(self, name: TableName) -> TableOutput:
         for known, output in self._open:
@@ -117,10 +157,9 @@ class JobTables:
         self._open.append((name, made))
         return made
 
-    def has_written(self, name: TableName, number: int, rows: int) -> None:
+    def has_moved(self) -> None:
+        """A frame of rows was written."""
         with self._lock:
-            place = str(name.at(tuple(sorted(name.partition))))
-            self._written[place, str(number)] = self._written.get((place, str(number)), 0) + rows
             self.moved += 1
 
     def _counts_of(self, name: TableName) -> Counts:
@@ -137,17 +176,22 @@ class JobTables:
             for _, output in self._open:
                 with underway(WriteError, f"table {output.name}"):
                     output.restart()
-            self._written.clear()
-            self._owners.clear()
+            self._slices.clear()
             self.counts.clear()
             self.works = WorkQueues(self._rows_of)
 
     def commit(self) -> None:
         """The job has succeeded: all outputs that were opened are there, all at once. Raises: WriteError: none is."""
         with self._lock:
+            for (at, number), part in self._slices.items():
+                if not part.closed:
+                    raise WriteError(
+                        f"table {at}: {part.task} was ended before it had closed its TableWriter(..., slice_id={number}), so that its "
+                        "rows are not whole; no output table was changed"
+                    )
             for name, _ in self._open:
-                place = str(name.at(tuple(sorted(name.partition))))
-                self._counts_of(name).rows_written = sum(rows for (at, _), rows in self._written.items() if at == place)
+                rows = [part.rows for (at, _), part in self._slices.items() if at == _place(name)]
+                self._counts_of(name).rows_written = sum(rows)
             if self._open:
                 with underway(WriteError, "output tables"):
                     self.spec.store.commit([output for _, output in self._open])
@@ -164,6 +208,26 @@ class JobTables:
             for _, reading in self._readings:
                 reading.close()
             self._open, self._readings = [], []
+
+
+def _place(name: TableName) -> str:
+    """A table, or partition, however its name is spelt."""
+    return str(name.at(tuple(sorted(name.partition))))
+
+
+def _check_same(earlier: SlicePart, text: str, number: int, task: str, process: str) -> None:
+    """Raises: ConfigError: another task, or process, writes the slice."""
+    if earlier.task != task:
+        raise ConfigError(
+            f"slice_id={number} of table {text} is written by {earlier.task} already: give each task that writes a table a slice_id "
+            "of its own (its task_index)"
+        )
+    if earlier.process != process:
+        raise ConfigError(
+            f"slice_id={number} of table {text} is written by another process of {task} already (process "
+            f"{earlier.process.partition(':')[0]}): give each process that opens a table to write a slice_id of its own, or let "
+            "them share a writer that was opened before they were forked"
+        )
 
 
 def _holds(known: TableName, asked: TableName) -> bool:

@@ -119,7 +119,9 @@ def check_writable(store: "TableStore", name: TableName) -> None:
 
 
 class TablePart(Protocol):
-    """The rows one task writes. Not for two threads at once; two parts are."""
+    """The rows one task writes. Not for two threads at once; two parts are. Attributes: rows: how many were written."""
+
+    rows: int
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows. Columns go by name; those left out are null; types are cast where no value changes.

@@ -142,13 +142,13 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.READ_TABLE: {
         "request": _count, "table": _text, "columns": _texts, "start": _count, "stop": _count, "credits": _positive,
     },
-    frames.WRITE_TABLE: {"request": _count, "table": _text, "slice": _count},
-    frames.CLOSE_TABLE: {"request": _count, "rows": _count},
+    frames.WRITE_TABLE: {"request": _count, "table": _text, "slice": _count, "process": _text},
+    frames.CLOSE_TABLE: {"request": _count, "rows": _count, "whole": _truth},
     frames.TAKE_WORK: {
         "request": _count, "queue": _text, "works": _texts, "epochs": _some, "shuffle": _truth, "seed": _step, "slices": _some,
     },
     frames.TABLE_OPENED: {
-        "request": _count, "columns": _table_columns, "start": _count, "rows": _count, "credits": _count,
+        "request": _count, "columns": _table_columns, "start": _count, "rows": _count, "credits": _count, "replaces": _counts,
     },
     frames.TABLE_DONE: {"request": _count, "rows": _count},
     frames.TABLE_FAILED: {"request": _count, "type": _text, "message": _text},

@@ -6,9 +6,10 @@
     LOOK_TABLE(request, table)            ->      <- TABLE_OPENED(columns, start, rows)
     READ_TABLE(columns, start, stop)      ->      <- TABLE_ROWS..., TABLE_DONE(rows)      as many frames as there are credits
     READ_MORE(chunks)                     ->
-    WRITE_TABLE(table, slice)             ->      <- TABLE_OPENED(columns, credits)
+    WRITE_TABLE(table, slice, process)    ->      <- TABLE_OPENED(columns, credits, replaces)     the process: of the task, or forked from it
     ADD_ROWS...                           ->      <- WRITE_MORE(chunks)
-    CLOSE_TABLE(rows)                     ->      <- TABLE_DONE(rows)                     of a reader: how many have arrived; no answer
+    CLOSE_TABLE(rows, whole)              ->      <- TABLE_DONE(rows)                     of a reader: how many have arrived, and
+                                                                                          whether TABLE_DONE has, too; no answer
     TAKE_WORK(queue, works, ...)          ->      <- WORK(work)                           null: there is no more
 
 In place of any answer: TABLE_FAILED(type, message); the request is over then.

@@ -55,7 +55,7 @@ class Task(object):
         self.names_variables = False
         # how long the script waits for its input; none for what is ours
         self.meter = None
-        self._last_word = threading.Lock()
+        self._ending = threading.Lock()
         self.pid = os.getpid()
         self.refused = Refused()
         os.register_at_fork(after_in_child=self.disown)
@@ -97,8 +97,14 @@ class Task(object):
                 self.writer.close()
             except BaseException as e:
                 failed = e
+        self.end_alone()
         failed = self.end_tables(failed)
         return self.closed(failed)
+
+    def end_alone(self):
+        """From here on this thread alone ends the task: the main thread, or the one of a task nobody needs any longer."""
+        if not self._ending.acquire(False):
+            threading.Event().wait()  # the other one ends the process
 
     def end_tables(self, failed):
         """What is wrong with the script, or with the rows of the tables it has left open. They are not sent if it has failed."""
@@ -147,9 +153,7 @@ class Task(object):
             self.link.check_host()
 
     def say(self, closed):
-        """The last word, said once: by the main thread, or by the one that ends a task nobody needs any longer."""
-        if not self._last_word.acquire(False):
-            threading.Event().wait()  # the other one ends the process
+        """The last word, of the thread that ends the task."""
         try:
             self.link.writer.write_json(frames.CLOSED, closed)
         except OSError:
@@ -167,15 +171,22 @@ class Task(object):
         """The job needs this task no longer. `serve()` returns then; a `server.join()` of TensorFlow's never does."""
         if self.serving or self.staying:
             return
+        if self.tables is None:
+            self.end_early()
+        else:
+            # the thread that calls takes what the host answers to the writers that are closed
+            threading.Thread(target=self.end_early, name="akrunner-stop", daemon=True).start()
+
+    def end_early(self):
+        """End the process while the script still runs. What it has written is kept."""
+        self.end_alone()
         if self.main_began is not None:
             self.main_ns = time.monotonic_ns() - self.main_began
         try:
             self.writer.close()
-            if self.tables is not None:
-                self.tables.finish(wait=False)
         except OSError:
             pass
-        closed = self.closed()
+        closed = self.closed(self.end_tables(None))
         self.say(closed)
         self.say_left([])
         leave(closed, self.link)

@@ -87,7 +87,7 @@ def test_a_command_with_a_cluster(engine: Any, tmp_path: Path, monkeypatch: pyte
     assert rows.rows.to_pylist() == [{"w": 0, "n": 51}, {"w": 1, "n": 50}]
 
 
-#: worker 0 is done, but for a thread that answers, as a TensorFlow server would; worker 1 asks it when it has been for a while
+#: worker 0 is done, but for a thread that answers, as a TensorFlow server would; worker 1 asks it when it is
 STAYS = """
 import atexit, os, signal, socket, sys, threading, time
 given = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])
@@ -96,18 +96,27 @@ if given["job_name"] == "ps":
     threading.Event().wait()
 if given["task_index"] == "0":
     server = socket.create_server(("127.0.0.1", 0))
+    main = threading.main_thread().ident
+    def is_done():
+        frame, names = sys._current_frames()[main], []
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        return "say_and_stay" in names
     def serve():
+        while not is_done():
+            time.sleep(0.01)
+        os.rename(here("new"), here("told"))
         while True:
             server.accept()[0].sendall(b"here")
-    threading.Thread(target=serve, daemon=True).start()
     atexit.register(lambda: open(here("left"), "w").close())
     with open(here("new"), "w") as f:
         f.write("%d %d" % (server.getsockname()[1], os.getpid()))
-    os.rename(here("new"), here("told"))
+    threading.Thread(target=serve, daemon=True).start()
 else:
     while not os.path.exists(here("told")):
+        assert not os.path.exists(here("left"))
         time.sleep(0.01)
-    time.sleep(1)
     port, pid = open(here("told")).read().split()
     assert not os.path.exists(here("left"))
     if "--kill" in sys.argv:

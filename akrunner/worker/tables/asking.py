@@ -30,6 +30,13 @@ def asker():
     return _known["remote"]
 
 
+def process():
+    """This process, as no other of the task is called, also one that has its number later: "pid:random"."""
+    if _known.get("named_pid") != os.getpid():
+        _known.update(named_pid=os.getpid(), name="%d:%s" % (os.getpid(), os.urandom(8).hex()))
+    return _known["name"]
+
+
 def broker():
     """The broker, if this process is the task's, else None."""
     return _known["broker"] if _known.get("pid") == os.getpid() else None

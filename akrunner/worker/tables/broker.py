@@ -20,6 +20,8 @@ _BUFFER = 1 << 20
 #: in front of each chunk in a spool: its bytes, its rows
 CHUNK = struct.Struct("<QQ")
 _REQUEST = struct.Struct("<Q")
+#: why a writer takes no more rows
+REPLACED = "table %s: its slice was opened again, which drops what this writer has written; it takes no more rows"
 
 
 class _Spool(object):
@@ -36,11 +38,14 @@ class _Spool(object):
 
 
 class _Writing(object):
-    """Attributes: table; columns: of it, None: not opened yet; credits; rows: sent; done; error: the host's."""
+    """Attributes: table; columns: of it, None: not opened yet; credits; rows: sent; done; error: the host's; replaces: requests that had
+    its slice before; replaced: another has it now."""
 
     def __init__(self, table):
         self.table = table
         self.columns = None
+        self.replaces = []
+        self.replaced = False
         self.credits = self.rows = 0
         self.closing = self.done = False
         self.error = None
@@ -118,42 +123,56 @@ class Broker(object):
             spool.granted += wanted
             self._writer.write_json(frames.READ_MORE, {"request": spool.request, "chunks": wanted})
 
-    def write(self, table, slice_id):
-        """{"writing", "columns"} of a table that is empty from now on. Raises: TableError: it may not be written."""
+    def write(self, table, slice_id, process):
+        """{"writing", "columns", "replaces"} of a table that is empty from now on.
+
+        Args: process: who writes, as `asking.process` has it. Raises: TableError: it may not be written.
+        """
         with self._changed:
             self._check()
             number = self._next()
             writing = self._writes[number] = _Writing(table)
-            self._writer.write_json(frames.WRITE_TABLE, {"request": number, "table": table, "slice": slice_id})
+            asked = {"request": number, "table": table, "slice": slice_id, "process": process}
+            self._writer.write_json(frames.WRITE_TABLE, asked)
             while writing.columns is None:
                 self._raise(writing)
                 self._changed.wait()
-            return {"writing": number, "columns": writing.columns}
+            for earlier in writing.replaces:
+                self._writes[earlier].replaced = True
+                self._close_writing(earlier)
+            self._changed.notify_all()
+            return {"writing": number, "columns": writing.columns, "replaces": writing.replaces}
 
     def put(self, writing, rows, payload):
         """Send rows. Args: payload: buffers of columns. Raises: TableError: the table has refused some."""
         of = self._writes[writing]
         with self._changed:
-            while of.credits <= 0:
+            while of.credits <= 0 and not of.closing:
                 self._raise(of)
                 self._changed.wait()
             self._raise(of)
+            if of.replaced:
+                raise failed("TableUseError", REPLACED % of.table)
             if of.closing:
                 raise TableError("table %s: its writer is closed" % of.table)
             of.credits -= 1
             of.rows += rows
             self._writer.write(frames.ADD_ROWS, tables.with_request(writing, payload), rows)
 
-    def close(self, writing, wait=True):
+    def close(self, writing):
         """No more rows: whether the host has them all is known when it returns. Raises: TableError: some were refused."""
         of = self._writes[writing]
         with self._changed:
-            if not of.closing and of.error is None:
-                of.closing = True
-                self._writer.write_json(frames.CLOSE_TABLE, {"request": writing, "rows": of.rows})
-            while wait and not of.done:
+            self._close_writing(writing)
+            while not of.done:
                 self._raise(of)
                 self._changed.wait()
+
+    def _close_writing(self, number):
+        of = self._writes[number]
+        if not of.closing and of.error is None:
+            of.closing = True
+            self._writer.write_json(frames.CLOSE_TABLE, {"request": number, "rows": of.rows, "whole": True})
 
     def take_work(self, queue, works, epochs, shuffle, seed, slices):
         """The next work of a queue that all tasks share, None: there is no more. Raises: TableError."""
@@ -221,7 +240,9 @@ class Broker(object):
 
     def _told_writing(self, writing, kind, body):
         if kind == frames.TABLE_OPENED and writing.columns is None:
-            writing.columns, writing.credits = body["columns"], body["credits"]
+            if any(number not in self._writes for number in body["replaces"]):
+                raise frames.WireError("a writer replaces the requests %s, which are none" % body["replaces"])
+            writing.columns, writing.credits, writing.replaces = body["columns"], body["credits"], body["replaces"]
         elif kind == frames.WRITE_MORE:
             writing.credits += body["chunks"]
         elif kind == frames.TABLE_DONE and writing.closing:
@@ -280,19 +301,19 @@ class Broker(object):
     def _close_reading(self, spool):
         if not spool.closed:
             spool.closed = True
-            self._writer.write_json(frames.CLOSE_TABLE, {"request": spool.request, "rows": spool.rows})
+            told = {"request": spool.request, "rows": spool.rows, "whole": spool.whole}
+            self._writer.write_json(frames.CLOSE_TABLE, told)
 
-    def finish(self, wait=True):
-        """The script has ended: writers it has left open are closed, and nobody asks any more.
+    def finish(self):
+        """The script has ended: writers it has left open are closed, and nobody asks any more. Waits for the host to have every row: not
+        in the thread that hears what it says.
 
-        Args: wait: for the host to have every row; not in the thread that hears what it says.
         Raises: TableError: rows were refused.
         """
-        if wait:
-            self.close_writers()
+        self.close_writers()
         for number, writing in list(self._writes.items()):
             if not writing.done and writing.error is None and writing.columns is not None:
-                self.close(number, wait)
+                self.close(number)
         with self._changed:
             self._over = True
             for spool in self._reads.values():

@@ -47,6 +47,8 @@ def text_of(name):
         name = name.decode("utf-8")
     if not isinstance(name, str):
         raise TypeError("a table's name must be text, not %s" % type(name).__name__)
+    if name.encode("utf-8", "replace").decode("utf-8") != name:
+        raise ValueError("%.60r is no text that UTF-8 can say" % name)
     return name.strip()
 
 

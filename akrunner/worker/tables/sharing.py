@@ -135,8 +135,14 @@ class Remote(object):
                 self._local.connection = connection
             _send(connection, {"call": call, "given": given}, payload)
             got = _receive(connection)
-        except OSError as e:
-            raise TableError("the task's process does not answer: %s" % e)
+        except BaseException as e:
+            # who asks next would be given the answer to this
+            self._local.connection = None
+            if connection is not None:
+                connection.close()
+            if isinstance(e, OSError):
+                raise TableError("the task's process does not answer: %s" % e)
+            raise
         if got is None:
             raise TableError("the task is over: tables are read and written until the script ends")
         if "value" not in got[0]:
@@ -152,8 +158,8 @@ class Remote(object):
     def more(self, spool, chunk):
         return self._ask("more", spool=spool, chunk=chunk)
 
-    def write(self, table, slice_id):
-        return self._ask("write", table=table, slice_id=slice_id)
+    def write(self, table, slice_id, process):
+        return self._ask("write", table=table, slice_id=slice_id, process=process)
 
     def put(self, writing, rows, payload):
         return self._ask("put", payload, writing=writing, rows=rows)

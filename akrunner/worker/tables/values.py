@@ -1,5 +1,6 @@
 """What scripts give a `TableWriter`, rows in any shape and values of any type -> columns of the table's types, or an error that says which value."""
 
+import collections
 import datetime
 import decimal
 import json
@@ -77,6 +78,9 @@ def as_column(table, column, values, first_row=0, cast=False):
     Raises: TableWriteError: a value is of another type.
     """
     valid = None
+    if isinstance(values, np.ma.MaskedArray):
+        # what is masked is null
+        values = values.tolist() if np.ma.getmaskarray(values).any() else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         # numbers, to Python, if they are finer than its datetimes
         values = [None if np.isnat(value) else str(value) for value in values]
@@ -185,57 +189,99 @@ def _inner(value):
 
 
 def _numbers(table, column, values, valid, first_row, cast):
+    """An array of its own of the column's type: what the script does with `values` afterwards is not written."""
     target = np.dtype(column["dtype"])
-    if not isinstance(values, np.ndarray):
-        if valid is not None:
-            nothing = target.type(0).item()
-            values = [nothing if value is None else value for value in values]
-        if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
-            values = _parsed(table, column, values, first_row, cast)
-        try:
-            made = np.array(values)
-        except (ValueError, OverflowError):
-            made = np.array(values, dtype=object)
-        if made.ndim != 1 or made.dtype.kind not in "biuf":
-            raise _first_wrong(table, column, values, first_row)
-        values = made
-    return _cast(table, column, values, target, first_row, cast)
+    if isinstance(values, np.ndarray):
+        return _cast(table, column, values, target, first_row, cast)
+    if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
+        values = _parsed(table, column, values, first_row, cast)
+    # in the order in which they come, so that it is the same value that is named first
+    kinds = [kind for kind in collections.OrderedDict.fromkeys(map(type, values)) if kind is not type(None)]
+    if len(kinds) == 1 and valid is None:
+        return _cast(table, column, _of_one_kind(table, column, values, first_row), target, first_row, cast)
+    # the type that numpy finds for several together may hold none of them as it is
+    made = np.zeros(len(values), target)
+    for kind in kinds:
+        rows = np.array([i for i, value in enumerate(values) if type(value) is kind])
+        some = _of_one_kind(table, column, [values[i] for i in rows.tolist()], first_row + rows)
+        made[rows] = _cast(table, column, some, target, first_row + rows, cast)
+    return made
 
 
-def _cast(table, column, values, target, first_row, cast):
+def _of_one_kind(table, column, values, rows):
+    """Values of one type of Python's or numpy's as an array. Args: rows: their numbers, or that of the first. Raises: TableWriteError."""
+    try:
+        made = np.array(values)
+    except (ValueError, OverflowError):
+        made = np.array(values, dtype=object)
+    if isinstance(values[0], int) and made.dtype.kind not in "bi":
+        for i, value in enumerate(values):
+            if not -(1 << 63) <= value < 1 << 63:
+                raise _wrong(table, column, _row(rows, i), value, ", which it cannot hold")
+    if made.ndim != 1 or made.dtype.kind not in "biuf":
+        odd = (i for i, value in enumerate(values) if np.ndim(value) or np.array(value).dtype.kind not in "biuf")
+        at = next(odd, 0)
+        raise _wrong(table, column, _row(rows, at), values[at])
+    return made
+
+
+def _row(rows, at):
+    """The number of a row. Args: rows: their numbers, or that of the first."""
+    return int(rows[at]) if isinstance(rows, np.ndarray) else rows + at
+
+
+def _cast(table, column, values, target, rows, cast):
+    """A copy of the column's type. Args: rows: the values' numbers, or that of the first. Raises: TableWriteError."""
+
+    def refuse(where, why=""):
+        at = int(np.argmax(where))
+        raise _wrong(table, column, _row(rows, at), values[at], why)
+
     kind, want = values.dtype.kind, target.kind
     if kind == want and values.dtype == target:
-        return values
+        return values.copy()
+    if kind not in "biuf":
+        refuse([True])
+    if not len(values):
+        return values.astype(target)
+    if kind == "b" and want != "b" and not cast:
+        refuse([True])
     if want == "f":
-        if kind == "b" and not cast:
-            raise _wrong(table, column, first_row, values[0])
-        if kind in "iu" and len(values) and (values.max() > _EXACT or values.min() < -_EXACT):
-            at = int(np.argmax((values > _EXACT) | (values < -_EXACT)))
-            raise _wrong(table, column, first_row + at, values[at], ", which a double cannot hold exactly")
-        with np.errstate(over="ignore"):
-            made = values.astype(target)
-        lost = np.isinf(made) & np.isfinite(values) if kind == "f" else made != values
-        if kind in "iuf" and lost.any():
-            at = int(np.argmax(lost))
-            raise _wrong(table, column, first_row + at, values[at], ", which it cannot hold")
-        return made
+        return _as_floats(values, target, refuse)
     if kind == "f":
-        whole = np.isfinite(values) & (values == np.trunc(np.where(np.isfinite(values), values, 0)))
+        finite = np.isfinite(values)
+        whole = finite & (values == np.trunc(np.where(finite, values, 0)))
         if not cast or not whole.all():
-            at = 0 if not cast else int(np.argmin(whole))
-            raise _wrong(table, column, first_row + at, values[at])
+            refuse(~whole if cast else [True])
     if want == "b":
-        if kind != "b" and not (cast and np.isin(values, (0, 1)).all()):
-            raise _wrong(table, column, first_row, values[0])
-        return values.astype(bool)
-    if kind == "b" and not cast:
-        raise _wrong(table, column, first_row, values[0])
-    if kind != "b" and len(values):
+        fits = np.isin(values, (0, 1)) if cast or kind == "b" else np.zeros(len(values), bool)
+        if not fits.all():
+            refuse(~fits)
+    elif kind != "b":
         limits = np.iinfo(target)
-        beyond = (values < limits.min) | (values > limits.max) if kind != "f" else np.abs(values) >= 2.0**63
+        beyond = (values < limits.min) | (values > limits.max)
+        if kind == "f":
+            # the largest whole number may be none of the floats: what lies above is compared with the next one, which is
+            wide = values.astype(np.float64)
+            beyond = (wide < float(limits.min)) | (wide >= float(limits.max) + 1)
         if beyond.any():
-            raise _wrong(table, column, first_row + int(np.argmax(beyond)), values[np.argmax(beyond)], ", which it cannot hold")
+            refuse(beyond, ", which it cannot hold")
     return values.astype(target)
+
+
+def _as_floats(values, target, refuse):
+    """Args: refuse: called with [rows] bool, and why, if the type cannot hold some."""
+    kind = values.dtype.kind
+    if kind in "iu":
+        beyond = (values > _EXACT) | (values < -_EXACT)
+        if beyond.any():
+            refuse(beyond, ", which a double cannot hold exactly")
+    with np.errstate(over="ignore"):
+        made = values.astype(target)
+    lost = np.isinf(made) & np.isfinite(values) if kind == "f" else made != values
+    if lost.any():
+        refuse(lost, ", which it cannot hold")
+    return made
 
 
 def _parsed(table, column, values, first_row, cast):
@@ -252,13 +298,6 @@ def _parsed(table, column, values, first_row, cast):
                 raise _wrong(table, column, first_row + i, value) from None
         out.append(value)
     return out
-
-
-def _first_wrong(table, column, values, first_row):
-    for i, value in enumerate(values):
-        if np.ndim(value) or np.array(value).dtype.kind not in "biuf":
-            return _wrong(table, column, first_row + i, value)
-    return _wrong(table, column, first_row, values[0])
 
 
 def _wrong(table, column, row, value, why=""):

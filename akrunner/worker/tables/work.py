@@ -2,19 +2,32 @@
 
 from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
-from akrunner.worker.tables.rows import text_of
+from akrunner.worker.tables.rows import text_of, whole
 
-#: of this process's queues: name -> what it deals
+#: of this process's queues: name -> [what it deals, how many there are]
 _queues = {}
 
 
 def _named(name, deals):
-    """The name of a queue: as given, or with a number where this script has another queue of that name, as TensorFlow names operations."""
+    """The name of a new queue, as TensorFlow names operations: as given, with a number where this process has another of that name, and with
+    one more where it has another that deals the same, which may be used up. So the first of each task is one queue, the second another."""
     number, made = 0, name
-    while _queues.setdefault(made, deals) != deals:
+    while _queues.setdefault(made, [deals, 0])[0] != deals:
         number += 1
         made = "%s_%d" % (name, number)
-    return made
+    again = _queues[made][1]
+    _queues[made][1] += 1
+    return "%s/%d" % (made, again) if again else made
+
+
+def _least(name, value, least):
+    """A whole number, or None. Raises: ValueError: it is none, or less."""
+    if value is None:
+        return None
+    value = whole(name, value)
+    if not least <= value < 1 << 63:
+        raise ValueError("WorkQueue: %s=%d must be at least %d, or None" % (name, value, least))
+    return value
 
 
 class WorkQueue(object):
@@ -26,7 +39,8 @@ class WorkQueue(object):
         shuffle, seed: deal them in a random order, another in each epoch.
         prefix: put before each that is taken.
         num_slices: cut tables into so many slices, "...?start=0&end=100"; files stay whole.
-        name: of the queue; tasks that give the same share it. Another queue of the same script with this name gets a number behind it.
+        name: of the queue; tasks that give the same share it. Another queue of the same process with this name is another one, and shared
+            with those that other tasks make as their second, third, ...
         num_clients: without meaning here.
     """
 
@@ -46,11 +60,11 @@ class WorkQueue(object):
         self._works = [text_of(work) for work in works]
         if not self._works:
             raise ValueError("WorkQueue: works is empty")
-        self._epochs = None if num_epochs is None else int(num_epochs)
-        self._shuffle, self._seed = bool(shuffle), None if seed is None else int(seed)
-        self._prefix = prefix or ""
-        self._slices = None if num_slices is None else int(num_slices)
-        self._name = _named(name, (self._works, self._epochs, self._shuffle, self._seed, self._slices))
+        self._epochs = _least("num_epochs", num_epochs, 1)
+        self._shuffle, self._seed = bool(shuffle), _least("seed", seed, -(1 << 63))
+        self._prefix = text_of(prefix) if prefix else ""
+        self._slices = _least("num_slices", num_slices, 1)
+        self._name = _named(text_of(name or "work_queue"), (self._works, self._epochs, self._shuffle, self._seed, self._slices))
         self._taken = 0
 
     @property

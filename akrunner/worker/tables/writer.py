@@ -11,12 +11,13 @@ In a process other than the task's own each `write` sends its rows before it ret
 import itertools
 import os
 import threading
-import weakref
 
 import numpy as np
 
 from akrunner.worker import columns as packing
 from akrunner.worker.tables import asking
+from akrunner.worker.tables.broker import REPLACED
+from akrunner.worker.tables.errors import TableUseError
 from akrunner.worker.tables.rows import text_of, whole
 from akrunner.worker.tables.values import as_column, columns_of
 
@@ -24,8 +25,8 @@ _FLUSH_ROWS = 4096
 _FRAME_ROWS = 1 << 16
 _FRAME_BYTES = 8 << 20
 
-#: those of this process that may have rows nobody has sent
-_OPEN = weakref.WeakSet()
+#: those of this process that may have rows nobody has sent, also if the script has forgotten them
+_OPEN = set()
 
 
 def close_all():
@@ -47,20 +48,33 @@ class TableWriter(object):
     """Writes rows of an output table: `tf.python_io.TableWriter` of PAI. What is written is there when the job has succeeded.
 
     Args: table: one of the job's outputs; slice_id: every task that writes this table needs one of its own.
-    Opening the table empties it; opening it again drops what this task has written with this slice_id before.
-    Raises: TableError: "table xxx not predefined"; another task writes this slice.
+    Opening the table empties it; opening it again drops what this process has written with this slice_id before, and its earlier writer takes
+    no more rows.
+    Raises: TableError: "table xxx not predefined"; another task, or process, writes this slice.
     """
 
     def __init__(self, table, slice_id=0, **ignored):
         self._name = text_of(table)
-        told = asking.asker().write(self._name, whole("slice_id", slice_id))
+        slice_id = whole("slice_id", slice_id)
+        if not 0 <= slice_id < 1 << 63:
+            raise ValueError("slice_id=%d must be 0 or more" % slice_id)
+        told = asking.asker().write(self._name, slice_id, asking.process())
         self._writing = told["writing"]
+        for earlier in list(_OPEN):
+            if earlier._writing in told["replaces"]:
+                earlier._replace()
         self._columns = [column for column in told["columns"] if not column["partition"]]
         self._held, self._held_rows, self._names = [], 0, None
         self._rows = 0
-        self._closed = False
+        self._closed = self._replaced = False
         self._lock, self._opener = threading.RLock(), os.getpid()
         _OPEN.add(self)
+
+    def _replace(self):
+        """Another writer has its slice now: its rows are dropped."""
+        # not under its lock: a thread that holds it may wait for the host
+        self._replaced = self._closed = True
+        _OPEN.discard(self)
 
     def _let_go(self):
         self._held, self._held_rows, self._names = [], 0, None
@@ -77,6 +91,8 @@ class TableWriter(object):
         Raises: ValueError: a row has other than so many values; TableWriteError: a value its column cannot hold.
         """
         with self._lock:
+            if self._replaced:
+                raise TableUseError(REPLACED % self._name)
             if self._closed:
                 raise ValueError("table %s: its writer is closed" % self._name)
             chosen = self._chosen(indices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import gc
 import json
 import os
 import re
@@ -81,6 +82,8 @@ def test_which_columns_are_read() -> None:
     assert text_of(b" t ") == text_of(np.array("t")) == text_of(["t"]) == text_of(np.str_("t")) == "t"
     with pytest.raises(TypeError, match="must be text, not int"):
         text_of(3)
+    with pytest.raises(ValueError, match="no text that UTF-8 can say"):
+        text_of("\ud800")
 
 
 ROW = [(1, 2.5, "a")]
@@ -142,11 +145,12 @@ def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[An
 @pytest.mark.parametrize(
     "column, values, row",
     [
-        (BIGINT, [1, 2.5], 10), (BIGINT, ["1"], 10), (BIGINT, [2**70], 10), (BIGINT, [True], 10), (BIGINT, [1, [2]], 11), (INT, [1, 2**31], 11),
+        (BIGINT, [1, 2.5], 11), (BIGINT, ["1"], 10), (BIGINT, [2**70], 10), (BIGINT, [True], 10), (BIGINT, [1, [2]], 11), (INT, [1, 2**31], 11),
         (DOUBLE, ["x"], 10), (DOUBLE, [2**53 + 1], 10), (TEXT, ["a", 5], 11), (TEXT, [1.5], 10), (TRUTH, [1], 10), (BIGINT, [{}], 10),
         (TEXT, ["a", "\ud800"], 11), (REAL, [1e300], 10), (REAL, [2**24 + 1], 10), (LIST, [["a", {1}]], 10), (LIST, ["[1]", {1: "a", "1": "b"}], 11), (DATETIME, [5], 10),
         (DATETIME, ["2024-01-02", 1.5], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
-        (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10),
+        (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10), (DOUBLE, [None, 2**53 + 1], 11), (DOUBLE, [1.0, 2**53 + 1], 11),
+        (DOUBLE, [None, True], 11), (BIGINT, [2, None, True], 12), (BIGINT, [-1, 2**63], 11), (REAL, [0.5, 2**24 + 1], 11), (TRUTH, [True, 1], 11),
     ],
 )  # fmt: skip
 def test_values_a_column_refuses(column: Dict[str, Any], values: Any, row: int) -> None:
@@ -161,9 +165,40 @@ def test_values_that_are_cast_if_that_is_asked_for() -> None:
 
     assert cast(BIGINT, ["12", b"-3", 4.0, True]) == [12, -3, 4, 1] and cast(DOUBLE, ["1.5", True]) == [1.5, 1.0]
     assert cast(TEXT, [1, 2.5, True, None]) == [b"1", b"2.5", b"true", b""] and cast(TRUTH, [0, 1]) == [False, True]
-    for column, values in ((BIGINT, ["1.5"]), (BIGINT, [1.5]), (DOUBLE, ["x"]), (TRUTH, [2])):
+    whole = [2.0**31 - 1, -(2.0**31)]
+    assert (
+        cast(INT, whole) == whole
+        and cast(BIGINT, [-(2.0**63)]) == [-(2**63)]
+        and cast(DOUBLE, [True, None, 2.5]) == [1, 0, 2.5]
+    )
+    beyond: List[Any] = [
+        (INT, [3e9]),
+        (INT, [1, -3e9]),
+        (INT, np.array([3e9], np.float32)),
+        (BIGINT, [2.0**63]),
+        (INT, ["3000000000"]),
+    ]
+    for column, values in [(BIGINT, ["1.5"]), (BIGINT, [1.5]), (DOUBLE, ["x"]), (TRUTH, [2]), *beyond]:
         with pytest.raises(errors.TableWriteError):
             cast(column, values)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: np.zeros((2, 2), np.int64), lambda: np.zeros(2, [("a", "i8"), ("b", "i8")]), lambda: np.zeros(2, np.int64)]
+)
+def test_what_a_writer_holds_is_its_own(make: Any) -> None:
+    """A script may fill the same array again."""
+    values = make()
+    columns = columns_of(values, 2) or []
+    held = [as_column("t", BIGINT, one)[0] for one in columns]
+    values.fill(7) if values.dtype.names is None else values.fill((7, 7))
+    assert all(list(one) == [0] * len(one) for one in held) and len(held) == 2
+
+
+def test_what_is_masked_is_null() -> None:
+    got, valid = as_column("t", DOUBLE, np.ma.masked_array([1.5, 2.5], [False, True]))
+    assert valid is not None and valid.tolist() == [True, False] and got[0] == 1.5
+    assert as_column("t", DOUBLE, np.ma.masked_array([1.5], [False]))[1] is None
 
 
 def test_records_are_a_list_and_an_array() -> None:
@@ -189,6 +224,8 @@ class Host:
         self.asked: List[Any] = []
         self.written: List[pa.RecordBatch] = []
         self.rows, self.chunk = rows, chunk
+        #: request of the last writer of a slice
+        self.slices: Dict[Any, int] = {}
         self.broken: Optional[BaseException] = None
         self._sent: Dict[int, List[int]] = {}
         self._columns: Dict[int, List[str]] = {}
@@ -227,7 +264,12 @@ class Host:
             if frame.kind == frames.LOOK_TABLE and body["table"] == "no":
                 self.say(frames.TABLE_FAILED, request=number, type="SourceError", message="there is no table")
             elif frame.kind in (frames.LOOK_TABLE, frames.WRITE_TABLE):
-                self.say(frames.TABLE_OPENED, request=number, columns=COLUMNS, start=0, rows=self.rows, credits=2)
+                replaces = [self.slices[body["slice"]]] if body.get("slice") in self.slices else []
+                if frame.kind == frames.WRITE_TABLE:
+                    self.slices[body["slice"]] = number
+                self.say(
+                    frames.TABLE_OPENED, request=number, columns=COLUMNS, start=0, rows=self.rows, credits=2, replaces=replaces
+                )
             elif frame.kind == frames.READ_TABLE:
                 self._sent[number] = [body["start"], body["stop"], body["credits"]]
                 self._columns[number], self._rows_of[number] = body["columns"], body["stop"] - body["start"]
@@ -387,7 +429,7 @@ def test_children_send_at_once_and_never_what_waited_at_the_fork(
     with pytest.raises(ValueError, match="its writer is closed"):
         parents.write((1, 1.0, "late"))
     own.close()
-    assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 2, "rows": 1}) and len(waiting) == 1
+    assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 2, "rows": 1, "whole": True}) and len(waiting) == 1
     sent = [row["s"] for batch in host.written for row in batch.to_pylist()]
     assert sent == ["child", "child", "own"], "without what waits in the parent"
 
@@ -402,8 +444,13 @@ def test_a_writer_sends_what_comes_together(host: Host) -> None:
     for indices in (0.5, [0.5], [float("nan")], [None]):
         with pytest.raises(ValueError, match="indices=.* must be a whole number"):
             writer.write((1,), indices)
-    with pytest.raises(ValueError, match="slice_id=None must be a whole number"):
-        TableWriter("out", None)
+    for odd, words in (
+        (None, "slice_id=None must be a whole number"),
+        (-1, "slice_id=-1 must be 0"),
+        (1 << 63, "slice_id=92233"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            TableWriter("out", odd)
     with pytest.raises(ValueError, match="names a column twice"):
         writer.write((1, 2), [0, 0])
     with pytest.raises(TypeError, match="row 10001 has 'no'"):
@@ -412,26 +459,72 @@ def test_a_writer_sends_what_comes_together(host: Host) -> None:
     writer.close()
     with pytest.raises(ValueError, match="its writer is closed"):
         writer.write((1,), [0])
-    assert host.asked[0] == (frames.WRITE_TABLE, {"request": 1, "table": "out", "slice": 3})
+    asked = {"request": 1, "table": "out", "slice": 3, "process": asking.process()}
+    assert host.asked[0] == (frames.WRITE_TABLE, asked) and asking.process().startswith(f"{os.getpid()}:")
     assert [batch.num_rows for batch in host.written] == [4096, 4096, 1808, 1]
     assert host.written[0].schema.names == ["x", "s"] and host.written[3].to_pylist() == [{"y": 1.5}]
-    assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 1, "rows": 10_001})
+    assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 1, "rows": 10_001, "whole": True})
 
 
 def test_the_end_closes_what_the_script_has_left_open(host: Host) -> None:
     from akrunner.worker.tables import writer as writers
 
     host.broker.close_writers = writers.close_all
-    writer = TableWriter("out")
-    writer.write((1, 2.0, "x"))
+
+    def main() -> None:
+        # nobody but this function knows it
+        TableWriter("out").write((1, 2.0, "x"))
+
+    main()
+    gc.collect()
+    host.chunk = 1
     reader = TableReader("t")
     reader.read(1)
     host.broker.finish()
     assert sum(batch.num_rows for batch in host.written) == 1
     wait_for(host, frames.CLOSE_TABLE, 2)
+    closed = {body["request"]: body for kind, body in host.asked if kind == frames.CLOSE_TABLE}
+    assert closed[3]["whole"] is False and closed[3]["rows"] < 100, "of a reader, before all its rows had come"
     for late in (lambda: TableReader("other"), lambda: TableWriter("out")):
         with pytest.raises(errors.TableError, match="the task is over"):
             late()
+
+
+def test_a_slice_that_is_opened_again(host: Host) -> None:
+    """What the earlier writer has written goes, also what it still holds, and it takes no more."""
+    first = TableWriter("out", 4)
+    first.write((1, 1.0, "dropped"))
+    second = TableWriter("out", 4)
+    with pytest.raises(errors.TableUseError, match="table out: its slice was opened again"):
+        first.write((2, 2.0, "late"))
+    with pytest.raises(errors.TableUseError, match="its slice was opened again"):
+        host.broker.put(1, 1, [b""])  # as a child does that has the earlier one
+    first.close()
+    TableWriter("out", 5).close()
+    second.write((3, 3.0, "kept"))
+    second.close()
+    host.broker.finish()
+    assert [row["s"] for batch in host.written for row in batch.to_pylist()] == ["kept"]
+    assert [body["request"] for kind, body in host.asked if kind == frames.CLOSE_TABLE] == [1, 3, 2]
+
+
+class _Interrupted(BaseException):
+    """As a signal's handler raises it."""
+
+
+def test_who_is_interrupted_is_not_given_an_old_answer(host: Host, tmp_path: Path) -> None:
+    sharing.listen(host.broker, str(tmp_path / "ask"))
+    remote = sharing.Remote(str(tmp_path / "ask"))
+    assert remote.look("t")["rows"] == 100
+
+    def interrupted(view: Any) -> None:
+        raise _Interrupted
+
+    # it has asked, and does not take the answer
+    remote._local.connection.recv_into = interrupted
+    with pytest.raises(_Interrupted):
+        remote.look("t")
+    assert remote.read("t", ["x"], 0, 5).keys() == {"spool", "path"}
 
 
 def test_a_disk_that_is_full(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,6 +565,17 @@ def test_queues_of_one_script_have_names_of_their_own(monkeypatch: pytest.Monkey
         work.WorkQueue(works, name=name)
         for works, name in ((["a"], "q"), (["b"], "q"), (["a"], "q"), (["b"], "q"), ("c", "other"))
     ]
-    assert [queue._name for queue in made] == ["q", "q_1", "q", "q_1", "other"] and made[4].works == ["c"]
-    with pytest.raises(ValueError, match="works is empty"):
-        work.WorkQueue([])
+    # one that deals the same is another queue, too: the first may be used up
+    assert [queue._name for queue in made] == ["q", "q_1", "q/1", "q_1/1", "other"] and made[4].works == ["c"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"works": []}, {"num_epochs": -1}, {"num_epochs": 0}, {"num_epochs": 1.5}, {"num_slices": -1}, {"num_slices": 0}, {"seed": 1 << 63},
+        {"works": ["\ud800"]}, {"name": "\ud800"}, {"num_slices": "x"},
+    ],
+)  # fmt: skip
+def test_works_that_cannot_be_asked_for(given: Dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="works is empty|num_|seed|UTF-8"):
+        work.WorkQueue(**{"works": ["a"], **given})
