@@ -6,7 +6,7 @@ import numpy as np
 
 from akrunner.worker import chunks, data, reading
 
-#: and of rows that are large, as encoded images are
+#: rows handed to `tf.data` at a time that are large, as encoded images are
 _ROWS_OF_IMAGES = 32
 
 
