@@ -91,7 +91,7 @@ def worker(store: TableStore) -> Iterator[Worker]:
     made = Worker(store)
     yield made
     made.end()
-    assert not [one for one in threading.enumerate() if one.name.startswith("akrunner-table")]
+    assert not [one for one in threading.enumerate() if one.name.startswith("akrunner-table-")]
 
 
 def read(worker: Worker, columns: List[str], credits: int = 8) -> None:
