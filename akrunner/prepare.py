@@ -20,7 +20,7 @@ from akrunner.launch import capacity, environments, fetch, files, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
-from akrunner.tables.opening import open_source, sink_to
+from akrunner.tables.opening import check_other, open_source, sink_to
 
 PathLike = Union[str, "os.PathLike[str]"]
 SchemaLike = Union[str, pa.Schema, Schema]
@@ -124,6 +124,8 @@ def prepare(mode: str, given: Arguments) -> Prepared:
 
     reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
     asked = tables_spec(reads, writes, given.project) if reads or writes else None
+    if asked is not None:
+        check_other(given.output, asked.outputs, asked.project)
 
     def opened() -> TableSource:
         if given.source is None and asked is not None:

@@ -15,13 +15,14 @@ from typing import Callable, List, Optional
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines import record, report
-from akrunner.engines.base import Observer, Outcome, RestartSink, RowSink, RowSource
+from akrunner.engines.base import JoiningSink, Observer, Outcome, RestartSink, RowSink, RowSource
 from akrunner.engines.gang import Gang, GangFailed
 from akrunner.engines.launcher import Launcher
 from akrunner.engines.patience import Patience
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import AkrunnerError, ConfigError, JobError
+from akrunner.errors import AkrunnerError, ConfigError, JobError, WriteError
+from akrunner.foreign import underway
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
@@ -75,7 +76,7 @@ def run_attempts(
                 if tables is not None:
                     tables.restart()
             if tables is not None:
-                tables.commit()
+                _commit(tables, sink, outcome)
                 outcome.stats.tables.update(tables.told())
         except GangFailed as e:
             kept = work.close_failed()
@@ -103,3 +104,12 @@ def run_attempts(
             work.save_end(work.path, record.succeeded(outcome))
         work.close()
         return outcome
+
+
+def _commit(tables: JobTables, sink: Optional[RowSink], outcome: Outcome) -> None:
+    """Output tables, and what a sink has: whoever gave it need not commit it any more."""
+    if isinstance(sink, JoiningSink) and tables.has_outputs and not outcome.only_asked:
+        with underway(WriteError, "output"):
+            sink.commit_with(tables.spec.store, tables.commit)
+    else:
+        tables.commit()

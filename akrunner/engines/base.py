@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, runtime_checkable
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, runtime_checkable
 
 import pyarrow as pa
 
 from akrunner.spec import JobSpec, TaskSpec
+from akrunner.tables.store import TableOutput, TableStore
 
 
 class RowSource(Protocol):
@@ -45,6 +46,19 @@ class RestartSink(RowSink, Protocol):
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""
+        ...
+
+
+@runtime_checkable
+class JoiningSink(RowSink, Protocol):
+    """A sink that is committed together with the job's output tables."""
+
+    def commit_with(self, store: TableStore, commit: Callable[[Sequence[TableOutput]], None]) -> None:
+        """The job has succeeded: both are there, or neither. What is left to fail behind `commit` is a rename, or a store's own commit.
+
+        Args: store: of the tables; commit: commits them, and in the same step more outputs of that store.
+        Raises: WriteError: nothing was committed, or it says what was.
+        """
         ...
 
 

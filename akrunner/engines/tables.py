@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -180,8 +180,16 @@ class JobTables:
             self.counts.clear()
             self.works = WorkQueues(self._rows_of)
 
-    def commit(self) -> None:
-        """The job has succeeded: all outputs that were opened are there, all at once. Raises: WriteError: none is."""
+    @property
+    def has_outputs(self) -> bool:
+        """Whether a task has opened one."""
+        return bool(self._open)
+
+    def commit(self, more: Sequence[TableOutput] = ()) -> None:
+        """The job has succeeded: all outputs that were opened are there, all at once. Raises: WriteError: none is.
+
+        Args: more: outputs of the same store.
+        """
         with self._lock:
             for (at, number), part in self._slices.items():
                 if not part.closed:
@@ -192,9 +200,9 @@ class JobTables:
             for name, _ in self._open:
                 rows = [part.rows for (at, _), part in self._slices.items() if at == _place(name)]
                 self._counts_of(name).rows_written = sum(rows)
-            if self._open:
+            if self._open or more:
                 with underway(WriteError, "output tables"):
-                    self.spec.store.commit([output for _, output in self._open])
+                    self.spec.store.commit([*(output for _, output in self._open), *more])
 
     def told(self) -> Dict[str, Dict[str, int]]:
         """For the job's stats: table -> rows read and written."""

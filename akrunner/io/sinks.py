@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-from typing import IO, ContextManager, Dict, Iterator, List, Optional, Tuple, Union, cast
+from typing import IO, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 import pyarrow as pa
 
@@ -61,6 +61,7 @@ class FileSink:
         self._place = file_place(self.path, overwrite)
         self._gate: Optional[Gate] = None
         self._writer: Optional[Writer] = None
+        self._finished = self._over = False
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         self.write_rows(batch)
@@ -77,20 +78,39 @@ class FileSink:
         return self._writer
 
     def commit(self) -> None:
-        """The job succeeded: finish the file and move it into place."""
+        """The job succeeded: finish the file and move it into place. Once that is done, it does nothing."""
+        if self._over:
+            return
         with _told(self.path, self._place.at):
+            self._finish()
+            self._place.commit()
+        self._over = True
+
+    def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
+        """As `akrunner.engines.base.JoiningSink`, which see."""
+        with _told(self.path, self._place.at):
+            self._finish()
+        commit(())
+        with behind_tables():
+            self.commit()
+
+    def _finish(self) -> None:
+        if not self._finished:
             self._open().close()
             self._writer = None
-            self._place.commit()
+            self._finished = True
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""
         self.abort()
 
     def abort(self) -> None:
-        """The job failed: leave nothing, and what was there before as it was."""
+        """The job failed: leave nothing, and what was there before as it was. After `commit` it does nothing."""
+        if self._over:
+            return
         _drop(self._gate, self._writer)
         self._gate = self._writer = None
+        self._finished = False
         self._place.abort()
 
 
@@ -116,6 +136,7 @@ class PartsSink:
         self.partial = self._place.partial
         self.spread = self.format in SPREAD and self._place.at is not None
         self._open: Dict[TaskSpec, Tuple[Gate, Writer]] = {}
+        self._over = False
 
     def open(self) -> None:
         """Make the directory, so that whoever writes a file of it finds it. Raises: SinkError."""
@@ -141,23 +162,39 @@ class PartsSink:
         return self._open[task][1]
 
     def commit(self) -> None:
-        """The job succeeded: finish every file and move the directory into place."""
+        """The job succeeded: finish every file and move the directory into place. Once that is done, it does nothing."""
+        if self._over:
+            return
         with _told(self.path, self._place.at):
-            self._place.make()
-            if not self._open and self._place.empty():
-                # a table without rows has its columns
-                self._writer(TaskSpec("chief", 0))
-            for _, writer in self._open.values():
-                writer.close()
-            self._open = {}
+            self._finish()
             self._place.commit()
+        self._over = True
+
+    def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
+        """As `akrunner.engines.base.JoiningSink`, which see."""
+        with _told(self.path, self._place.at):
+            self._finish()
+        commit(())
+        with behind_tables():
+            self.commit()
+
+    def _finish(self) -> None:
+        self._place.make()
+        if not self._open and self._place.empty():
+            # a table without rows has its columns
+            self._writer(TaskSpec("chief", 0))
+        for _, writer in self._open.values():
+            writer.close()
+        self._open = {}
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""
         self.abort()
 
     def abort(self) -> None:
-        """The job failed: leave nothing, and what was there before as it was."""
+        """The job failed: leave nothing, and what was there before as it was. After `commit` it does nothing."""
+        if self._over:
+            return
         for gate, writer in self._open.values():
             _drop(gate, writer)
         self._open = {}
@@ -191,6 +228,17 @@ def check_types(form: str, schema: pa.Schema) -> None:
             raise SinkError(f"output: a CSV cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
         if form == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
             raise SinkError(f"output: JSON cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
+
+
+@contextlib.contextmanager
+def behind_tables() -> Iterator[None]:
+    """What is committed when a job's output tables are. Raises: WriteError: it cannot be, with that in its words."""
+    try:
+        yield
+    except WriteError as e:
+        raise WriteError(
+            f"{e} (the tables of output_tables= were committed before: run the job again, which replaces them)"
+        ) from e
 
 
 def _told(path: str, at: Optional[str]) -> ContextManager[None]:

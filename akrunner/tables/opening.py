@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from akrunner.tables import ddl, types
 from akrunner.tables.chosen import store_for
 from akrunner.tables.local_output import fits
 from akrunner.tables.names import TableName, is_table
-from akrunner.tables.store import TableInfo, TablePart
+from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 
 
 def open_source(
@@ -88,8 +88,9 @@ class TableSink:
         if not store.exists(name.whole):
             raise SinkError(f"output: {missing(name, schema)}")
         check_fits(name, store.describe(name.whole), schema)
+        self._store = store
         self._output = store.output(name, overwrite)
-
+        self._over = False
         self._parts: Dict[str, TablePart] = {}
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
@@ -108,8 +109,22 @@ class TableSink:
             raise WriteError(f"output: {e}") from e
 
     def commit(self) -> None:
-        """The job succeeded: its rows are in the table."""
-        self._output.commit()
+        """The job succeeded: its rows are in the table. Once that is done, it does nothing."""
+        if not self._over:
+            self._output.commit()
+            self._over = True
+
+    def commit_with(self, store: TableStore, commit: Callable[[Sequence[TableOutput]], None]) -> None:
+        """As `akrunner.engines.base.JoiningSink`, which see."""
+        if (store.kind, store.place) == (self._store.kind, self._store.place):
+            commit([self._output])
+            self._over = True
+            return
+        for part in self._parts.values():
+            part.close()
+        commit(())
+        with sinks.behind_tables():
+            self.commit()
 
     def restart(self) -> None:
         """The job starts again: nothing was written."""
@@ -138,6 +153,15 @@ def check_fits(name: TableName, info: TableInfo, schema: pa.Schema) -> None:
             raise SinkError(
                 f"output: column {field.name!r} of {name.whole} is {types.words_of(found)}, and the rows have {field.type} in it"
             )
+
+
+def check_other(output: Any, names: Iterable[str], project: Optional[str]) -> None:
+    """Raises: SinkError: the output is a table that the script's own writers write, too."""
+    if is_table(output) and any(TableName.parse(one, project).same(TableName.parse(output)) for one in names):
+        raise SinkError(
+            f"output: {output} is one of output_tables=, too: rows of output_schema= would take the place of those the script's own "
+            "writers write, or they theirs; name another table"
+        )
 
 
 def missing(name: TableName, schema: pa.Schema) -> str:
