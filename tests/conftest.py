@@ -50,11 +50,11 @@ ENDS = 60.0
 
 
 @contextlib.contextmanager
-def ends() -> Iterator[None]:
-    """What is done within ends because of what has happened, not because somebody's patience is over."""
+def ends(besides: float = 0.0) -> Iterator[None]:
+    """What is done within ends because of what has happened, not because somebody's patience is over. Args: besides: seconds it has to take."""
     began = time.monotonic()
     yield
-    assert time.monotonic() - began < ENDS
+    assert time.monotonic() - began < besides + ENDS
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:

@@ -1,6 +1,7 @@
 """{column: values} -> the payload of a COLUMNS frame (`akrunner.wire.columns`)."""
 
 import difflib
+import sys
 
 import numpy as np
 
@@ -81,7 +82,8 @@ def _column(name, values):
     if hasattr(values, "numpy"):
         values = values.numpy()
     valid = None
-    if isinstance(values, np.ma.MaskedArray):
+    # whoever has one has imported its module; numpy 2 does not by itself, and it takes a while
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
         valid = _unmasked(name, np.ma.getmaskarray(values))
         values = values.filled() if values.dtype.kind != "O" else _refilled(values)
     if not isinstance(values, np.ndarray):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
@@ -11,7 +12,7 @@ import pytest
 
 import akrunner
 from akrunner.cluster.resources import THREADS
-from tests.conftest import nothing_is_left
+from tests.conftest import ends, nothing_is_left
 
 if TYPE_CHECKING:
     from tests.warmth import Kept
@@ -96,3 +97,18 @@ def run(engine: Any, leaves_nothing: Path) -> Iterator[Run]:
         return akrunner.run(script, table, engine=engine, **options)
 
     yield start
+
+
+def hangs(start: Callable[[float], Any], where: str) -> None:
+    """A job that hangs is stopped by its timeout, and the stack says where it does.
+
+    Args: start: called with that timeout, which is longer the next time: a busy machine takes more time until the job is there.
+    """
+    for seconds in (1, 4, 16, 60):
+        began = time.monotonic()
+        with ends(seconds), pytest.raises(akrunner.JobTimeoutError, match=f"timeout={seconds}") as caught:
+            start(seconds)
+        assert time.monotonic() - began >= seconds
+        if where in str(caught.value):
+            return
+    raise AssertionError(str(caught.value))

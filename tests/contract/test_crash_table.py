@@ -15,7 +15,7 @@ import pytest
 import akrunner
 from tests.conftest import ENDS, Script, ends
 
-from .conftest import Run
+from .conftest import Run, hangs
 
 pytestmark = pytest.mark.slow
 
@@ -135,12 +135,8 @@ def test_binary_output_is_readable_in_the_log(run: Run, script: Script) -> None:
 
 @pytest.mark.parametrize("when", ["importing", "reading", "main", "writing"])
 def test_hang(run: Run, script: Script, when: str) -> None:
-    began = time.monotonic()
-    with ends(), pytest.raises(akrunner.JobTimeoutError) as caught:
-        run(script(crash(when, "time.sleep(1000)")), timeout=2)
-    assert time.monotonic() - began >= 2
-    assert "timeout=2" in str(caught.value)
-    assert "in happens" in str(caught.value), "the stack says where it hangs"
+    path = script(crash(when, "time.sleep(1000)"))
+    hangs(lambda seconds: run(path, timeout=seconds), "in happens")
     check_unharmed(run, script)
 
 
