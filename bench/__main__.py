@@ -26,6 +26,7 @@ from bench import tables
 from bench.asked import asked
 from bench.flink import flink
 from bench.maxcompute import maxcompute
+from bench.pack import pack
 from bench.reading import reading
 
 #: what was measured: (what, measured, against, ratio, goal, whether it was met)
@@ -716,6 +717,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "reading": lambda: reading(ratio_row),
     "predict": predict,
     "rendezvous": rendezvous,
+    "pack": pack,
     "asked": asked,
     "maxcompute": lambda: maxcompute(ratio_row),
     "flink": lambda: flink(ratio_row),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, List, Optional, Type
+from typing import TYPE_CHECKING, Iterator, List, Optional, Type
 
 import typer
 from rich.console import Console
@@ -17,8 +19,8 @@ from akrunner.cli import signals
 from akrunner.cli.guarded import emit, telling
 
 if TYPE_CHECKING:
-    from akrunner.packing.result import Packed
     from akrunner.packing.progress import PackProgress
+    from akrunner.packing.result import Packed
 
 HELP = """
 Pack files, texts or a table into a few large files of records, shuffled as a whole and split once. Read them as --input OUTPUT/train.
@@ -114,7 +116,7 @@ def pack(
     if len(places) < 2:
         raise akrunner.ConfigError("pack: give an input and an output: akrunner pack PHOTOS/ OUT/")
     *inputs, output = places
-    with _Line(quiet or as_json) as line:
+    with _told_to_go_on(output), _Line(quiet or as_json) as line:
         done = akrunner.pack(
             inputs if len(inputs) > 1 else inputs[0], output, split=split, split_by=split_by, seed=seed, shard_size=shard_size, format=format,
             resize=resize, check=check, bad_rows=bad_rows, kind=kind, label=label, paths=paths, paths_in=paths_in, columns=columns, select=select,
@@ -126,6 +128,17 @@ def pack(
             emit({"ok": True, "exit_code": 0, **dataclasses.asdict(done)})
         else:
             _say(done, quiet)
+
+
+@contextlib.contextmanager
+def _told_to_go_on(output: str) -> Iterator[None]:
+    """One that is stopped is told what becomes of what it has done."""
+    try:
+        yield
+    except (KeyboardInterrupt, signals.Terminated):
+        if os.path.isdir(os.path.join(os.path.expanduser(output), ".pack")):
+            typer.echo("akrunner: what was packed so far is kept, and the same command goes on from there", err=True)
+        raise
 
 
 class _Line:

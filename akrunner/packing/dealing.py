@@ -210,7 +210,7 @@ class _Classes:
         column = batch.column(self._label)
         self._numeric = pa.types.is_integer(column.type)
         known = set(self._names)
-        self._names += [one for one in pc.unique(plain_text(column)).to_pylist() if one is not None and one not in known]
+        self._names += [one for one in pc.unique(plain_text(column)).to_pylist() if one and one not in known]
         more = max(1, len(self._names)) - len(self.dealt)
         self.dealt = np.pad(self.dealt, (0, more))
         self.counts = np.pad(self.counts, ((0, 0), (0, more)))

@@ -35,8 +35,8 @@ _BATCH_BYTES, _BATCH_ROWS = 8 << 20, 512
 _AROUND = 150
 #: files looked at to learn how large they are when they are packed
 _SAMPLE = 32
-#: broken files that an error names
-_NAMED = 20
+#: broken files that an error names, and after how many a run looks for no more
+_NAMED, _ENOUGH = 20, 1000
 I64 = NDArray[np.int64]
 #: the column that has a file's bytes
 CONTENT = {"images": "image", "texts": "text", "files": "data"}
@@ -186,6 +186,7 @@ class FilePacker:
         self._index = state.index(part)
         self._extra = [one for one in self._index.schema if not one.name.startswith("\x1f")]
         self._schema = schema_of(self._kind, bool(self._labels), self._extra)
+        self._broken: List[Tuple[str, str]] = []
         self._others = pa.schema([one for one in self._schema if one.name != CONTENT[self._kind]])
 
     def run(self) -> None:
@@ -199,6 +200,10 @@ class FilePacker:
             batches = pool.read(self._asked(open_))
             for shard in open_:
                 self._write(shard, batches)
+                if len(self._broken) >= _ENOUGH:
+                    break
+        if self._broken:
+            raise ReadError(_refused(self._kind, self._broken))
 
     def _asked(self, shards: List[Dict[str, Any]]) -> Iterator[Tuple[Tuple[int, int], List[bytes], List[int]]]:
         """What to read, one batch after the other; none of two shards."""
@@ -226,7 +231,10 @@ class FilePacker:
                     self._add(batch, file, tally)
                     self._meter.add(batch.key[1] - batch.key[0], sum(len(data) for data in batch.datas if data is not None))
                 if tally.bad and self._settings.bad_rows == "fail":
-                    raise ReadError(_refused(self._kind, tally.bad))
+                    # the other shards are packed all the same: every broken file is named, and the next run has less to do
+                    self._broken += tally.bad
+                    file.drop()
+                    return
                 if file.rows:
                     tally.bytes = file.commit(path)
                 else:
@@ -279,7 +287,7 @@ class FilePacker:
         names = rows.column(NAME).take(pa.array(places)).to_pylist()
         shown = text_of(rows.column(NAME).take(pa.array(places))).to_pylist()
         for i, name, text in zip(places, names, shown):
-            tally.bad.append((redacted(text), batch.problems[i]))
+            tally.bad.append((redacted(text) or "(no path)", batch.problems[i]))
             tally.bad_names.append(name.hex())
             if self._settings.bad_rows not in ("fail", "skip"):
                 _keep(self._plan["base"], name, self._settings.bad_rows)
@@ -308,6 +316,6 @@ def _refused(kind: str, bad: List[Tuple[str, str]]) -> str:
     lines = "".join(f"\n  {name}: {why}" for name, why in bad[:_NAMED])
     more = f"\n  and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
     return (
-        f"source: {len(bad):,} broken {what}{'s' if len(bad) > 1 else ''} in the first shard that has any; --bad-rows skip leaves them out and lists them, --bad-rows DIR "
-        f"copies them there (bad_rows=). What was packed so far is kept, and the next run goes on from there{lines}{more}"
+        f"source: {len(bad):,} broken {what}{'s' if len(bad) > 1 else ''}; bad_rows='skip' (--bad-rows skip) leaves them out and lists them, bad_rows=DIR copies them there. "
+        f"What was packed so far is kept, and the next run goes on from there{lines}{more}"
     )

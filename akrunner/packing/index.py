@@ -104,8 +104,8 @@ def truths(column: Any) -> NDArray[np.bool_]:
 
 
 def class_names(values: Any) -> List[Any]:
-    """The different classes of a column, sorted: numbers by their size, texts by their characters."""
-    return sorted(one for one in pc.unique(values).to_pylist() if one is not None)
+    """The different classes of a column, sorted: numbers by their size, texts by their characters. A null is none, nor is an empty text."""
+    return sorted(one for one in pc.unique(values).to_pylist() if one not in (None, ""))
 
 
 def numbered(values: Any, labels: List[str]) -> I64:

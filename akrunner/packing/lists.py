@@ -17,7 +17,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
 from akrunner.packing import images
 from akrunner.packing.folders import ending_of
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index
+from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, truths
 from akrunner.packing.pool import MOST_BYTES, is_url
 from akrunner.schema import feature_kind, is_text, nearest
 
@@ -40,7 +40,8 @@ _USUAL = (
 LABELS = ("label", "labels", "class", "class_name", "category")
 #: that a list of images may not have: they are made
 MADE = ("image", "label", "label_name", "path", "height", "width", "text", "data")
-_LOOKED = 1000
+#: values that are looked at, and the share of them that has to look like paths of images
+_LOOKED, _MOST = 1000, 0.9
 I64 = NDArray[np.int64]
 
 
@@ -51,8 +52,10 @@ def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optio
     for name in schema.names:
         if name.lower() in _USUAL and is_text(schema.field(name).type):
             values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
+            values = values.filter(pc.not_equal(values, ""))
             stems = pc.replace_substring_regex(values, r"[?#].*\z", "")
-            if len(values) and pc.all(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True)).as_py():
+            looks = truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
+            if len(looks) and looks.mean() >= _MOST:
                 return str(name)
     return None
 

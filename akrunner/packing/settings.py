@@ -79,7 +79,7 @@ def settings_of(
         fractions=fractions,
         split_by=split_by if splits else "folder",
         seed=check_count("seed", seed, 0, 2**63 - 1),
-        shard_size=size_of("shard_size", shard_size, 1 << 10, 1 << 40),
+        shard_size=size_of("shard_size", shard_size, 1000, 1 << 40),
         resize=wanted,
         check=check,
         bad_rows=_bad_rows(bad_rows),

@@ -1,0 +1,680 @@
+"""`akrunner pack`: what is packed is all there, once, in its split; and whatever stops it, the next run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import hashlib
+import http.server
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import akrunner
+from akrunner.codec import read_examples
+from akrunner.io.sources import open_source
+from akrunner.packing import shards as shards_module
+from tests.conftest import ENVS, NOT_RUN
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+def picture(number: int, form: str = "JPEG", size: Any = (20, 16), mode: str = "RGB", **options: Any) -> bytes:
+    image = Image.new("RGB", size, (number * 37 % 256, number * 91 % 256, number % 256)).convert(mode)
+    out = io.BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()
+
+
+def photos(folder: Path, per_class: int = 10, classes: Any = ("cat", "dog", "owl"), first: int = 0) -> Path:
+    for number, name in enumerate(classes):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for i in range(first, first + per_class):
+            (folder / name / f"{i}.jpg").write_bytes(picture(number * 1000 + i))
+    return folder
+
+
+def rows(path: Any) -> pa.Table:
+    """What a verb reads with nothing but the path."""
+    source = open_source(path, read_examples=read_examples)
+    return pa.Table.from_batches(source.batches(), source.schema)
+
+
+def everything(out: Path) -> Dict[str, Dict[str, str]]:
+    """split -> path -> class, of all rows."""
+    splits = json.loads((out / "dataset.json").read_text())["splits"]
+    found: Dict[str, Dict[str, str]] = {}
+    for name, split in splits.items():
+        table = rows(out / name) if split["rows"] else None
+        found[name] = dict(zip(table["path"].to_pylist(), table["label_name"].to_pylist())) if table is not None else {}
+        assert len(found[name]) == split["rows"]
+    return found
+
+
+def digests(out: Path) -> Dict[str, str]:
+    """Of all that a reader sees."""
+    return {
+        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and ".pack" not in path.parts
+    }
+
+
+def command(*arguments: Any, **options: Any) -> "subprocess.CompletedProcess[str]":
+    words = [sys.executable, "-m", "akrunner", "pack", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "parquet", "arrow"])
+def test_a_folder_for_each_class(tmp_path: Path, form: str) -> None:
+    source, out = photos(tmp_path / "in", 10), tmp_path / "out"
+    done = akrunner.pack(source, out, split="0.8,0.1,0.1", seed=1, format=form, shard_size="4kB")
+    assert done.splits == {"train": 24, "validation": 3, "test": 3} and done.labels == ["cat", "dog", "owl"]
+    assert json.loads((out / "labels.json").read_text()) == done.labels
+    found = everything(out)
+    every = {path: name for split in found.values() for path, name in split.items()}
+    assert every == {f"{name}/{i}.jpg": name for name in done.labels for i in range(10)}
+    for split in found.values():
+        counts = [list(split.values()).count(name) for name in done.labels]
+        assert len(set(counts)) == 1, "every class has its share"
+    train = rows(out / "train")
+    assert [done.labels[number] for number in train["label"].to_pylist()] == train["label_name"].to_pylist()
+    for row in train.to_pylist():
+        assert row["image"] == (source / row["path"]).read_bytes(), "encoded bytes stay as they are"
+        assert (row["height"], row["width"]) == (16, 20)
+    assert train["label"].to_pylist() != sorted(train["label"].to_pylist()), "shuffled"
+    sizes = [path.stat().st_size for path in (out / "train").iterdir()]
+    assert len(sizes) > 2 and max(sizes) < 1.5 * min(sizes), "shards are even"
+
+
+def test_the_same_seed_gives_the_same_files_and_another_seed_another_order(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in")
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        akrunner.pack(source, tmp_path / name, seed=seed)
+    assert digests(tmp_path / "a") == digests(tmp_path / "b")
+    assert rows(tmp_path / "a")["path"].to_pylist() != rows(tmp_path / "c")["path"].to_pylist()
+
+
+def test_new_files_alone_are_packed_and_none_moves_to_another_split(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in", 10), tmp_path / "out"
+    akrunner.pack(source, out, split="0.8,0.1,0.1")
+    before, files = everything(out), digests(out)
+    assert akrunner.pack(source, out, split="0.8,0.1,0.1").rows == 0
+    photos(source, 5, ("ant", "dog"), first=10)
+    done = akrunner.pack(source, out, split="0.8,0.1,0.1")
+    assert done.rows == 10
+    # numbers that were given stay as they are
+    assert done.labels == ["cat", "dog", "owl", "ant"]
+    after = everything(out)
+    for split, paths in before.items():
+        assert paths.items() <= after[split].items()
+    assert sum(map(len, after.values())) == 40
+    assert {name: one for name, one in digests(out).items() if name in files and name.endswith("tfrecord")} == {
+        name: one for name, one in files.items() if name.endswith("tfrecord")
+    }
+    dogs = [sum(name == "dog" for name in after[split].values()) for split in ("train", "validation", "test")]
+    assert dogs == [12, 2, 1] or dogs == [12, 1, 2]
+
+
+def test_by_hash_a_file_is_in_the_same_split_wherever_it_is_packed(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in", 20)
+    akrunner.pack(source, tmp_path / "few", split="0.5,0.5", split_by="hash")
+    photos(source, 20, first=20)
+    akrunner.pack(source, tmp_path / "many", split="0.5,0.5", split_by="hash")
+    few, many = everything(tmp_path / "few"), everything(tmp_path / "many")
+    for split, paths in few.items():
+        assert paths.items() <= many[split].items()
+
+
+def test_what_has_changed_or_gone_is_said_and_stays(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out)
+    (source / "cat" / "0.jpg").write_bytes(picture(77, size=(9, 9)))
+    (source / "dog" / "1.jpg").unlink()
+    done = akrunner.pack(source, out)
+    assert done.rows == 0 and done.total_rows == 30
+    told = " ".join(done.warnings)
+    assert "cat/0.jpg" in told and "dog/1.jpg" in told and "--overwrite" in told
+    anew = akrunner.pack(source, out, overwrite=True)
+    assert anew.rows == anew.total_rows == 29
+    assert len(list(out.rglob("*.tfrecord"))) == 1, "the old files are gone"
+    assert akrunner.pack(source, out).rows == 0
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    (source / "cat" / "empty.jpg").write_bytes(b"")
+    (source / "dog" / "page.jpg").write_bytes(b"<!DOCTYPE html><html>not found</html>")
+    (source / "dog" / "short.png").write_bytes(picture(1, "PNG")[:20])
+    (source / "owl" / "nothing.jpg").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(source / "owl" / "pipe.jpg")
+    with pytest.raises(akrunner.ReadError) as caught:
+        akrunner.pack(source, out)
+    for words in (
+        "5 broken images",
+        "cat/empty.jpg: it is empty",
+        "page.jpg: an HTML page",
+        "short.png",
+        "nothing.jpg",
+        "pipe.jpg: it is a pipe",
+        "--bad-rows",
+    ):
+        assert words in str(caught.value), words
+    assert not list(out.glob("*.json")), "nothing counts yet"
+    done = akrunner.pack(source, out, bad_rows="skip")
+    assert (done.rows, done.skipped_rows) == (30, 5)
+    assert {path for path, _ in done.skipped} >= {"cat/empty.jpg", "dog/page.jpg"}
+    assert json.loads((out / "dataset.json").read_text())["skipped_rows"] == 5
+    # those that are mended are packed the next time, the others not tried again
+    (source / "cat" / "empty.jpg").write_bytes(picture(500))
+    done = akrunner.pack(source, out, bad_rows="skip")
+    assert (done.rows, done.skipped_rows, done.warnings) == (1, 0, [])
+    assert akrunner.pack(source, out).rows == 0
+
+
+def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> None:
+    source, bad = photos(tmp_path / "in"), tmp_path / "bad"
+    (source / "dog" / "page.jpg").write_bytes(b"<!DOCTYPE html>")
+    assert akrunner.pack(source, tmp_path / "out", bad_rows=bad).skipped_rows == 1
+    assert (bad / "dog" / "page.jpg").read_bytes() == b"<!DOCTYPE html>"
+    for wrong in (source / "bad", tmp_path / "out" / "bad"):
+        with pytest.raises(akrunner.ConfigError, match="bad_rows"):
+            akrunner.pack(source, tmp_path / "out", bad_rows=wrong)
+
+
+def test_an_image_that_is_cut_short_is_found_when_it_is_decoded(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in")
+    (source / "cat" / "cut.jpg").write_bytes(picture(3, size=(300, 300), quality=95)[:-700])
+    assert akrunner.pack(source, tmp_path / "header").rows == 31
+    with pytest.raises(akrunner.ReadError, match=r"cat/cut\.jpg: it cannot be decoded"):
+        akrunner.pack(source, tmp_path / "whole", check="whole")
+
+
+def test_every_format_and_what_resize_makes_of_it(tmp_path: Path) -> None:
+    source = tmp_path / "in" / "a"
+    source.mkdir(parents=True)
+    made = {
+        "cmyk.jpg": picture(1, mode="CMYK"), "grey.jpg": picture(2, mode="L"), "progressive.jpg": picture(3, progressive=True),
+        "p.png": picture(4, "PNG", mode="P"), "rgba.png": picture(5, "PNG", mode="RGBA"), "one.png": picture(6, "PNG", mode="1"),
+        "g.gif": picture(7, "GIF", mode="P"), "b.bmp": picture(8, "BMP"), "w.webp": picture(9, "WEBP"), "l.webp": picture(10, "WEBP", lossless=True),
+    }  # fmt: skip
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    made["turned.jpg"] = picture(11, exif=turned)
+    for name, data in made.items():
+        (source / name).write_bytes(data)
+    done = akrunner.pack(tmp_path / "in", tmp_path / "as")
+    assert done.rows == len(made) and "WebP" in done.warnings[0]
+    as_they_are = {row["path"]: row for row in rows(tmp_path / "as").to_pylist()}
+    assert all(as_they_are[f"a/{name}"]["image"] == data for name, data in made.items())
+    assert {(row["height"], row["width"]) for row in as_they_are.values()} == {(16, 20)}
+    (column,) = [one for one in json.loads((tmp_path / "as" / "dataset.json").read_text())["columns"] if one["kind"] == "image"]
+    assert column["encoded"] and column["formats"] == {"jpeg": 4, "png": 3, "gif": 1, "bmp": 1, "webp": 2}
+    akrunner.pack(tmp_path / "in", tmp_path / "small", resize="10x6")
+    for row in rows(tmp_path / "small").to_pylist():
+        image = Image.open(io.BytesIO(row["image"]))
+        assert image.size == (10, 6) and (row["height"], row["width"]) == (6, 10)
+        assert image.format == ("JPEG" if row["path"].endswith("jpg") else "PNG")
+        assert image.mode in ("L", "RGB", "RGBA")
+
+
+def test_odd_names_and_what_is_no_image(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    names = ["Zwölf Katzen", "猫", "a b", "x[1]*?", "-rf", "'q\"", "new\nline"]
+    for name in names:
+        (source / name).mkdir(parents=True)
+        (source / name / "the same.jpg").write_bytes(picture(1))
+        (source / name / "UPPER.JPG").write_bytes(picture(2))
+    raw = os.path.join(os.fsencode(source), b"a b", b"\xff\xfe.jpg")
+    with open(raw, "wb") as stream:
+        stream.write(picture(3))
+    (source / "a b" / "notes.txt").write_text("x")
+    (source / "a b" / ".hidden.jpg").write_bytes(b"x")
+    (source / ".git").mkdir()
+    (source / "a b" / "link.jpg").symlink_to(source / "猫" / "UPPER.JPG")
+    done = akrunner.pack(source, tmp_path / "out")
+    assert done.rows == 2 * len(names) + 2 and done.labels == sorted(names)
+    assert "notes.txt" in done.warnings[0] and "1 files" in done.warnings[0]
+    paths = rows(tmp_path / "out")["path"].to_pylist()
+    assert "猫/the same.jpg" in paths and "a b/\\xff\\xfe.jpg" in paths and len(set(paths)) == len(paths)
+
+
+def test_a_class_with_one_image_and_images_without_classes(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in", 10)
+    photos(source, 1, ("unique",))
+    found = (akrunner.pack(source, tmp_path / "out", split="0.8,0.1,0.1"), everything(tmp_path / "out"))[1]
+    assert "unique" in found["train"].values()
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for i in range(7):
+        (flat / f"{i}.png").write_bytes(picture(i, "PNG"))
+    done = akrunner.pack(flat, tmp_path / "plain")
+    assert done.labels == [] and "label" not in rows(tmp_path / "plain").column_names
+    (source / "beside.jpg").write_bytes(picture(1))
+    with pytest.raises(akrunner.SourceError, match=r"beside\.jpg.*--label none"):
+        akrunner.pack(source, tmp_path / "mixed")
+    assert akrunner.pack(source, tmp_path / "mixed", label="none").rows == 32
+
+
+def test_folders_that_are_splits(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        photos(tmp_path / "in" / split, 4)
+    with pytest.raises(akrunner.SourceError, match="--split folders"):
+        akrunner.pack(tmp_path / "in", tmp_path / "out")
+    done = akrunner.pack(tmp_path / "in", tmp_path / "out", split="folders")
+    assert done.splits == {"test": 12, "train": 12} and done.labels == ["cat", "dog", "owl"]
+    assert all(path.startswith("train/") for path in everything(tmp_path / "out")["train"])
+
+
+def test_a_list_of_paths(tmp_path: Path) -> None:
+    photos(tmp_path / "in")
+    lines = [f"in/{name}/{i}.jpg,{name.upper()},{i / 2}" for name in ("cat", "dog") for i in range(5)]
+    listed = tmp_path / "list.csv"
+    listed.write_text(
+        "\n".join(["file,species,weight", *lines, f"{tmp_path}/in/owl/0.jpg,OWL,7", f"file://{tmp_path}/in/owl/1.jpg,OWL,8"])
+    )
+    done = akrunner.pack(listed, tmp_path / "out", label="species", split="0.9,0.1")
+    assert done.rows == 12 and done.labels == ["CAT", "DOG", "OWL"]
+    train = rows(tmp_path / "out" / "train")
+    assert train.column_names == ["image", "label", "label_name", "path", "height", "width", "weight"]
+    with open(listed, "a") as stream:
+        stream.write("\nin/cat/9.jpg,CAT,1\nin/nowhere.jpg,DOG,1\n,DOG,1\nin/dog/9.jpg,,1\n")
+    with pytest.raises(akrunner.ReadError, match=r"in/nowhere\.jpg: there is no such file"):
+        akrunner.pack(listed, tmp_path / "out", label="species", split="0.9,0.1")
+    done = akrunner.pack(listed, tmp_path / "out", label="species", split="0.9,0.1", bad_rows="skip")
+    assert (done.rows, done.skipped_rows) == (1, 3)
+    table = pa.table({"path": ["cat/1.jpg", "dog/1.jpg"], "class": [4, 7]})
+    done = akrunner.pack(table, tmp_path / "memory", paths_in=tmp_path / "in")
+    assert done.labels == ["4", "7"] and rows(tmp_path / "memory")["label"].to_pylist() in ([0, 1], [1, 0])
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_list_of_urls(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in")
+    with served(source) as url:
+        listed = tmp_path / "list.jsonl"
+        names = [f"{url}/cat/{i}.jpg" for i in range(8)] + [f"{url}/dog/none.jpg"]
+        listed.write_text("".join(json.dumps({"url": name, "label": "x"}) + "\n" for name in names))
+        done = akrunner.pack(listed, tmp_path / "out", bad_rows="skip", split="0.5,0.5")
+    assert (done.rows, done.skipped_rows) == (8, 1) and "none.jpg" in done.skipped[0][0]
+    for row in rows(tmp_path / "out" / "train").to_pylist():
+        assert row["image"] == (source / row["path"].partition(":")[2].partition("/cat")[2].join(["cat", ""])).read_bytes()
+
+
+def test_lines_of_texts_and_pairs_of_files(tmp_path: Path) -> None:
+    texts, labels = tmp_path / "sentences.txt", tmp_path / "labels.txt"
+    texts.write_bytes("\ufeffone\r\nzwei ü\r\n\r\nfour".encode())
+    labels.write_text("a\nb\na\nb\n")
+    done = akrunner.pack([texts, labels], tmp_path / "out", columns="text,label")
+    assert done.labels == ["a", "b"]
+    found = {(row["text"], row["label"], row["label_name"]) for row in rows(tmp_path / "out").to_pylist()}
+    assert found == {("one", 0, "a"), ("zwei ü", 1, "b"), ("", 0, "a"), ("four", 1, "b")}
+    assert akrunner.pack(texts, tmp_path / "alone").rows == 4
+    labels.write_text("a\nb\na\n")
+    with pytest.raises(akrunner.SourceError, match=r"sentences\.txt 4, .*labels\.txt 3"):
+        akrunner.pack([texts, labels], tmp_path / "uneven", columns="text,label")
+    assert not (tmp_path / "uneven").exists()
+    texts.write_bytes(b"good\n\xff\n")
+    with pytest.raises(akrunner.ReadError, match="line 2 is no UTF-8"):
+        akrunner.pack(texts, tmp_path / "bad")
+    folder = tmp_path / "reviews"
+    for name in ("pos", "neg"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "1.txt").write_text(f"all of it\nis {name}")
+    done = akrunner.pack(folder, tmp_path / "texts")
+    assert done.kind == "texts" and set(rows(tmp_path / "texts")["text"].to_pylist()) == {
+        "all of it\nis pos",
+        "all of it\nis neg",
+    }
+
+
+def _table(rows_: int) -> pa.Table:
+    random = np.random.default_rng(0)
+    kinds = pa.array(["red", "green", "blue"]).take(pa.array(random.integers(0, 3, rows_)))
+    return pa.table({"id": np.arange(rows_), "x": random.random(rows_).astype(np.float32), "kind": kinds})
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "parquet"])
+def test_a_table_is_shuffled_as_a_whole_whatever_the_memory_is(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _table(60_000)
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=7_000)
+    for name, memory in (("large", 1 << 30), ("small", 16 << 20)):
+        if name == "small":
+            # buckets that do not fit are dealt again
+            monkeypatch.setattr(
+                "akrunner.packing.settings.size_of", lambda what, given, least, most: 30_000 if what == "memory" else 200_000
+            )
+        done = akrunner.pack(
+            tmp_path / "t.parquet",
+            tmp_path / name,
+            split="0.75,0.25",
+            label="kind",
+            format=form,
+            memory=memory,
+            shard_size="200kB",
+        )
+        assert done.rows == 60_000 and done.labels == ["blue", "green", "red"]
+    large, small = rows(tmp_path / "large" / "train"), rows(tmp_path / "small" / "train")
+    assert large["id"].to_pylist() == small["id"].to_pylist()
+    ids = large["id"].to_numpy()
+    every = np.concatenate([ids, rows(tmp_path / "large" / "test")["id"].to_numpy()])
+    assert (np.sort(every) == np.arange(60_000)).all() and abs(len(ids) - 45_000) <= 3
+    assert abs(np.corrcoef(ids, np.arange(len(ids)))[0, 1]) < 0.02
+    for name in done.labels:
+        wanted = table["kind"].to_pylist().count(name) * 0.75
+        assert abs(large["label_name"].to_pylist().count(name) - wanted) <= 1
+    counts = [one["rows"] for one in json.loads((tmp_path / "large" / "dataset.json").read_text())["splits"]["train"]["files"]]
+    assert max(counts) - min(counts) <= 1
+
+
+def test_tables_that_come_later_are_packed_alone(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    table = _table(3_000)
+    for i in range(2):
+        pa_csv.write_csv(table.slice(i * 1000, 1000), source / f"{i}.csv")
+    assert akrunner.pack(source, out, split="0.5,0.5").rows == 2000
+    before = {name: set(rows(out / name)["id"].to_pylist()) for name in ("train", "test")}
+    pa_csv.write_csv(table.slice(2000, 1000), source / "2.csv")
+    assert akrunner.pack(source, out, split="0.5,0.5").rows == 1000
+    after = {name: set(rows(out / name)["id"].to_pylist()) for name in ("train", "test")}
+    assert before["train"] <= after["train"] and before["test"] <= after["test"]
+    assert after["train"] | after["test"] == set(range(3000)) and not after["train"] & after["test"]
+    with open(source / "0.csv", "a") as stream:
+        stream.write('9,9.0,"red"\n')
+    with pytest.raises(akrunner.SourceError, match=r"0\.csv has changed.*--overwrite"):
+        akrunner.pack(source, out, split="0.5,0.5")
+
+
+_KILLED = """
+import os, signal, sys
+import akrunner
+from akrunner.packing import shards
+
+left = int(sys.argv[1])
+for holder, name in ((os, "writev"), (os, "fsync"), (os, "replace"), (os, "makedirs")):
+    def stopped(*given, _real=getattr(holder, name), **options):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return _real(*given, **options)
+    setattr(holder, name, stopped)
+akrunner.pack(sys.argv[2], sys.argv[3], split="0.7,0.3", shard_size="3kB", bad_rows="skip")
+print("whole")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["images", "rows"])
+def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_bytes(tmp_path: Path, kind: str) -> None:
+    if kind == "images":
+        source = photos(tmp_path / "in", 6)
+        (source / "cat" / "bad.jpg").write_bytes(b"no")
+    else:
+        source = tmp_path / "t.csv"
+        pa_csv.write_csv(_table(500), source)
+    script = tmp_path / "killed.py"
+    script.write_text(_KILLED)
+    whole = tmp_path / "whole"
+    akrunner.pack(source, whole, split="0.7,0.3", shard_size="3kB", bad_rows="skip")
+    wanted = digests(whole)
+    kills, at = 0, 1
+    while True:
+        out = tmp_path / f"out{at}"
+        first = subprocess.run(
+            [sys.executable, str(script), str(at), str(source), str(out)], capture_output=True, text=True, timeout=120
+        )
+        if "whole" in first.stdout:
+            break
+        assert first.returncode == -signal.SIGKILL, first.stderr
+        kills += 1
+        seen = {name for name in (digests(out) if out.exists() else {})}
+        assert not any(name.endswith(".partial") and "/" in name for name in seen)
+        akrunner.pack(source, out, split="0.7,0.3", shard_size="3kB", bad_rows="skip")
+        assert digests(out) == wanted, at
+        assert not list(out.rglob("*.partial"))
+        shutil.rmtree(out)
+        at += 1 if at < 6 else 7
+    assert kills >= 5
+
+
+def test_files_that_come_between_two_runs_are_packed_behind_those_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    real = shards_module.sync
+    calls: List[int] = []
+    monkeypatch.setattr(shards_module, "sync", lambda stream: full() if len(calls) == 2 else (calls.append(1), real(stream)))
+    with pytest.raises(akrunner.WriteError, match="the disk is full"):
+        akrunner.pack(source, out, split="0.5,0.5", shard_size="2kB")
+    monkeypatch.setattr(shards_module, "sync", real)
+    assert not list(out.rglob("*.partial")) and not list(out.rglob("dataset.json"))
+    with pytest.raises(akrunner.SourceError, match="goes on"):
+        rows(out / "train")
+    photos(source, 3, ("yak",))
+    done = akrunner.pack(source, out, split="0.5,0.5", shard_size="2kB")
+    assert done.rows == 33 and done.labels == ["cat", "dog", "owl", "yak"]
+    found = everything(out)
+    assert sum(map(len, found.values())) == 33
+
+
+def test_a_full_disk_ends_with_4_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+
+    def limited() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    # each file of the output may be so long, those of the journal are shorter
+    done = command(source, out, "--shard-size", "64kB", "--json", preexec_fn=limited)
+    assert done.returncode == 4, (done.stdout, done.stderr)
+    assert json.loads(done.stdout)["error"] == "WriteError"
+    again = command(source, out, "--shard-size", "64kB", "--json")
+    assert again.returncode == 0 and json.loads(again.stdout)["rows"] == 30
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_no_half_shard(tmp_path: Path, number: int) -> None:
+    source = photos(tmp_path / "in", 300)
+    words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "out"), "--shard-size", "1kB"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("out/.pack/0001/*.tfrecord")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, said
+    assert "goes on" in said and not list((tmp_path / "out").rglob("*.partial"))
+    assert command(source, tmp_path / "out", "--shard-size", "1kB").returncode == 0
+    assert sum(map(len, everything(tmp_path / "out").values())) == 900
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in", 2)
+    held = tmp_path / "held"
+    held.mkdir()
+    (held / "thesis.doc").write_text("x")
+    file = tmp_path / "file"
+    file.write_text("x")
+    akrunner.pack(source, tmp_path / "out", seed=1)
+    cases: Any = [
+        (held, {}, "thesis.doc"), (held, {"overwrite": True}, "thesis.doc"), (file, {}, "is a file"), (file / "x", {}, "may be written"), (source / "out", {}, "lies in the input"),
+        (source, {}, "lies in the input|holds what pack"), (tmp_path, {}, "holds what pack"), ("s3://bucket/x", {}, "is a URL"), ("/proc/x", {}, "system"), ("", {}, "empty"),
+        (tmp_path / "out", {"seed": 2}, "seed=1"), (tmp_path / "out", {"seed": 1, "split": "0.5,0.5"}, "split="), (tmp_path / "out", {"seed": 1, "format": "arrow"}, "format="),
+    ]  # fmt: skip
+    for out, options, words in cases:
+        with pytest.raises(akrunner.ConfigError, match=words):
+            akrunner.pack(source, out, **options)
+    assert (held / "thesis.doc").read_text() == "x" and sorted(os.listdir(source)) == ["cat", "dog", "owl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("split", ["", "x", "0.5", "0.5,0.6", "-1,2", "nan,1", "0,1", "a=0.5,a=0.5", "../x=1", "a=0.5,0.5", "1,1,1", ",", 5, {"a": None}, {1: 1.0}, [True], "folders=1e999", ["x"]]),
+        ("split_by", ["x", None, 3]),
+        ("seed", [-1, 1.5, "x", True, None, 2**64]),
+        ("shard_size", ["", "x", "-1", "0", 0, "1QB", "9" * 50, 1e9, None, "128 MB MB", True]),
+        ("memory", ["1", 0, "x", None]),
+        ("format", ["csv", "", None, 3]),
+        ("resize", ["", "x", "0x0", "1x", "99999x1", (1,), (0, 1), (1, 2, 3), 1.5, True, "-1x5", [None, 3]]),
+        ("check", ["x", None]),
+        ("bad_rows", ["", None, 3, "a\0b"]),
+        ("kind", ["x", "", 3]),
+        ("label", ["", 3, "species"]),
+        ("paths", ["", 3]),
+        ("paths_in", [3, "/nowhere/at/all"]),
+        ("columns", ["a,a", 3]),
+        ("threads", [0, -1, "x", 10**9, True]),
+        ("overwrite", [1, None, "yes"]),
+        ("dry_run", [1, None]),
+        ("progress", [1, "x"]),
+        ("source", [None, 3, "", "/nowhere", b"x", "a\0b", [], ["/nowhere"], {}, object()]),
+    ],
+)  # fmt: skip
+def test_hostile_values_are_refused_before_anything_is_written(tmp_path: Path, name: str, values: List[Any]) -> None:
+    source = photos(tmp_path / "in", 1)
+    for value in values:
+        given: Dict[str, Any] = {"source": source, "output": tmp_path / "out", name: value}
+        with pytest.raises(akrunner.ConfigError) as caught:
+            akrunner.pack(given.pop("source"), given.pop("output"), **given)
+        assert str(caught.value) and not (tmp_path / "out").exists(), value
+
+
+def test_a_read_only_source_and_an_input_of_every_kind_of_nothing(tmp_path: Path) -> None:
+    for name in ("empty", "odd"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "odd" / "program.exe").write_text("x")
+    (tmp_path / "none.csv").write_text("path,label\n")
+    for name, words in (("empty", "no files"), ("odd", "--kind"), ("none.csv", "no rows")):
+        with pytest.raises(akrunner.SourceError, match=words):
+            akrunner.pack(tmp_path / name, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    assert akrunner.pack(tmp_path / "odd", tmp_path / "files", kind="files").rows == 1
+    loop = photos(tmp_path / "loop", 1)
+    (loop / "cat" / "up").symlink_to(loop)
+    with pytest.raises(akrunner.SourceError, match="remove the link"):
+        akrunner.pack(loop, tmp_path / "out")
+
+
+def test_the_command_says_what_it_does(tmp_path: Path) -> None:
+    source = photos(tmp_path / "in", 4)
+    plan = command(source, tmp_path / "out", "--split", "0.5,0.5", "--dry-run")
+    assert plan.returncode == 0 and "would pack 12 images" in plan.stdout and not (tmp_path / "out").exists()
+    done = command(source, tmp_path / "out", "--split", "0.5,0.5", "--json")
+    told = json.loads(done.stdout)
+    assert told["ok"] and told["rows"] == 12 and told["labels"] == ["cat", "dog", "owl"]
+    again = command(source, tmp_path / "out", "--split", "0.5,0.5")
+    assert again.returncode == 0 and "nothing is new" in again.stdout
+    wrong = command(source, tmp_path / "out", "--split", "0.5,0.5", "--seed", "3", "--json")
+    assert wrong.returncode == 2 and "seed=0" in json.loads(wrong.stdout)["message"]
+    (source / "cat" / "bad.jpg").write_text("x")
+    bad = command(source, tmp_path / "out", "--split", "0.5,0.5")
+    assert bad.returncode == 3 and "cat/bad.jpg" in bad.stderr
+    assert command(source).returncode == 2
+
+
+def test_a_packed_split_is_an_input_of_a_job(tmp_path: Path, script: Any) -> None:
+    akrunner.pack(photos(tmp_path / "in", 10), tmp_path / "out", split="0.8,0.2")
+    path = script(
+        """
+        def main(task_config):
+            for batch in task_config.batches(8):
+                task_config.output_writer.write_batch({"label": batch["label"], "size": [len(one) for one in batch["image"]]})
+        """
+    )
+    result = akrunner.run(
+        path, tmp_path / "out" / "train", output_schema="label bigint, size bigint", python_env=sys.executable
+    )
+    assert sorted(result.table["label"].to_pylist()) == [0] * 8 + [1] * 8 + [2] * 8
+    with pytest.raises(akrunner.SourceError, match="has the splits train, test"):
+        rows(tmp_path / "out")
+    with pytest.raises(akrunner.SourceError, match="no split 'trian'.*did you mean 'train'"):
+        rows(tmp_path / "out" / "trian")
+    assert len(rows(tmp_path / "out" / "test")) == 6
+    assert len(rows([tmp_path / "out" / "train", tmp_path / "out" / "test"])) == 30
+    (next((tmp_path / "out" / "test").iterdir())).unlink()
+    with pytest.raises(akrunner.SourceError, match="is gone"):
+        rows(tmp_path / "out" / "test")
+
+
+_READ = """
+import json, os, sys
+folder, split = sys.argv[1], sys.argv[2]
+with open(os.path.join(folder, "dataset.json"), encoding="utf-8") as f:
+    text = json.load(f)["read"]
+with open(os.path.join(folder, "read_it.py"), "w") as f:
+    f.write(text)
+sys.path.insert(0, folder)
+import read_it
+import tensorflow as tf
+if not tf.executing_eagerly():
+    tf.compat.v1.enable_eager_execution()
+labels, shapes = [], set()
+for batch in read_it.dataset(split, batch_size=4):
+    labels += batch["label"].numpy().tolist()
+    shapes.add(tuple(batch["image"].numpy().shape[1:]))
+print(json.dumps([sorted(labels), sorted(shapes)]))
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["newest", "tf1.15"])
+def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -> None:
+    python = ENVS / name / "bin" / "python"
+    if not python.exists():
+        pytest.skip(NOT_RUN + name)
+    source = photos(tmp_path / "in", 3)
+    (source / "cat" / "g.gif").write_bytes(picture(1, "GIF", mode="P"))
+    (source / "dog" / "c.jpg").write_bytes(picture(1, mode="CMYK"))
+    (source / "dog" / "p.png").write_bytes(picture(1, "PNG", mode="RGBA"))
+    akrunner.pack(source, tmp_path / "out")
+    (tmp_path / "reads.py").write_text(_READ)
+    done = subprocess.run(
+        [str(python), str(tmp_path / "reads.py"), str(tmp_path / "out"), "all"], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == [[0] * 4 + [1] * 5 + [2] * 3, [[224, 224, 3]]]
