@@ -17,7 +17,7 @@ import akrunner
 from akrunner.cli import lines
 from akrunner.cli.guarded import emit, telling
 from akrunner.prepare import schema_of
-from akrunner.tables import ddl, files, statements
+from akrunner.tables import clauses, ddl, files, statements
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table
 from akrunner.tables.store import TableStore
@@ -157,12 +157,12 @@ def show(
     with store.reading(name) as reading:
         count = reading.rows
         shown = rows_of(reading, [*info.columns.names, *info.partitions], rows, name).read_all()
-    columns = statements.columns_of(info)
+    columns = clauses.columns_of(info)
     if as_json:
         body: Dict[str, Any] = {"ok": True, "exit_code": 0, "uri": str(name), "rows": count, "columns": columns.to_pylist()}
         emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(shown)})
         return
-    typer.echo(statements.described(name, info, count))
+    typer.echo(clauses.described(name, info, count))
     _print_table(columns)
     if partitions:
         more = f", and {len(partitions) - 20} before them" if len(partitions) > 20 else ""

@@ -47,7 +47,7 @@ def parse_create(text: str) -> Create:
         lifecycle = words.number("a number of days") if words.maybe("lifecycle") else None
         words.end()
         return Create(table, None, if_not_exists, like, lifecycle=lifecycle)
-    columns = _columns(words) if words.maybe("(") else None
+    columns = columns_of(words) if words.maybe("(") else None
     partitions: Tuple[str, ...] = ()
     comment, lifecycle, select = "", None, None
     while not words.done():
@@ -55,7 +55,7 @@ def parse_create(text: str) -> Create:
             comment = words.string("a comment")
         elif words.maybe("partitioned", "by"):
             words.need("(")
-            partitions = tuple(map(_partition_name, _columns(words)))
+            partitions = tuple(map(_partition_name, columns_of(words)))
         elif words.maybe("lifecycle"):
             lifecycle = words.number("a number of days")
         elif words.maybe("as") or (columns is None and words.peek().low in ("select", "with") and _is_query(words)):
@@ -105,7 +105,7 @@ def check_info(info: TableInfo) -> None:
         seen.add(name.lower())
 
 
-def _columns(words: Words) -> List[pa.Field]:
+def columns_of(words: Words) -> List[pa.Field]:
     """What stands in parentheses, the first of which is taken."""
     found: List[pa.Field] = []
     while True:
@@ -171,7 +171,7 @@ def create_sql(table: str, info: TableInfo, lines: bool = True) -> str:
     Args: table: its name in SQL; lines: a line for each column.
     Raises: SchemaError: MaxCompute has no type for a column.
     """
-    columns = [_column_sql(column) for column in info.columns]
+    columns = [column_sql(column) for column in info.columns]
     parts = [f"CREATE TABLE {table} (" + ("\n    " + ",\n    ".join(columns) + "\n" if lines else ", ".join(columns)) + ")"]
     if info.comment:
         parts.append(f"COMMENT {quoted_text(info.comment)}")
@@ -182,7 +182,7 @@ def create_sql(table: str, info: TableInfo, lines: bool = True) -> str:
     return ("\n" if lines else " ").join(parts) + ";"
 
 
-def _column_sql(column: pa.Field) -> str:
+def column_sql(column: pa.Field) -> str:
     comment = types.comment_of(column)
     words = types.words_of(column)
     words = words.upper() if "`" not in words and "struct" not in words else words

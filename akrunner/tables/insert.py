@@ -14,8 +14,11 @@ from akrunner.tables.ddl import Create
 from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName, check_value
 from akrunner.tables.sql import Queries, column_names, duckdb_type, quoted
+from akrunner.tables.sqltext import Words, tokens
 from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 
+#: what may follow FROM in a query
+_BEHIND_FROM = frozenset(("where", "lateral", "group", "having", "order", "distribute", "sort", "cluster", "limit", "window"))
 _VALUES = re.compile(r"\s*values\b", re.IGNORECASE)
 
 
@@ -87,6 +90,30 @@ def insert(
             for output, _ in spread.parts.values():
                 output.abort()
         return spread.rows
+
+
+def several(words: Words) -> List[str]:
+    """FROM x INSERT ... SELECT a WHERE b INSERT ... SELECT c -> INSERT ... SELECT a FROM x WHERE b, ... Raises: ConfigError."""
+    depth = 0
+    begins: List[int] = []
+    behind: List[int] = []
+    for token in tokens(words.text):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth:
+            continue
+        if token.low == "insert":
+            begins.append(token.at)
+            behind.append(len(words.text))
+        elif begins and token.low in _BEHIND_FROM and behind[-1] == len(words.text):
+            behind[-1] = token.at
+    if not begins:
+        raise words.wrong("INSERT was expected behind what FROM names")
+    source, text = words.text[: begins[0]].strip(), words.text
+    ends = [*begins[1:], len(text)]
+    return [
+        f"{text[begin : min(at, end)].rstrip()} {source} {text[min(at, end) : end]}".strip()
+        for begin, at, end in zip(begins, behind, ends)
+    ]
 
 
 def _targets(name: TableName, info: TableInfo, columns: Optional[List[str]], dynamic: List[str]) -> List[pa.Field]:

@@ -6,6 +6,7 @@ Several processes read and write them at once: what is read is a table as it was
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import os
 from typing import Iterator, List, Optional, Sequence, Tuple, cast
@@ -264,6 +265,25 @@ class LocalTables:
             if os.path.lexists(layout.table_dir(self.place, to)):
                 raise SinkError(f"{to} exists, and cannot be the new name of {name.whole}")
             os.rename(layout.table_dir(self.place, name), layout.table_dir(self.place, to))
+
+    def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
+        with self._writing(name), layout.locked(self.place, exclusive=True):
+            folder = layout.table_dir(self.place, name)
+            info = self.info_at(folder)
+            if info is None:
+                raise SinkError(self._no_table(name))
+            more = dataclasses.replace(info, columns=pa.schema([*info.columns, *columns]))
+            ddl.check_info(more)
+            if any(not one.nullable for one in columns):
+                raise SinkError(
+                    f"{name.sql}: a column that is added is null in the rows that are there, and cannot be NOT NULL"
+                )
+            staged = layout.stage(self.place, name)
+            try:
+                self.write_sql(staged, name, more)
+                os.replace(os.path.join(staged, layout.TABLE_SQL), os.path.join(folder, layout.TABLE_SQL))
+            finally:
+                layout.removed(staged)
 
     def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
         with self._writing(names[0]):

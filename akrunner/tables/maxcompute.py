@@ -241,6 +241,9 @@ class MaxComputeTables:
         self._there(name)
         self.execute(f"ALTER TABLE {name.sql} RENAME TO {to.table}")
 
+    def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
+        self.execute(f"ALTER TABLE {name.sql} ADD COLUMNS ({', '.join(map(ddl.column_sql, columns))})")
+
     def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
         info = self._info(names[0], SinkError)
         specs = [_sql_spec(self._partition(name, info)) for name in names]

@@ -21,6 +21,7 @@ from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.tables import types
+from akrunner.tables.functions import DATES, FORMAT, MACROS, RENAMED
 from akrunner.tables.local_reading import LocalReading, literal, quoted
 from akrunner.tables.names import TableName
 from akrunner.tables.sqltext import Token, tokens
@@ -29,32 +30,6 @@ from akrunner.tables.store import Reading, TableStore
 if TYPE_CHECKING:
     from sqlglot import exp
 
-#: MaxCompute's letters of a date, in which mm are months, as DuckDB's
-_FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"))
-#: (function, how many arguments it is given) -> its name here: Hive has one of that name, which takes others
-_RENAMED = {
-    ("isnull", 1): "odps_isnull",
-    ("datediff", 3): "odps_datediff",
-    ("to_date", 2): "odps_to_date",
-    ("to_char", 2): "odps_to_char",
-}
-#: -> DuckDB's function, and what its first argument is
-_DATES = {"odps_to_date": ("strptime", "VARCHAR"), "odps_to_char": ("strftime", "TIMESTAMP")}
-#: functions of MaxCompute's that neither sqlglot nor DuckDB has
-_MACROS = (
-    "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' WHEN 'hh' THEN 'hour' "
-    "WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
-    "CREATE MACRO wm_concat(sep, x) AS string_agg(CAST(x AS VARCHAR), sep)",
-    "CREATE MACRO getdate() AS CAST(now() AS TIMESTAMP)",
-    "CREATE MACRO odps_isnull(x) AS x IS NULL",
-    "CREATE MACRO odps_datediff(a, b, part) AS date_diff(odps_unit(part), CAST(b AS TIMESTAMP), CAST(a AS TIMESTAMP))",
-    "CREATE MACRO dateadd(x, n, part) AS date_add(CAST(x AS TIMESTAMP), CAST(n || ' ' || odps_unit(part) AS INTERVAL))",
-    "CREATE MACRO tolower(x) AS lower(x)",
-    "CREATE MACRO toupper(x) AS upper(x)",
-    # MaxCompute cuts what DuckDB rounds; by its digits, as a double would not have all of them
-    "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
-    "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
-)
 #: what gives rows without being a table, in MaxCompute and here
 _GIVE_ROWS = frozenset(("explode", "posexplode", "inline", "unnest", "subquery"))
 #: what no table here needs
@@ -91,7 +66,7 @@ class Queries:
             self._connection = duckdb.connect(config={"temp_directory": self._temp, **_SETTINGS})
             # '20200101' = 20200101 is true in MaxCompute
             self._connection.execute("SET old_implicit_casting = true")
-            for macro in _MACROS:
+            for macro in MACROS:
                 self._connection.execute(macro)
         except BaseException:
             leftovers.drop(self._temp)
@@ -173,7 +148,6 @@ class Queries:
             raise ConfigError("sql: the query is nested too deep") from None
         if not isinstance(tree, exp.Query):
             raise ConfigError(f"sql: it is no query: {' '.join(query.split())[:200]}")
-        self.named = [isinstance(one, (exp.Alias, exp.Column)) or one.is_star for one in tree.selects]
         _check_places(tree)
         named = {one.alias.lower() for one in tree.find_all(exp.CTE)}
         for table in list(tree.find_all(exp.Table)):
@@ -181,15 +155,42 @@ class Queries:
             given = table.name.lower() in named and not table.db and re.fullmatch(r"\w+", table.name)
             if isinstance(table.this, exp.Identifier) and not given:
                 self._view(table)
+        for select in list(tree.find_all(exp.Select)):
+            self._choose_columns(select)
+        _unqualify(tree)
+        self.named = [isinstance(one, (exp.Alias, exp.Column)) or one.is_star for one in tree.selects]
         for cast in list(tree.find_all(exp.Cast)):
             if cast.to.this in exp.DataType.INTEGER_TYPES:
                 cast.set("this", exp.Anonymous(this="odps_whole", expressions=[cast.this]))
         for call in list(tree.find_all(exp.Anonymous)):
-            if call.name.lower() in _DATES:
+            if call.name.lower() in DATES:
                 _set_format(call)
             if call.name.lower() == "max_pt":
                 call.replace(exp.Literal.string(self._max_pt(call)))
         return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
+
+    def _choose_columns(self, select: "exp.Select") -> None:
+        """`(ds)?+.+` in backticks stands for all columns whose names fit: here, for all but ds."""
+        from sqlglot import exp
+
+        tables = [
+            one for one in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())) if one
+        ]
+        chosen: List[Any] = []
+        for one in select.expressions:
+            pattern = one.name if isinstance(one, exp.Column) and one.this.args.get("quoted") else ""
+            if not re.search(r"[()*+?|\[\]]", pattern):
+                chosen.append(one)
+                continue
+            found: List[Any] = []
+            for place in (table.this for table in tables):
+                reading = self._readings.get((place.db, place.name)) if isinstance(place, exp.Table) else None
+                if reading is None or (one.table and one.table.lower() != place.alias_or_name.lower()):
+                    continue
+                names = [*reading.info.columns.names, *reading.info.partitions]
+                found += [exp.column(name, place.alias_or_name, quoted=True) for name in names if _fits(pattern, name)]
+            chosen += found or [one]
+        select.set("expressions", chosen)
 
     def _view(self, table: "exp.Table") -> None:
         from sqlglot import exp
@@ -238,11 +239,32 @@ def _renamed(query: str) -> str:
     pieces, at = [], 0
     for number, token in enumerate(found[:-1]):
         if token.kind == "word" and found[number + 1].text == "(":
-            name = _RENAMED.get((token.low, _arguments(found, number + 1)))
+            name = RENAMED.get((token.low, _arguments(found, number + 1)))
             if name is not None:
                 pieces += [query[at : token.at], name]
                 at = token.end
     return "".join([*pieces, query[at:]])
+
+
+def _fits(pattern: str, name: str) -> bool:
+    """Whether a column's name is one of those a pattern stands for."""
+    but = re.fullmatch(r"\((.*)\)\?\+\.\+", pattern)
+    try:
+        # Java's ?+ takes what it can and gives nothing back
+        return not re.fullmatch(but[1], name, re.I) if but is not None else re.fullmatch(pattern, name, re.I) is not None
+    except re.error as e:
+        raise ConfigError(f"sql: {pattern!r} in backticks is no column, and no pattern of columns: {e}") from None
+
+
+def _unqualify(tree: Any) -> None:
+    """sqlglot puts the name of a POSEXPLODE's rows where nothing outside can say it."""
+    from sqlglot import exp
+
+    for lateral in tree.find_all(exp.Lateral):
+        if isinstance(lateral.this, exp.Posexplode) and lateral.alias:
+            for column in lateral.parent_select.find_all(exp.Column):
+                if column.table.lower() == lateral.alias.lower():
+                    column.set("table", None)
 
 
 def _check_places(tree: Any) -> None:
@@ -275,9 +297,9 @@ def _set_format(call: Any) -> None:
     if not (isinstance(given, exp.Literal) and given.is_string):
         raise ConfigError("sql: the format of to_date and to_char must be a text, like 'yyyymmdd'")
     form = str(given.this).lower()
-    for letters, theirs in _FORMAT:
+    for letters, theirs in FORMAT:
         form = form.replace(letters, theirs)
-    name, kind = _DATES[call.name.lower()]
+    name, kind = DATES[call.name.lower()]
     call.replace(exp.Anonymous(this=name, expressions=[exp.cast(value, kind, dialect="duckdb"), exp.Literal.string(form)]))
 
 

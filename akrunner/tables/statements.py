@@ -10,22 +10,24 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, ConfigError, ReadError, SourceError, WriteError
-from akrunner.tables import ddl, types
-from akrunner.tables.insert import create_as, insert
-from akrunner.tables.names import Partition, TableName, check_project, check_value
+from akrunner.tables import ddl
+from akrunner.tables.altering import alter
+from akrunner.tables.clauses import columns_of, described, is_query, names_in, partition_of
+from akrunner.tables.insert import create_as, insert, several
+from akrunner.tables.names import Partition, TableName, check_project
 from akrunner.tables.sql import Queries, column_names
 from akrunner.tables.sqltext import Words, line_of, tokens
 from akrunner.tables.store import SqlStore, TableInfo, TableStore
-from akrunner.tables.tunnel import tunnel
+from akrunner.tables.tunnel import rows_of, tunnel
 
 #: rows a SELECT gives, as MaxCompute's
 MOST_ROWS = 10_000
 _KNOWN = (
     "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
-    "SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
+    "COUNT, READ, ANALYZE TABLE, SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
 )
 #: statements that change nothing
-_LOOKING = frozenset(("set", "use", "select", "", "desc", "describe", "show", "list", "ls"))
+_LOOKING = frozenset(("set", "use", "select", "", "desc", "describe", "show", "list", "ls", "count", "read", "analyze"))
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,20 @@ class Session:
             "list": self._show,
             "ls": self._show,
             "use": self._use,
+            "from": self._from,
+            "count": self._count,
+            "read": self._read,
+            "analyze": self._analyze,
         }
         if words.peek().text == "(":
             first = "select"
         store = self._store(self.project) if self.project and first != "use" else None
         if first not in known and not isinstance(store, SqlStore):
+            if first in ("merge", "update", "delete"):
+                raise ConfigError(
+                    f"{first.upper()} is for MaxCompute's transactional tables, and those of this machine are none; INSERT OVERWRITE TABLE t SELECT "
+                    "... writes a table anew, from itself and others"
+                )
             raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
         message, rows = store.execute(statement.text, self._settings) if isinstance(store, SqlStore) else known[first](words)
         return StatementResult(statement, message, rows)
@@ -255,31 +266,7 @@ class Session:
         words.need("alter")
         words.need("table")
         name = self._name(words)
-        store = self._store(name.project)
-        if words.maybe("rename", "to"):
-            project, _, new = words.table().rpartition(".")
-            words.end()
-            if project and project.lower() != name.project:
-                raise ConfigError(
-                    f"alter table: {name.sql} cannot be renamed into another project; CREATE TABLE {project}.{new} AS SELECT * FROM {name.sql} "
-                    "copies its rows"
-                )
-            store.rename(name, new)
-            return f"renamed {name.sql} to {new}", None
-        if words.maybe("set", "lifecycle") or words.maybe("set", "comment") or words.maybe("touch"):
-            store.describe(name)
-            return f"{name.sql}: lifecycle and comment are accepted, and nothing is deleted by them", None
-        adds = words.maybe("add")
-        if not adds and not words.maybe("drop"):
-            raise words.wrong("ADD PARTITION, DROP PARTITION, RENAME TO or SET LIFECYCLE was expected")
-        lenient = words.maybe("if", "not", "exists") if adds else words.maybe("if", "exists")
-        parts = [self._partition(words, name)]
-        while words.maybe(",") or words.peek().low == "partition":
-            parts.append(self._partition(words, name))
-        words.end()
-        (store.add_partitions if adds else store.drop_partitions)(parts, lenient)
-        shown = ", ".join("/".join(f"{key}={value}" for key, value in part.partition) for part in parts)
-        return f"{'added' if adds else 'dropped'} {shown} of {name.sql}", None
+        return alter(words, name, self._store(name.project), lambda: self._partition(words, name)), None
 
     # -- rows
 
@@ -292,8 +279,8 @@ class Session:
         name = self._name(words)
         keys = partition_of(words, name) if words.peek().low == "partition" else []
         columns: Optional[List[str]] = None
-        if words.peek().text == "(" and not _is_query(words):
-            columns = _names(words)
+        if words.peek().text == "(" and not is_query(words):
+            columns = names_in(words)
         rows = insert(name, keys, columns, before + words.rest(), overwrite, self._store, self.project)
         return f"{'wrote' if overwrite else 'added'} {rows:,} rows to {name.sql}", None
 
@@ -308,6 +295,48 @@ class Session:
         if at is None:
             return self._select(words)
         return self._insert(Words(words.text[at:], "insert"), words.text[:at])
+
+    def _from(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        """FROM ... INSERT ... SELECT ... INSERT ... SELECT ..."""
+        said: List[str] = []
+        for one in several(words):
+            try:
+                said.append(self._insert(Words(one, "insert"))[0])
+            except ConfigError as e:
+                if not said:
+                    raise
+                raise WriteError(f"{e} (done: {'; '.join(said)})") from e
+        return "; ".join(said), None
+
+    def _count(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.take()
+        name = self._part(words)
+        words.end()
+        return "", pa.table({"_c0": pa.array([self._store(name.project).count(name)], pa.int64())})
+
+    def _read(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        """`read t [(a, b)] [partition (...)] [10]`."""
+        words.take()
+        name = self._name(words)
+        columns = names_in(words) if words.peek().text == "(" else None
+        if words.peek().low == "partition":
+            name = self._partition(words, name)
+        most = MOST_ROWS if words.done() else words.number("how many rows")
+        words.end()
+        with self._store(name.project).reading(name) as reading:
+            return "", rows_of(reading, columns, most, name).read_all()
+
+    def _part(self, words: Words) -> TableName:
+        name = self._name(words)
+        return self._partition(words, name) if words.peek().low == "partition" else name
+
+    def _analyze(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        words.take()
+        words.need("table")
+        name = self._part(words)
+        words.need("compute", "statistics")
+        self._store(name.project).describe(name.whole)
+        return f"{name.sql}: rows are counted whenever they are asked for", None
 
     def _select(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         with Queries(self._store, self.project) as queries:
@@ -358,64 +387,3 @@ class Session:
             )
         there = [one for one in self._store(project).tables(project) if fnmatch.fnmatch(one, pattern.replace("%", "*"))]
         return "", pa.table({"table": pa.array(there, pa.string())})
-
-
-def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]]]:
-    """(key, value) of each behind PARTITION; None: it comes from the rows. Raises: ConfigError."""
-    words.need("partition")
-    words.need("(")
-    found: List[Tuple[str, Optional[str]]] = []
-    while True:
-        key = words.name("partition column").lower()
-        if any(key == known for known, _ in found):
-            raise words.wrong(f"the partition column {key} is there twice")
-        value: Optional[str] = None
-        if words.maybe("="):
-            token = words.peek()
-            if token.low == "null":
-                raise words.wrong(f"the partition column {key} cannot be null: a text in quotes was expected")
-            value = words.string("a value") if token.kind == "text" else words.take().value
-            check_value(str(name), key, value)
-        found.append((key, value))
-        if words.maybe(")"):
-            return found
-        if not words.maybe(","):
-            words.need("/")
-
-
-def _is_query(words: Words) -> bool:
-    """Whether what stands in parentheses is a query, and not names of columns."""
-    return words.rest()[1:].lstrip().lower().startswith(("select", "with", "("))
-
-
-def _names(words: Words) -> List[str]:
-    words.need("(")
-    found = [words.name("column")]
-    while words.maybe(","):
-        found.append(words.name("column"))
-    words.need(")")
-    return found
-
-
-def described(name: TableName, info: TableInfo, rows: int) -> str:
-    """A table in a line."""
-    parts = [f"{name.sql}: {rows:,} rows", f"{len(info.columns)} columns"]
-    if info.partitions:
-        parts.append(f"partitioned by {', '.join(info.partitions)}")
-    if info.lifecycle is not None:
-        parts.append(f"lifecycle {info.lifecycle} (nothing is deleted by it)")
-    return ", ".join(parts) + (f"; {info.comment}" if info.comment else "")
-
-
-def columns_of(info: TableInfo) -> pa.Table:
-    """A row for each column."""
-    fields = list(info.columns)
-    return pa.table(
-        {
-            "column": pa.array([*(field.name for field in fields), *info.partitions], pa.string()),
-            "type": pa.array([*(types.words_of(field) for field in fields), *("string" for _ in info.partitions)], pa.string()),
-            "comment": pa.array(
-                [*(types.comment_of(field) for field in fields), *("partition" for _ in info.partitions)], pa.string()
-            ),
-        }
-    )

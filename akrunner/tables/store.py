@@ -205,6 +205,10 @@ class TableStore(Protocol):
 
     def rename(self, name: TableName, table: str) -> None: ...
 
+    def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
+        """Behind those there are; rows that are there have nulls in them. Raises: SinkError."""
+        ...
+
     def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
         """Add partitions of one table: all of them, or none. Raises: SinkError: one is there."""
         ...

@@ -291,6 +291,87 @@ def test_what_is_uploaded_lies_in_the_current_directory_or_beside_the_statements
         done(store, "tunnel upload non.csv t", folder=folder)
 
 
+def test_columns_are_chosen_by_a_pattern(store: LocalTables) -> None:
+    """As every MaxCompute script copies a table without its partition column."""
+    done(store, "create table t (id string, vec string, ds2 bigint) partitioned by (ds string); create table u like t")
+    done(store, "insert into t partition (ds='1') values ('a', 'x', 1)")
+    done(store, "insert overwrite table u partition (ds='1') select `(ds)?+.+` from t where ds=1")
+    assert done(store, "select u.`(ds|vec)?+.+`, 1 n, T.`V.*` from u join t on u.id=t.id") == [
+        [{"id": "a", "ds2": 1, "n": 1, "vec": "x"}]
+    ]
+    with pytest.raises(ConfigError, match="no pattern of columns"):
+        done(store, "select `(ds` from t")
+
+
+def test_one_source_for_several_inserts(store: LocalTables) -> None:
+    done(
+        store,
+        "create table s (id bigint, k string); insert into s values (1, 'a'), (2, 'b'); create table t (id bigint) partitioned by (p string)",
+    )
+    text = (
+        "from (select id, k from s where id > 0) q insert overwrite table t partition (p='1') select id where k = 'a' "
+        "insert into t partition (p='2') select max(id) group by k order by 1 limit 1"
+    )
+    assert done(store, text) == ["wrote 1 rows to demo.t; added 1 rows to demo.t"]
+    assert done(store, "select * from t order by p") == [[{"id": 1, "p": "1"}, {"id": 1, "p": "2"}]]
+    with pytest.raises(WriteError, match="done: wrote 2 rows"):
+        done(store, "from s insert overwrite table t partition (p='3') select id insert into nope select id")
+    with pytest.raises(ConfigError, match="INSERT was expected"):
+        done(store, "from s select id")
+
+
+def test_columns_are_added_and_what_means_nothing_here_is_accepted(store: LocalTables) -> None:
+    done(store, "create table t (a bigint) partitioned by (p string); insert into t partition (p='1') values (1)")
+    done(
+        store,
+        "alter table t add columns (b string comment 'x', c array<bigint>); alter table t add columns if not exists (b string)",
+    )
+    done(store, "insert into t partition (p='1') values (2, 'y', array(3))")
+    assert done(store, "read t (a, b) 5") == [[{"a": 1, "b": None}, {"a": 2, "b": "y"}]]
+    assert done(store, "count t; count t partition (p='1')") == [[{"_c0": 2}]] * 2
+    assert done(store, "select b from t where c[0] = 3") == [[{"b": "y"}]]
+    for text, words in (
+        ("alter table t add columns (P string)", "called 'p'"),
+        ("alter table t add columns (d bigint not null)", "cannot be NOT NULL"),
+        ("alter table nope add columns (d bigint)", "no table"),
+        ("alter table t partition (p='2') touch", "does not exist"),
+        ("alter table t partition (p='1') rename to partition (p='2')", "a partition can be touched"),
+        ("merge into t using s on 1=1 when matched then delete", "transactional"),
+        ("delete from t", "DELETE is for MaxCompute's transactional tables"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            done(store, text)
+    harmless = "disable lifecycle; alter table t changeowner to 'x'; alter table t merge smallfiles; alter table t set tblproperties ('a'='b')"
+    done(store, f"alter table t {harmless}; analyze table t partition (p='1') compute statistics")
+    assert store.count(TableName.parse("demo.t")) == 2
+
+
+@pytest.mark.parametrize(
+    "sql, value",
+    [
+        ("keyvalue('a:1;b:2', 'b')", "2"),
+        ("keyvalue('a=1,ab=2', ',', '=', 'ab')", "2"),
+        ("keyvalue('a:1', 'b')", None),
+        ("datepart(cast('2020-01-05 01:00:00' as datetime), 'yyyy')", 2020),
+        ("to_char(datetrunc('2020-01-05 01:00:00', 'mm'), 'yyyymmdd')", "20200101"),
+        ("to_char(lastday('2020-02-05 00:00:00'), 'yyyymmdd')", "20200229"),
+        ("weekday('2020-01-05 00:00:00')", 6),
+        ("hour('2020-01-02 03:04:05') * 100 + minute('2020-01-02 03:04:05')", 304),
+        ("find_in_set('b', 'a,b') + find_in_set('c', 'a,b')", 2),
+        ("concat(substring_index('a.b.c', '.', 2), substring_index('a.b.c', '.', -1))", "a.bc"),
+        ("lengthb('甲')", 3),
+    ],
+)
+def test_functions_of_maxcompute(store: LocalTables, sql: str, value: object) -> None:
+    assert done(store, f"select {sql} v") == [[{"v": value}]]
+
+
+def test_the_place_of_an_element_has_its_tables_name(store: LocalTables) -> None:
+    done(store, "create table t (n bigint); insert into t values (1)")
+    text = "select e.p, e.v, t.n from t lateral view posexplode(split('a,b', ',')) e as p, v order by e.p"
+    assert done(store, text) == [[{"p": 0, "v": "a", "n": 1}, {"p": 1, "v": "b", "n": 1}]]
+
+
 def test_a_table_cannot_be_made_on_a_full_disk(store: LocalTables, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

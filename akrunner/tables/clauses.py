@@ -1,0 +1,73 @@
+"""Parts of statements that several of them have: PARTITION (...), names in parentheses; and a table in words."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+import pyarrow as pa
+
+from akrunner.tables import types
+from akrunner.tables.names import TableName, check_value
+from akrunner.tables.sqltext import Words
+from akrunner.tables.store import TableInfo
+
+
+def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]]]:
+    """(key, value) of each behind PARTITION; None: it comes from the rows. Raises: ConfigError."""
+    words.need("partition")
+    words.need("(")
+    found: List[Tuple[str, Optional[str]]] = []
+    while True:
+        key = words.name("partition column").lower()
+        if any(key == known for known, _ in found):
+            raise words.wrong(f"the partition column {key} is there twice")
+        value: Optional[str] = None
+        if words.maybe("="):
+            token = words.peek()
+            if token.low == "null":
+                raise words.wrong(f"the partition column {key} cannot be null: a text in quotes was expected")
+            value = words.string("a value") if token.kind == "text" else words.take().value
+            check_value(str(name), key, value)
+        found.append((key, value))
+        if words.maybe(")"):
+            return found
+        if not words.maybe(","):
+            words.need("/")
+
+
+def is_query(words: Words) -> bool:
+    """Whether what stands in parentheses is a query, and not names of columns."""
+    return words.rest()[1:].lstrip().lower().startswith(("select", "with", "("))
+
+
+def names_in(words: Words) -> List[str]:
+    words.need("(")
+    found = [words.name("column")]
+    while words.maybe(","):
+        found.append(words.name("column"))
+    words.need(")")
+    return found
+
+
+def described(name: TableName, info: TableInfo, rows: int) -> str:
+    """A table in a line."""
+    parts = [f"{name.sql}: {rows:,} rows", f"{len(info.columns)} columns"]
+    if info.partitions:
+        parts.append(f"partitioned by {', '.join(info.partitions)}")
+    if info.lifecycle is not None:
+        parts.append(f"lifecycle {info.lifecycle} (nothing is deleted by it)")
+    return ", ".join(parts) + (f"; {info.comment}" if info.comment else "")
+
+
+def columns_of(info: TableInfo) -> pa.Table:
+    """A row for each column."""
+    fields = list(info.columns)
+    return pa.table(
+        {
+            "column": pa.array([*(field.name for field in fields), *info.partitions], pa.string()),
+            "type": pa.array([*(types.words_of(field) for field in fields), *("string" for _ in info.partitions)], pa.string()),
+            "comment": pa.array(
+                [*(types.comment_of(field) for field in fields), *("partition" for _ in info.partitions)], pa.string()
+            ),
+        }
+    )
