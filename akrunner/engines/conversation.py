@@ -169,7 +169,7 @@ class Conversation:
             number = body["request"]
             try:
                 if kind == frames.TAKE_WORK:
-                    self._say(frames.WORK, request=number, work=self._tables.works.take(body))
+                    self._say(frames.WORK, request=number, work=self._tables.works.take(body, self._task.role))
                 else:
                     name, reading = self._tables.reading(body["table"])
                     start, stop = name.rows(reading.rows)

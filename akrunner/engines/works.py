@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Tuple
 
 from akrunner.errors import ConfigError
+from akrunner.spec import EVALUATOR
 from akrunner.tables.names import is_table
 
 #: slices one queue may have
@@ -33,19 +34,22 @@ class WorkQueues:
 
     def __init__(self, rows_of: RowsOf) -> None:
         self._rows_of = rows_of
-        self._queues: Dict[str, _Queue] = {}
+        self._queues: Dict[Tuple[str, bool], _Queue] = {}
         self._lock = threading.Lock()
 
-    def take(self, asked: Mapping[str, Any]) -> Optional[str]:
-        """The next work of a queue, None when all are taken. Args: asked: the body of a TAKE_WORK message.
+    def take(self, asked: Mapping[str, Any], role: str = "") -> Optional[str]:
+        """The next work of a queue, None when all are taken.
 
+        Args: asked: the body of a TAKE_WORK message; role: of the task that asks: an evaluator, which is in no session with the others, shares
+            no queue with them.
         Raises: ConfigError: another task has described the queue otherwise, or one of its tables is not the job's.
         """
         told = {name: asked[name] for name in ("works", "epochs", "shuffle", "seed", "slices")}
         with self._lock:
-            queue = self._queues.get(asked["queue"])
+            key = (asked["queue"], role == EVALUATOR)
+            queue = self._queues.get(key)
             if queue is None:
-                queue = self._queues[asked["queue"]] = _Queue(told, self._sliced(asked["works"], asked["slices"]))
+                queue = self._queues[key] = _Queue(told, self._sliced(asked["works"], asked["slices"]))
             if queue.asked != told:
                 different = next(name for name in told if told[name] != queue.asked[name])
                 raise ConfigError(

@@ -54,5 +54,6 @@ def test_without_end_and_without_agreement() -> None:
     with pytest.raises(ConfigError, match="WorkQueue 'q' has other works in another task"):
         queues.take(asked(["b"], epochs=None))
     assert queues.take(asked(["b"], queue="other")) == "b"
+    assert queues.take(asked(["b"]), "evaluator") == "b" and queues.take(asked(["a"], epochs=None), "worker") == "a"
     with pytest.raises(ConfigError, match="num_slices=0"):
         queues.take(asked([A], queue="none", slices=0))
