@@ -22,7 +22,7 @@ import pyarrow as pa
 from akrunner import codec
 from akrunner.engines import crossing
 from akrunner.engines.tables import JobTables, SlicePart
-from akrunner.errors import AkrunnerError, DataError, ProtocolError, ReadError, WriteError
+from akrunner.errors import AkrunnerError, ConfigError, DataError, ProtocolError, ReadError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.partition import rechunk
 from akrunner.spec import TaskSpec
@@ -111,7 +111,11 @@ class Conversation:
             self._looks.put((kind, body))
             return
         if sum(not request.over for request in self._requests.values()) >= wire.MOST_REQUESTS:
-            raise ProtocolError(f"it has more than {wire.MOST_REQUESTS:,} tables open")
+            words = (
+                f"table {body['table']}: this task has {wire.MOST_REQUESTS:,} tables open already; close those that are done"
+            )
+            self._start("table-refused", self._refuse, number, ConfigError(words))
+            return
         writes = kind == frames.WRITE_TABLE
         request = _Request(body["table"], writes, wire.CREDITS if writes else min(body["credits"], wire.CREDITS))
         self._requests[number] = request

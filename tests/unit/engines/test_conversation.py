@@ -168,6 +168,19 @@ def test_a_part_that_was_not_closed_is_not_committed(worker: Worker, store: Tabl
     assert written(store) == []
 
 
+def test_who_has_too_many_tables_open(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MOST_REQUESTS", 2)
+    for number in range(2):
+        worker.open(number, number)
+    kind, body = worker.open(2, 2)
+    assert (
+        kind == frames.TABLE_FAILED
+        and body["message"] == f"table {OUT}: this task has 2 tables open already; close those that are done"
+    )
+    assert [worker.close(number, 0) for number in range(2)] == [frames.TABLE_DONE] * 2
+    assert worker.open(3, 2)[0] == frames.TABLE_OPENED
+
+
 def test_who_asks_too_much_before_it_is_answered(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MOST_REQUESTS", 3)
     told = threading.Event()
