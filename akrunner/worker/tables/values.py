@@ -1,6 +1,5 @@
 """What scripts give a `TableWriter`, rows in any shape and values of any type -> columns of the table's types, or an error that says which value."""
 
-import collections
 import datetime
 import decimal
 import json
@@ -192,11 +191,12 @@ def _numbers(table, column, values, valid, first_row, cast):
     """An array of its own of the column's type: what the script does with `values` afterwards is not written."""
     target = np.dtype(column["dtype"])
     if isinstance(values, np.ndarray):
-        return _cast(table, column, values, target, first_row, cast)
+        made = _cast(table, column, values, target, first_row, cast)
+        return made.copy() if made is values else made
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         values = _parsed(table, column, values, first_row, cast)
     # in the order in which they come, so that it is the same value that is named first
-    kinds = [kind for kind in collections.OrderedDict.fromkeys(map(type, values)) if kind is not type(None)]
+    kinds = [kind for kind in dict.fromkeys(map(type, values)) if kind is not type(None)]
     if len(kinds) == 1 and valid is None:
         return _cast(table, column, _of_one_kind(table, column, values, first_row), target, first_row, cast)
     # the type that numpy finds for several together may hold none of them as it is
@@ -231,7 +231,7 @@ def _row(rows, at):
 
 
 def _cast(table, column, values, target, rows, cast):
-    """A copy of the column's type. Args: rows: the values' numbers, or that of the first. Raises: TableWriteError."""
+    """Of the column's type. Args: rows: the values' numbers, or that of the first. Raises: TableWriteError."""
 
     def refuse(where, why=""):
         at = int(np.argmax(where))
@@ -239,7 +239,7 @@ def _cast(table, column, values, target, rows, cast):
 
     kind, want = values.dtype.kind, target.kind
     if kind == want and values.dtype == target:
-        return values.copy()
+        return values
     if kind not in "biuf":
         refuse([True])
     if not len(values):
