@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
+from akrunner.launch import cgroups
 
 _GIB = 1 << 30
 #: of memory that is free: below these it is said
 _LITTLE, _TOO_LITTLE = 1 << 30, 300 << 20
-#: what a v1 group without a limit says, about
-_NO_LIMIT = 1 << 60
 _FEW_FILES, _TOO_FEW_FILES = 1024, 48
 _LEAST_ADDRESSES, _FEW_ADDRESSES = 1 << 30, 8 << 30
 #: of processes and threads: what a job of two workers with TensorFlow takes on a machine of some cores
@@ -23,7 +22,7 @@ def memory(root: str = "/") -> List[Line]:
     """Args: root: where the kernel's files are."""
     known = meminfo(root)
     total, free = known.get("MemTotal", 0), known.get("MemAvailable", 0)
-    limited = group_memory(root)
+    limited = min(cgroups.memory(root), key=lambda one: one[0] - one[1], default=None)
     if limited is not None and limited[0] < total:
         most, used = limited
         free = min(free, max(0, most - used))
@@ -33,7 +32,7 @@ def memory(root: str = "/") -> List[Line]:
     swap = known.get("SwapTotal", 0)
     about += f"; {gib(swap)} of swap" if swap else "; no swap"
     lines = [Line("memory", *_memory_state(free, about))]
-    killed = oom_kills(root)
+    killed = cgroups.killed(root)
     if killed:
         lines.append(
             Line(
@@ -58,7 +57,7 @@ def _memory_state(free: int, about: str) -> Tuple[str, str, str]:
 def meminfo(root: str = "/") -> Dict[str, int]:
     """Bytes, by the names of /proc/meminfo; empty where there is none."""
     found = {}
-    for line in _text(root, "proc/meminfo").splitlines():
+    for line in cgroups.text(os.path.join(root, "proc/meminfo")).splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
         if words and words[0].isdigit():
@@ -66,49 +65,10 @@ def meminfo(root: str = "/") -> Dict[str, int]:
     return found
 
 
-def group_memory(root: str = "/") -> Optional[Tuple[int, int]]:
-    """(bytes this process's control group may have, has), of the tightest group above it; None: there is no limit."""
-    found = []
-    for folder in groups(root, "memory"):
-        for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
-            limit, now = _number(folder, most), _number(folder, used)
-            if limit is not None and limit < _NO_LIMIT:
-                found.append((limit, now or 0))
-    return min(found, key=lambda one: one[0] - one[1]) if found else None
-
-
-def oom_kills(root: str = "/") -> int:
-    """Processes of the control group that were killed for want of memory."""
-    for folder in reversed(groups(root, "memory")):
-        for name in ("memory.events", "memory.oom_control"):
-            for line in _text(folder, name).splitlines():
-                words = line.split()
-                if words[:1] == ["oom_kill"] and words[1:] and words[1].isdigit():
-                    return int(words[1])
-    return 0
-
-
-def groups(root: str, controller: str) -> List[str]:
-    """Directories of this process's control group and of those above it, the topmost first: of version 2, and of a controller of version 1."""
-    found = []
-    for line in _text(root, "proc/self/cgroup").splitlines():
-        number, _, rest = line.partition(":")
-        names, _, own = rest.partition(":")
-        if number == "0" and not names:
-            base = os.path.join(root, "sys/fs/cgroup")
-        elif controller in names.split(","):
-            base = os.path.join(root, "sys/fs/cgroup", controller)
-        else:
-            continue
-        parts = [part for part in own.split("/") if part and part != ".."]
-        found += [os.path.join(base, *parts[:depth]) for depth in range(len(parts) + 1)]
-    return found
-
-
 def cores(root: str = "/") -> List[Line]:
     """Cores this process may use, and the time on them that the container has."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    share = quota(root)
+    share = cgroups.cores(root)
     about = f"{usable} of the machine's {os.cpu_count()}" if usable != os.cpu_count() else f"{usable}"
     if share is not None and share < usable - 0.01:
         return [
@@ -120,7 +80,9 @@ def cores(root: str = "/") -> List[Line]:
                 f"OMP_NUM_THREADS={max(1, int(share))}",
             )
         ]
-    flags = next((line for line in _text(root, "proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    flags = next(
+        (line for line in cgroups.text(os.path.join(root, "proc/cpuinfo")).splitlines() if line.startswith("flags")), ""
+    )
     if flags and " avx " not in flags + " ":
         return [
             Line(
@@ -131,19 +93,6 @@ def cores(root: str = "/") -> List[Line]:
             )
         ]
     return [Line("cores", OK, about)]
-
-
-def quota(root: str = "/") -> Optional[float]:
-    """Cores' worth of time that the control group has; None: as much as there is."""
-    shares = []
-    for folder in groups(root, "cpu"):
-        words = _text(folder, "cpu.max").split()
-        if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]):
-            shares.append(int(words[0]) / int(words[1]))
-        most, period = _number(folder, "cpu.cfs_quota_us"), _number(folder, "cpu.cfs_period_us")
-        if most and most > 0 and period:
-            shares.append(most / period)
-    return min(shares, default=None)
 
 
 def allowed() -> List[Line]:
@@ -174,15 +123,13 @@ def allowed() -> List[Line]:
 def processes(root: str = "/") -> List[Line]:
     """How many processes and threads there may be, and how many there are."""
     rooms = []
-    for folder in groups(root, "pids"):
-        most, now = _number(folder, "pids.max"), _number(folder, "pids.current")
-        if most is not None:
-            rooms.append((most - (now or 0), f"{now or 0} of {most} in this container (pids.max)"))
+    for limit, used in cgroups.processes(root):
+        rooms.append((limit - used, f"{used} of {limit} in this container (pids.max)"))
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
         rooms.append((soft, f"{soft} for this user (ulimit -u)"))
-    most = _number(os.path.join(root, "proc/sys/kernel"), "threads-max")
-    there = _text(root, "proc/loadavg").split()
+    most = cgroups.number(os.path.join(root, "proc/sys/kernel/threads-max"))
+    there = cgroups.text(os.path.join(root, "proc/loadavg")).split()
     if most is not None and len(there) > 3 and "/" in there[3]:
         now = int(there[3].partition("/")[2] or 0)
         rooms.append((most - now, f"{now} of {most} on the machine"))
@@ -200,16 +147,3 @@ def processes(root: str = "/") -> List[Line]:
 
 def gib(size: int) -> str:
     return f"{size / _GIB:.1f} GiB" if size >= _GIB else f"{size >> 20} MiB"
-
-
-def _number(folder: str, name: str) -> Optional[int]:
-    text = _text(folder, name).strip()
-    return int(text) if text.lstrip("-").isdigit() else None
-
-
-def _text(folder: str, name: str) -> str:
-    try:
-        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as f:
-            return f.read(1 << 20)
-    except OSError:
-        return ""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numbers
 import os
 import resource
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, Tuple
 
 import psutil
 
 from akrunner.checks import shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
-from akrunner.launch import cramped
+from akrunner.launch import cgroups, cramped
 
 #: a bare Python with numpy; one with TensorFlow has ten times as much
 _TASK_BYTES = 24 << 20
@@ -90,56 +90,29 @@ def most_tasks() -> Tuple[int, str]:
 
 def memory_bytes() -> int:
     """Memory of the machine, or as much of it as this process's control group may have."""
-    return int(min([psutil.virtual_memory().total, *_group("memory.max")]))
+    return int(min([psutil.virtual_memory().total, *(most for most, _ in cgroups.memory())]))
 
 
 def memory_left() -> int:
     """As much of it as nobody uses."""
-    rooms = [psutil.virtual_memory().available]
-    for folder in _groups():
-        most, used = (_number(os.path.join(folder, name)) for name in ("memory.max", "memory.current"))
-        rooms += [most[0] - used[0]] if most and used else []
-    return max(0, int(min(rooms)))
+    return max(0, int(min([psutil.virtual_memory().available, *(most - used for most, used in cgroups.memory())])))
 
 
 def _bounds() -> Iterator[Tuple[int, str]]:
     memory = memory_bytes()
     yield memory // _TASK_BYTES, f"{memory / 2**30:.1f} GiB of memory, {_TASK_BYTES >> 20} MiB for each at the very least"
-    threads = _group("pids.max")
+    threads = [most for most, _ in cgroups.processes()]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files != resource.RLIM_INFINITY:
         yield (files - _OTHER_FILES) // _TASK_FILES, f"{files} open files, {_TASK_FILES} for each: ulimit -n"
     own = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if own != resource.RLIM_INFINITY and os.geteuid() != 0:
         threads.append(own)
-    threads += _number("/proc/sys/kernel/pid_max") + _number("/proc/sys/kernel/threads-max")
+    known = (cgroups.number(f"/proc/sys/kernel/{name}") for name in ("pid_max", "threads-max"))
+    threads += [most for most in known if most is not None]
     if threads:
         yield (
             min(threads) // _TASK_THREADS,
             f"{min(threads)} processes and threads, {_TASK_THREADS} for each: ulimit -u, pids.max",
         )
     yield 20_000, "ports"
-
-
-def _group(limit: str) -> List[int]:
-    """A limit of this process's cgroup and of those above it."""
-    return [value for folder in _groups() for value in _number(os.path.join(folder, limit))]
-
-
-def _groups() -> List[str]:
-    """Directories of this process's cgroup and of those above it."""
-    try:
-        with open("/proc/self/cgroup") as f:
-            own = next((line.strip()[3:] for line in f if line.startswith("0::")), "/")
-    except OSError:
-        return []
-    parts = [part for part in own.split("/") if part]
-    return [os.path.join("/sys/fs/cgroup", *parts[:depth]) for depth in range(len(parts) + 1)]
-
-
-def _number(path: str) -> List[int]:
-    try:
-        with open(path) as f:
-            return [int(f.read())]
-    except (OSError, ValueError):
-        return []  # there is none, or "max"

@@ -125,7 +125,7 @@ class Columns(object):
         dataset = data.from_generator(source, specs)
         if not ragged:
             # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
-            dataset = _taken_apart(tf, dataset)
+            dataset = reading.unbatched(tf, dataset)
         if cached:
             dataset = order.cached(dataset)
             dataset = dataset if repeat == 1 else dataset.repeat(repeat)
@@ -148,7 +148,7 @@ class Columns(object):
                     yield chunks.cut(columns, first, min(rows, first + most))
 
         weighted = uneven == "pad"
-        rows = _taken_apart(tf, data.from_generator(source, self._specs(tf, schema, None, True, weighted)))
+        rows = reading.unbatched(tf, data.from_generator(source, self._specs(tf, schema, None, True, weighted)))
         if image is None:
             return order.of_files(rows)
         return order.of_images(rows, image.decoded, lambda batch: data.apart(batch, label, weighted), image)
@@ -181,11 +181,6 @@ class Columns(object):
 
 
 _LENGTHS = "/lengths"
-
-
-def _taken_apart(tf, dataset):
-    """What each element holds, one by one."""
-    return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
 
 
 def _flat(batch):

@@ -18,6 +18,8 @@ from akrunner.worker import images
 
 #: batches made ahead, if nobody says how many
 _AHEAD = 2
+#: elements of a file that go from one thread to another together
+_BLOCK = 32
 #: of the memory that is free, what a cache may take
 _SHARE = 0.8
 #: as `tf.data.AUTOTUNE`
@@ -64,7 +66,18 @@ class Reading(object):
 
     def interleaved(self, files):
         """What the datasets made of each of them give, read at the same time."""
-        return files.interleave(self.interleave, num_parallel_calls=AUTOTUNE, **self._order(files.interleave))
+        import tensorflow as tf
+
+        fixed = []
+
+        def blocks(row):
+            made = self.interleave(row)
+            fixed.append(_of_one_shape(tf, made))
+            # an element by itself costs more on its way from one thread to another than to be read
+            return made.batch(_BLOCK) if fixed[-1] else made
+
+        some = files.interleave(blocks, num_parallel_calls=AUTOTUNE, **self._order(files.interleave))
+        return unbatched(tf, some) if fixed[-1] else some
 
     def last(self, dataset):
         """The end of every pipeline: nobody shards it again, and batches are made while others are used."""
@@ -98,6 +111,19 @@ _FUNCTIONS = {
     "map": "a function of a batch: of its columns, or of (features, label) where label= is given",
     "interleave": "a function of a row's columns that returns a tf.data.Dataset: of the file it names, as a rule",
 }
+
+
+def unbatched(tf, dataset):
+    """What each element holds, one by one."""
+    return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
+
+
+def _of_one_shape(tf, dataset):
+    """Whether its elements can be put into batches, and taken out again."""
+    v1 = tf.compat.v1.data
+    kinds = tf.nest.flatten(v1.get_output_classes(dataset))
+    shapes = tf.nest.flatten(v1.get_output_shapes(dataset))
+    return all(kind is tf.Tensor for kind in kinds) and all(tf.TensorShape(shape).is_fully_defined() for shape in shapes)
 
 
 class Order(object):

@@ -5,6 +5,7 @@ is for clusters without servers. An evaluator (evaluator=True) evaluates every c
 """
 
 import os
+import time
 
 FEATURES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 SPECIES = ["setosa", "versicolor", "virginica"]
@@ -61,7 +62,10 @@ def main(task_config):
         metrics = outcome[0] if isinstance(outcome, tuple) else estimator.evaluate(test_rows)
         task_config.report({"accuracy": metrics["accuracy"], "loss": metrics["loss"]}, step=int(metrics["global_step"]))
         return
-    # what every worker reads after the end is what all of them have trained
+    # what every worker reads after the end is what all of them have trained: the chief saves it at its own end
+    deadline = time.monotonic() + 60
+    while int(estimator.get_variable_value("global_step")) < max_steps and time.monotonic() < deadline:
+        time.sleep(0.2)
     kernel = estimator.get_variable_value("dense/kernel")
     step = int(estimator.get_variable_value("global_step"))
     task_config.output_writer.write_batch({"step": [step], "variables": [float(np.abs(kernel).sum())]})

@@ -1,0 +1,94 @@
+"""What the control groups above this process allow it, of both versions of them: a container's limits, as a rule.
+
+::
+
+    version 2   0::/box/job                 /sys/fs/cgroup/box/job/memory.max ...
+    version 1   4:memory:/docker/ab         /sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes ...
+
+Every function takes `root`, where the kernel's files are.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import List, Optional, Tuple
+
+#: what a group of version 1 says that has no limit, about
+_NO_LIMIT = 1 << 60
+
+
+def groups(controller: str, root: str = "/") -> List[str]:
+    """Directories of this process's control group and of those above it, the topmost first: of version 2, and of a controller of version 1."""
+    found = []
+    for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():
+        number, _, rest = line.partition(":")
+        names, _, own = rest.partition(":")
+        if number == "0" and not names:
+            base = os.path.join(root, "sys/fs/cgroup")
+        elif controller in names.split(","):
+            base = os.path.join(root, "sys/fs/cgroup", controller)
+        else:
+            continue
+        parts = [part for part in own.split("/") if part and part != ".."]
+        found += [os.path.join(base, *parts[:depth]) for depth in range(len(parts) + 1)]
+    return found
+
+
+def memory(root: str = "/") -> List[Tuple[int, int]]:
+    """(bytes a group may have, bytes it has) of each that is limited."""
+    found = []
+    for folder in groups("memory", root):
+        for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+            limit, now = number(os.path.join(folder, most)), number(os.path.join(folder, used))
+            if limit is not None and limit < _NO_LIMIT:
+                found.append((limit, now or 0))
+    return found
+
+
+def processes(root: str = "/") -> List[Tuple[int, int]]:
+    """(processes and threads a group may have, and has) of each that is limited."""
+    found = []
+    for folder in groups("pids", root):
+        most, now = number(os.path.join(folder, "pids.max")), number(os.path.join(folder, "pids.current"))
+        if most is not None:
+            found.append((most, now or 0))
+    return found
+
+
+def cores(root: str = "/") -> Optional[float]:
+    """Cores' worth of time that is had; None: as much as there is."""
+    shares = []
+    for folder in groups("cpu", root):
+        words = text(os.path.join(folder, "cpu.max")).split()
+        if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]):
+            shares.append(int(words[0]) / int(words[1]))
+        most, period = (number(os.path.join(folder, name)) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+        if most and most > 0 and period:
+            shares.append(most / period)
+    return min(shares, default=None)
+
+
+def killed(root: str = "/") -> int:
+    """Processes of the group that were killed for want of memory."""
+    for folder in reversed(groups("memory", root)):
+        for name in ("memory.events", "memory.oom_control"):
+            for line in text(os.path.join(folder, name)).splitlines():
+                words = line.split()
+                if words[:1] == ["oom_kill"] and words[1:] and words[1].isdigit():
+                    return int(words[1])
+    return 0
+
+
+def number(path: str) -> Optional[int]:
+    """What a file of the kernel's says; None where there is none, or "max"."""
+    said = text(path).strip()
+    return int(said) if said.lstrip("-").isdigit() else None
+
+
+def text(path: str) -> str:
+    """What a file of the kernel's says; "" where there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read(1 << 20)
+    except OSError:
+        return ""
