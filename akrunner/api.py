@@ -95,6 +95,7 @@ def run(
     stall_timeout: float = 600.0,
     stall_action: str = "fail",
     evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
     max_restarts: int = 0,
     gpus_per_worker: Optional[int] = None,
     cpus_per_worker: Optional[int] = None,
@@ -148,6 +149,8 @@ def run(
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who
             waits for whom is told; 0: never. stall_action: and then "fail", or "warn" and go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
+        profile_input: steps in which it is looked closely at what the scripts' input waits for: `stats.inputs`, and in words
+            `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. None: what costs nothing is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -204,6 +207,7 @@ def train(
     stall_timeout: float = 600.0,
     stall_action: str = "fail",
     evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
     max_restarts: int = 0,
     gpus_per_worker: Optional[int] = None,
     cpus_per_worker: Optional[int] = None,
@@ -291,6 +295,7 @@ def stream(
     stall_timeout: float = 600.0,
     stall_action: str = "fail",
     evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
     gpus_per_worker: Optional[int] = None,
     cpus_per_worker: Optional[int] = None,
     intra_op_parallelism: Optional[int] = None,

@@ -24,6 +24,7 @@ from akrunner.codec import decode_examples, encode_examples, encode_records
 from akrunner.schema import Schema
 from bench import tables
 from bench.asked import asked
+from bench.doctor import doctor
 from bench.flink import flink
 from bench.maxcompute import maxcompute
 from bench.pack import pack
@@ -719,6 +720,7 @@ MEASUREMENTS: Dict[str, Callable[[], List[Row]]] = {
     "rendezvous": rendezvous,
     "pack": pack,
     "asked": asked,
+    "doctor": doctor,
     "maxcompute": lambda: maxcompute(ratio_row),
     "flink": lambda: flink(ratio_row),
 }

@@ -205,6 +205,7 @@ def run(
     evaluator_timeout: float = typer.Option(
         60.0, help="Seconds the evaluator gets when the others are done.", rich_help_panel=_TROUBLE
     ),
+    profile_input: Optional[int] = typer.Option(None, help=show.PROFILE_INPUT, rich_help_panel=_TROUBLE, min=1),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
@@ -238,6 +239,7 @@ def run(
                 stall_timeout=stall_timeout,
                 stall_action=stall_action,
                 evaluator_timeout=evaluator_timeout,
+                profile_input=profile_input,
                 python_env=python_env,
                 select=select,
                 input_schema=input_schema,
@@ -382,6 +384,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     if ours[:1] == ["pai"]:
         ours, script_args = pai_command.divided(ours[1:])
         ours = ["pai", *ours]
+
+    ours = values.with_steps(ours)
 
     def run() -> Any:
         # as Typer does it, but for what it makes of exceptions

@@ -126,6 +126,7 @@ def pai(
     evaluator_timeout: float = typer.Option(
         60.0, help="Seconds the evaluator gets when the others are done.", rich_help_panel=_TROUBLE
     ),
+    profile_input: Optional[int] = typer.Option(None, help=show.PROFILE_INPUT, rich_help_panel=_TROUBLE, min=1),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
@@ -149,6 +150,7 @@ def pai(
         stall_timeout=stall_timeout,
         stall_action=stall_action,
         evaluator_timeout=evaluator_timeout,
+        profile_input=profile_input,
         max_restarts=max_restarts,
         gpus_per_worker=gpus_per_worker,
         cpus_per_worker=cpus_per_worker,

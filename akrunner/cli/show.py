@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from akrunner.engines.base import Progress, Stats, TaskResult
 
 _PREVIEW = 10
+PROFILE_INPUT = "Look closely at what the scripts' input waits for, in so many steps (20), and say what to change; what costs nothing is measured anyway."
 
 
 def kept_at(output: Optional[str]) -> str:
@@ -224,9 +225,10 @@ def progress_line(progress: "Progress") -> str:
 
 
 def input_line(stats: "Stats") -> str:
-    """What holds the job up in its input, in one sentence behind a line's end; "": nothing, or nobody knows."""
+    """What holds the job up in its input, behind a line's end: one sentence, or all if it was asked for; "": nothing, or nobody knows."""
     told = inputs.verdict(stats)
-    return f"\ninput: {told[0]}" if told else ""
+    asked = any(record["asked"] for record in stats.inputs.values())
+    return "".join(f"\ninput: {words}" for words in (told if asked else told[:1]))
 
 
 def closing_line(stats: "Stats") -> str:

@@ -7,6 +7,7 @@ What stands on a command line can be read by every user of the machine (`ps`). S
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import akrunner
@@ -137,3 +138,16 @@ def _unquoted(value: str, where: str) -> str:
             char = _ESCAPES.get(char, "\\" + char)
         made.append(char)
     raise akrunner.ConfigError(f"{where}: a quote is not closed")
+
+
+#: steps of `--profile-input` without a number
+_STEPS = 20
+
+
+def with_steps(words: Sequence[str]) -> List[str]:
+    """A command line whose `--profile-input` has its number, which may be left out."""
+    found: List[str] = []
+    for word, following in zip(words, [*words[1:], ""]):
+        bare = word == "--profile-input" and not re.fullmatch(r"-?[0-9.]+", following)
+        found.append(f"{word}={_STEPS}" if bare else word)
+    return found

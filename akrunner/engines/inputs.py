@@ -1,23 +1,33 @@
 """What the tasks' own clocks say of their input -> sentences: who waits for what, and what to change.
 
-A task's record (`Stats.inputs`, made by `akrunner.worker.meter`; seconds, JSON)::
+A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds, JSON)::
 
-    by            how the script reads: dataset, function (Keras fit, tf.function), session, batches, feed_dict
+    by            how the script reads: dataset, function (Keras fit, tf.function), session, batches, feed_dict; "": in no way that is known
+    asked         steps of `profile_input`, 0: it was not asked for
     batches, rows drawn; rows None: not known
-    wait, between seconds in next() of the script's input, and between one next() and the following
-    looked        steps of which wait was measured, where not each was: it is an estimate then
+    wait, between in next() of the script's input, and between one next() and the following, without the first; of feed_dict, the making of it
+    outside       of a function or session: between its calls
+    first         the wait for the first batch; main: in `main`
+    looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
+    nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls
+    pipelines     the datasets the script iterated over: nodes (kind, line, ...) and how often (passes)
+    windows       [seconds since main began, batches, wait, between], at most 60: the same over time
+    spent         checkpoint, report, output -> seconds
+    lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
+    cores, busy   cores of the task; the share of the time in which the graphics cards worked, None: nobody knows
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Union
 
+from akrunner.engines.advice import WORTH_SAYING, Advice, advised, wait_share
 from akrunner.engines.base import Stats
 
-#: share of the steps' time spent in waiting from which on it is worth a sentence
-WORTH_SAYING = 0.1
 #: seconds of reading below which shares mean nothing
 _TOO_SHORT = 0.5
+#: of a task that was looked at closely, how many things to change are named; else one
+_MOST = 4
 
 
 def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
@@ -26,12 +36,8 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
     Args: stats: of the job, or what `dataclasses.asdict` made of them and JSON kept.
     """
     inputs: Mapping[str, Dict[str, Any]] = stats.get("inputs", {}) if isinstance(stats, Mapping) else stats.inputs
-    told = []
-    for task, record in inputs.items():
-        share = wait_share(record)
-        if share >= WORTH_SAYING and record["wait"] + record["between"] >= _TOO_SHORT:
-            told.append((share, f"[{task}] {share:.0%} of the time of its {record['batches']:,} steps is waiting for input"))
-    return [words for _, words in sorted(told, key=lambda one: -one[0])]
+    found = [(_weight(record), task, _sentences(record)) for task, record in inputs.items()]
+    return [f"[{task}] {words}" for _, task, told in sorted(found, key=lambda one: (-one[0], one[1])) for words in told]
 
 
 def holds_up(inputs: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -39,11 +45,33 @@ def holds_up(inputs: Mapping[str, Mapping[str, Any]]) -> bool:
     return any(wait_share(record) > 0.5 and _whole(record) >= _TOO_SHORT for record in inputs.values())
 
 
+def _weight(record: Mapping[str, Any]) -> float:
+    return max([wait_share(record), *(one.share for one in advised(record))])
+
+
+def _sentences(record: Mapping[str, Any]) -> List[str]:
+    if record["main"] < _TOO_SHORT:
+        return []
+    share, told = wait_share(record), advised(record)
+    most = _MOST if record["asked"] else 1
+    changes = [one for one in told if one.saves >= 0.02 or one.share >= WORTH_SAYING][:most]
+    found = []
+    if share >= WORTH_SAYING and _whole(record) >= _TOO_SHORT and record["by"] != "feed_dict":
+        node = next((one for one in changes if one.rule not in ("checkpoint", "report", "output", "pandas")), None)
+        steps = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
+        found.append(f"{steps}; {_saving(node)}" if node is not None else steps)
+        changes = [one for one in changes if one is not node]
+    found += [_saving(one) for one in changes]
+    if record["busy"] is not None:
+        found.append(f"the graphics cards were busy {record['busy']:.0%} of the time")
+    if record["asked"] and not found and record["by"]:
+        found.append(f"the input is fine: {share:.0%} of the time of {record['batches']:,} steps is waiting for it")
+    return found
+
+
+def _saving(one: Advice) -> str:
+    return one.words + (f" (saves {one.saves:.0%} of the time or more)" if one.saves >= 0.02 else "")
+
+
 def _whole(record: Mapping[str, Any]) -> float:
     return float(record["wait"] + record["between"])
-
-
-def wait_share(record: Mapping[str, Any]) -> float:
-    """Of the time from the first step to the last, how much is waiting for input."""
-    whole = record["wait"] + record["between"]
-    return float(record["wait"] / whole) if whole > 0 else 0.0

@@ -63,6 +63,7 @@ def pai(
     stall_timeout: Optional[float] = None,
     stall_action: Optional[str] = None,
     evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
     max_restarts: Optional[int] = None,
     gpus_per_worker: Optional[int] = None,
     cpus_per_worker: Optional[int] = None,
@@ -304,6 +305,6 @@ _WISHED = (
 )
 #: those it says nothing of
 _PASSED = (
-    "requirements", "keras", "tensorboard", "env", "start_timeout", "evaluator_timeout", "intra_op_parallelism", "bind_host",
+    "requirements", "keras", "tensorboard", "env", "start_timeout", "evaluator_timeout", "profile_input", "intra_op_parallelism", "bind_host",
     "advertised_host", "work_dir", "debug",
 )  # fmt: skip

@@ -89,16 +89,24 @@ def _fact(value: Any) -> bool:
     return _truth(value) or _text(value) or _number(value)
 
 
-def _pipelines(value: Any) -> bool:
-    """Of each iterator its nodes; each has a name, a line, and what else is known of it."""
+def _chain(value: Any) -> bool:
+    """Nodes of a pipeline; each has a name, a line, and what else is known of it."""
     return isinstance(value, list) and all(
-        isinstance(one, list)
-        and all(
-            isinstance(node, dict) and _fit(node, {"node": _text, "at": _text}) and all(map(_fact, node.values()))
-            for node in one
-        )
-        for one in value
+        isinstance(node, dict) and _fit(node, {"node": _text, "at": _text}) and all(map(_fact, node.values())) for node in value
     )
+
+
+def _pipelines(value: Any) -> bool:
+    fields = {"nodes": _chain, "passes": _count}
+    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, fields) for one in value)
+
+
+def _lines(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) and _fit(one, _LINE) for one in value)
+
+
+def _maybe_amount(value: Any) -> bool:
+    return value is None or _amount(value)
 
 
 def _fit(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
@@ -115,7 +123,9 @@ def _table_columns(value: Any) -> bool:
 
 #: of one node of an input's trace, and of what was measured of a task's input (`akrunner.worker.waits.meter.Meter.record`)
 _NODE = {"path": _text, "own": _amount, "calls": _count}
+_LINE = {"main": _truth, "at": _text, "in": _text, "share": _amount}
 _INPUT = {
+    "asked": _count, "main": _amount, "lines": _lines, "looks": _count, "busy": _maybe_amount, "cores": _count,
     "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
     "known": _truth, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
 }  # fmt: skip

@@ -132,9 +132,8 @@ class Task(object):
         if self.unasked is not None:
             body.update(unasked=self.unasked, asked=self.asked)
         body.update(self.uneven_rows)
-        record = self.meter.record() if self.meter is not None else None
-        if record is not None:
-            body["input"] = record
+        if self.meter is not None and self.main_began is not None:
+            body["input"] = self.meter.record()
         if failed is not None:
             body["failure"] = self.failure(failed)
         return body
@@ -240,6 +239,8 @@ class Task(object):
             self.phase = "while predicting"
         link.writer.write_json(frames.ENTERED, {})
         self.main_began = time.monotonic_ns()
+        if self.meter is not None:
+            self.meter.begin()
         link.on_stop = self.stop
         if link.stopped.is_set():
             self.stop()

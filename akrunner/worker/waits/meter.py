@@ -10,10 +10,11 @@
 The first step is not counted: graphs are built in it, and buffers filled.
 """
 
+import os
 import threading
 import time
 
-from akrunner.worker.waits import nodes, tracing
+from akrunner.worker.waits import lines, nodes, tracing
 
 #: ways whose calls hold more than the waiting
 INSIDE = ("function", "session")
@@ -107,6 +108,7 @@ class Meter(object):
         self.nodes = {}
         self.spent = {}
         self._began = clock()
+        self.lines = lines.Lines(bool(steps))
         self._thread = None
         self._may_look = False
         self.failed = ""
@@ -213,12 +215,21 @@ class Meter(object):
         """Time that went into something else the doctor knows: checkpoint, report, output."""
         self.spent[what] = self.spent.get(what, 0) + ns
 
+    def begin(self):
+        """`main` is entered."""
+        self._began = clock()
+        self.lines.start()
+
+    def _read(self):
+        """How the script reads: the way that took most of its time, None: in none that is known."""
+        ways = sorted(self.ways.values(), key=lambda one: (one.wait + one.between, one.batches))
+        return ways[-1] if ways else None
+
     def record(self):
-        """What the host is told, JSON; None: the script has read nothing in a way that is known."""
+        """What the host is told, JSON."""
         self.give_up()
-        if not self.ways:
-            return None
-        way = max(self.ways.values(), key=lambda one: (one.wait + one.between, one.batches))
+        self.lines.stop()
+        way = self._read() or Way("", self._began)
         seconds = 1e-9
         wait, between, batches = way.wait, way.between, way.batches
         if way.name in INSIDE:
@@ -228,8 +239,17 @@ class Meter(object):
             wait, between = whole * share, whole * (1 - share)
             if way.looked and way.look_draws:
                 batches = round(way.batches * float(way.look_draws) / way.looked)
+        if way.name == "feed_dict":
+            # what is waited for is made between the calls
+            wait, between = between, wait
         return {
             "by": way.name,
+            "asked": self.steps,
+            "main": (clock() - self._began) * seconds,
+            "lines": self.lines.record(),
+            "looks": self.lines.looks,
+            "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
+            "cores": cores(),
             "batches": batches,
             "rows": way.rows,
             "wait": wait * seconds,
@@ -246,3 +266,8 @@ class Meter(object):
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
         }
+
+
+def cores():
+    """Of the processor, that this task may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tempfile
 
 _AT = "_akrunner_at"
 _MOST = 8
@@ -11,14 +12,12 @@ _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
 #: operations of a map's function that hold up Python's lock, decode, and read
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
-_here = {"ours": "", "tensorflow": ""}
+_here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
 
 
 def install(meter):
     """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
-    tensorflow = sys.modules["tensorflow"]
     _here["tensorflow"] = os.path.dirname(sys.modules["tensorflow.python"].__file__) + os.sep
-    _here["ours"] = __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep
     module = sys.modules["tensorflow.python.data.ops.dataset_ops"]
     base = module.DatasetV2
     real = base.__init__
@@ -33,7 +32,6 @@ def install(meter):
     _watch(owned, "_create_iterator", meter, first=True)
     for name in ("_make_one_shot_iterator", "_make_initializable_iterator"):
         _watch(module.DatasetV1, name, meter)
-    return tensorflow
 
 
 def _watch(kind, name, meter, first=False):
@@ -53,28 +51,35 @@ def at():
         if frame is None:
             return ""
         name = frame.f_code.co_filename
-        if not (name.startswith(_here["tensorflow"]) or name.startswith(_here["ours"]) or _foreign(name)):
+        if is_script(name):
             return "%s:%d" % (name, frame.f_lineno)
         frame = frame.f_back
     return ""
 
 
-def _foreign(name):
-    return "site-packages" in name or "/lib/python" in name or name.startswith("<")
+def is_script(name):
+    """Whether a file of code is the script's own: not Python's, TensorFlow's, ours, nor anything that is installed."""
+    # AutoGraph writes what it makes of a function into the temp directory
+    made = os.path.dirname(name) == tempfile.gettempdir()
+    foreign = made or "site-packages" in name or "/lib/python" in name or name.startswith("<")
+    return not (foreign or name.startswith(_here["ours"]) or (_here["tensorflow"] and name.startswith(_here["tensorflow"])))
 
 
 def tell(meter, dataset):
     """An iterator over a dataset is about to be made."""
-    if len(meter.pipelines) >= _MOST:
-        return
     try:
+        if len(meter.pipelines) >= _MOST:
+            return
         found = chain(dataset)
     except Exception as e:
         # a dataset of another kind: nobody knows what is in it
         meter.failed = "%s: %s" % (type(e).__name__, e)
         return
-    if found not in meter.pipelines:
-        meter.pipelines.append(found)
+    same = next((one for one in meter.pipelines if one["nodes"] == found), None)
+    if same is None:
+        meter.pipelines.append({"nodes": found, "passes": 1})
+    else:
+        same["passes"] += 1
 
 
 def chain(dataset):

@@ -1,0 +1,233 @@
+"""What a task's clocks say of its input -> what to change, by rules: each names the place, what is wrong there, and how much is won at least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Mapping, Optional
+
+from akrunner.engines import blame
+from akrunner.engines.blame import Blamed
+
+#: share of the time below which nothing is said of a thing
+WORTH_SAYING = 0.1
+#: of what could be won at best, what is promised
+_PROMISED = 0.5
+#: seconds of a call that is cheap, calls for one batch from which on that matters
+_CHEAP, _MANY = 300e-6, 8
+#: seconds, and share of main, after which a first batch is late
+_LATE, _LATE_SHARE = 1.0, 0.1
+_TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
+_SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Attributes: rule: its name; share: of the steps' time that goes there; saves: of it, what the change wins at least; what: goes wrong where; change:
+    what to do."""
+
+    rule: str
+    share: float
+    saves: float
+    what: str
+    change: str
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        return f"{self.what}: {self.change}"
+
+
+def whole(record: Mapping[str, Any]) -> float:
+    """Seconds of the steps, or of `main` where no steps are known."""
+    steps = float(record["wait"] + record["between"])
+    return steps if record["known"] and record["by"] and steps > 0 else float(record["main"])
+
+
+def wait_share(record: Mapping[str, Any]) -> float:
+    """Of the time from the first step to the last, how much is waiting for input."""
+    steps = float(record["wait"] + record["between"])
+    return float(record["wait"]) / steps if steps > 0 and record["known"] else 0.0
+
+
+def advised(record: Mapping[str, Any]) -> List[Advice]:
+    """What to change, what wins most first."""
+    found: List[Advice] = []
+    for rule in (_of_nodes, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python):
+        found += rule(record)
+    return sorted(found, key=lambda one: -one.saves)
+
+
+def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
+    waiting = wait_share(record)
+    if waiting < WORTH_SAYING or record["by"] == "feed_dict":
+        return []
+    found = []
+    for node in blame.blamed(record):
+        made = _of_node(node, waiting * node.share, record)
+        if made is not None and made.share >= WORTH_SAYING:
+            found.append(made)
+    return found
+
+
+def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[Advice]:
+    won = share * _PROMISED
+    if node.kind == "Generator" or node.facts.get("python"):
+        python = _line_of_python(record)
+        where = f"{node.where}{python}"
+        return Advice(
+            "python", share, won, f"{where} runs Python for every element, one after another",
+            "use TensorFlow's operations, or give and take whole batches; rows come fastest by task_config.dataset()",
+        )  # fmt: skip
+    if node.facts.get("reads"):
+        return Advice(
+            "small_files", share, won, f"{node.where} opens a file for every element",
+            f"pack them into records once (akrunner pack), and meanwhile {_TUNED}",
+        )  # fmt: skip
+    if node.kind == "Map" and node.call < _CHEAP and node.calls >= _MANY:
+        change = "`batch` first, and let it work on whole batches"
+        if node.facts.get("parses"):
+            change += " (tf.io.parse_example)"
+        return Advice(
+            "cheap_map",
+            share,
+            won,
+            f"{node.where} is called {node.calls:.0f} times for one batch, and each call does little",
+            change,
+        )
+    if node.kind == "Map" and not node.parallel:
+        cores = max(1, min(4, record["cores"]))
+        return Advice("map", share, share * (1 - 1 / cores) * _PROMISED, f"{node.where} runs one call at a time", _TUNED)
+    if node.source and node.kind in _SOURCES:
+        return Advice(
+            "one_source", share, won, f"the sources at {blame.place(node.source)} are read one after another",
+            f"interleave(..., cycle_length=8, {_TUNED}, deterministic=False)",
+        )  # fmt: skip
+    if node.kind == "Map":
+        return Advice(
+            "busy_map", share, 0.0, f"{node.where} is called on {record['cores']} cores at once, and they do not keep up",
+            "do less in it, do it once before the job, or give the task more cores",
+        )  # fmt: skip
+    return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
+
+
+def _line_of_python(record: Mapping[str, Any]) -> str:
+    """Where the Python of a generator or a map is, if somebody has seen it."""
+    seen = [line for line in record["lines"] if not line["main"]]
+    return f" (Python at {blame.place(seen[0]['at'])})" if seen else ""
+
+
+def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
+    """The script could wait for less if batches were made while it computes."""
+    waiting = wait_share(record)
+    seen = [blame.kinds(node["path"]) for node in record["nodes"]]
+    root = {path[1][0] for path in seen if len(path) > 1 and path[0][0] in ("Root", "Model")}
+    # what is at the end need not be drawn from in a look: its name is there all the same
+    chain = blame.chain_of(record)
+    ahead = "Prefetch" in root or (chain and blame.plain(chain[0]["node"]) == "Prefetch")
+    if waiting < WORTH_SAYING or not chain or ahead or not seen:
+        return []
+    both = min(waiting, 1 - waiting)
+    if both < WORTH_SAYING:
+        return []
+    return [
+        Advice(
+            "prefetch", waiting, both * _PROMISED, "no batch is made while the script computes",
+            "`.prefetch(tf.data.AUTOTUNE)`, or prefetch(2), as the last of the dataset",
+        )
+    ]  # fmt: skip
+
+
+def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
+    waiting = wait_share(record)
+    nodes = blame.chain_of(record)
+    kept = any(blame.plain(node["node"]) == "Cache" for node in nodes)
+    if waiting < WORTH_SAYING or kept or not blame.passes(record) or record["by"] == "feed_dict":
+        return []
+    slow = next((node for node in blame.blamed(record) if node.kind in ("Map", "Generator", *_SOURCES)), None)
+    if slow is None:
+        return []
+    share = waiting * slow.share
+    return [
+        Advice(
+            "cache", share, share * _PROMISED * 0.5, f"{slow.where} does the same again in every pass over the rows",
+            "`.cache()` behind it, before shuffle and repeat, if what it makes is not random and fits into memory",
+        )
+    ]  # fmt: skip
+
+
+def _of_shuffle(record: Mapping[str, Any]) -> List[Advice]:
+    nodes = [node for node in blame.chain_of(record) if blame.plain(node["node"]) == "Shuffle" and node.get("buffer", 0) > 0]
+    first, main = record["first"], record["main"]
+    late = first >= _LATE and first >= _LATE_SHARE * main
+    # what fills slowly because of what is decoded into it has a rule of its own
+    if not nodes or not late or _of_decoding(record) or record["by"] not in ("dataset", "batches"):
+        return []
+    node = nodes[0]
+    where = f" at {blame.place(node['at'])}" if node["at"] else ""
+    return [
+        Advice(
+            "shuffle", first / main, first / main * _PROMISED,
+            f"the first batch came after {first:.1f} s: `shuffle`{where} fills its buffer of {node['buffer']:,} elements first",
+            "a smaller buffer; shuffle names of files, or the rows once (akrunner pack), to mix them well all the same",
+        )
+    ]  # fmt: skip
+
+
+def _of_decoding(record: Mapping[str, Any]) -> List[Advice]:
+    nodes = blame.chain_of(record)
+    for index, node in enumerate(nodes):
+        if blame.plain(node["node"]) != "Shuffle":
+            continue
+        decoding = next((one for one in nodes[index + 1 :] if one.get("decodes")), None)
+        if decoding is None:
+            continue
+        late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
+        share = max(late, 0.0)
+        where = f" at {blame.place(decoding['at'])}" if decoding["at"] else ""
+        return [
+            Advice(
+                "decode", share, share * _PROMISED, f"`map`{where} decodes before `shuffle`, whose buffer holds decoded images",
+                "shuffle first, then decode: the buffer fills at once, and takes a tenth of the memory",
+            )
+        ]  # fmt: skip
+    return []
+
+
+def _of_saving(record: Mapping[str, Any]) -> List[Advice]:
+    changes = {
+        "checkpoint": "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
+        "report": "report every hundredth step",
+        "output": "write batches (output_writer.write_batch), not rows",
+    }
+    found, seconds = [], whole(record)
+    for what, change in changes.items():
+        share = record["spent"].get(what, 0.0) / seconds if seconds > 0 else 0.0
+        if share >= WORTH_SAYING:
+            of = {"checkpoint": "saving checkpoints", "report": "task_config.report()", "output": "writing rows"}[what]
+            found.append(Advice(what, share, share * _PROMISED, f"{min(share, 1.0):.0%} of the time is {of}", change))
+    return found
+
+
+def _of_python(record: Mapping[str, Any]) -> List[Advice]:
+    """What the script does itself between steps: pandas, the making of what it feeds."""
+    found = []
+    pandas = [line for line in record["lines"] if line["main"] and line["in"] == "pandas"]
+    share = sum(line["share"] for line in pandas)
+    if share >= WORTH_SAYING:
+        found.append(
+            Advice(
+                "pandas", share, share * _PROMISED, f"{share:.0%} of the time is pandas at {blame.place(pandas[0]['at'])}",
+                "turn the columns into arrays once, before the loop, or read them by task_config.batches()",
+            )
+        )  # fmt: skip
+    waiting = wait_share(record)
+    if record["by"] == "feed_dict" and waiting >= WORTH_SAYING:
+        busiest = next((line for line in record["lines"] if line["main"]), None)
+        where = f" at {blame.place(busiest['at'])}" if busiest else ""
+        found.append(
+            Advice(
+                "feed_dict", waiting, waiting * _PROMISED, f"{waiting:.0%} of the time is between session.run() and the next: Python makes a feed_dict{where}",
+                "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next()",
+            )
+        )  # fmt: skip
+    return found

@@ -1,0 +1,155 @@
+"""A look at an input pipeline -> which of its nodes the script waits for, and what is known of each.
+
+::
+
+    Root::Prefetch::BatchV2::Map::FlatMap[0]::TFRecord      a node's path in the trace: what it draws from stands behind it
+    Batch (train.py:15), Map (train.py:14), TFRecord (:4)   the script's datasets, the outermost first
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+#: nodes that only hand on what others have made
+_PASSIVE = {
+    "Root", "Model", "Prefetch", "Options", "Repeat", "FlatMap", "Zip", "Take", "Skip", "Concatenate", "Shard", "Rebatch", "MaxIntraOpParallelism",
+    "PrivateThreadPool", "AssertNext", "Optimize", "FiniteTake", "EmptyRepeat", "MemoryCache", "MemoryCacheReader", "Interleave",
+}  # fmt: skip
+_NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?)(V\d+|Impl)?(\[\d+\])?$")
+#: those that read several datasets
+SEVERAL = ("FlatMap", "Interleave")
+#: of what is waited for, what a node must have to be named
+_WORTH_NAMING = 0.15
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """One node.
+
+    Attributes: kind: Map, Batch, Shuffle...; path; at: "train.py:31", "" where it is none of the script's; share: of all that is waited for;
+        call: seconds of one call; calls: of it for one element of the whole; parallel: whether it runs several calls at once; facts: what its
+        dataset was told; source: line of the flat_map or interleave that it is in; above: kinds of the nodes that draw from it.
+    """
+
+    kind: str
+    path: str
+    at: str
+    share: float
+    call: float
+    calls: float
+    parallel: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    above: Tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """In words."""
+        return f"`{self.kind}`" + (f" at {place(self.at)}" if self.at else "")
+
+
+def place(at: str) -> str:
+    """File and line for people."""
+    path, _, line = at.rpartition(":")
+    return f"{os.path.basename(path)}:{line}"
+
+
+def kinds(path: str) -> List[Tuple[str, bool]]:
+    """The nodes of a path: (kind, whether it is a parallel one)."""
+    found = []
+    for part in path.split("::"):
+        match = _NODE.match(part)
+        kind, parallel = (match["kind"], bool(match["parallel"])) if match else (part, False)
+        found.append((kind, parallel))
+    return found
+
+
+def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """The datasets of the pipeline that was looked at: the one that the nodes of the trace are most like."""
+    paths = [set(kind for kind, _ in kinds(node["path"])) for node in record["nodes"]]
+    seen = set().union(*paths) if paths else set()
+
+    def alike(pipeline: Mapping[str, Any]) -> Tuple[int, int]:
+        own = {plain(node["node"]) for node in pipeline["nodes"]}
+        return len(own & seen) - len(own - seen), pipeline["passes"]
+
+    pipelines = sorted(record["pipelines"], key=alike)
+    return list(pipelines[-1]["nodes"]) if pipelines else []
+
+
+def passes(record: Mapping[str, Any]) -> bool:
+    """Whether the rows are gone through more than once."""
+    nodes = chain_of(record)
+    again = any(plain(node["node"]) in ("Repeat", "ShuffleAndRepeat") and node.get("count", -1) != 1 for node in nodes)
+    return again or any(one["nodes"] == nodes and one["passes"] > 1 for one in record["pipelines"])
+
+
+def plain(name: str) -> str:
+    """A kind of dataset without what says how it does it."""
+    return kinds(name)[0][0]
+
+
+def blamed(record: Mapping[str, Any]) -> List[Blamed]:
+    """The nodes that are waited for, most first; none: nobody has looked."""
+    took, calls = _summed(record["nodes"], "own"), _summed(record["nodes"], "calls")
+    own = _active(took)
+    total = sum(own.values())
+    draws = sum(count for path, count in calls.items() if "::" not in path) or 1
+    chain = chain_of(record)
+    found = []
+    for path, seconds in sorted(own.items(), key=lambda one: -one[1]):
+        if total <= 0 or seconds / total < _WORTH_NAMING:
+            continue
+        of_path = kinds(path)
+        kind, parallel = of_path[-1]
+        facts = _facts(of_path, chain)
+        several = [index for index, (name, _) in enumerate(of_path[:-1]) if name in SEVERAL]
+        source = _facts(of_path[: several[-1] + 1], chain).get("at", "") if several else ""
+        # fused with its batch, a map is called for each of the batch's rows
+        rows = next((one["rows"] for one in chain if "rows" in one), 1) if kind == "MapAndBatch" else 1
+        found.append(
+            Blamed(
+                "Map" if kind == "MapAndBatch" else kind, path, facts.get("at", ""), seconds / total, seconds / max(1, calls[path] * rows),
+                calls[path] * rows / draws, parallel or facts.get("node", "").startswith("Parallel"), facts, source, tuple(name for name, _ in of_path[:-1]),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> Dict[str, float]:
+    """By path; the datasets of a flat_map, [0], [1]..., are one."""
+    found: Dict[str, float] = {}
+    for node in nodes:
+        path = re.sub(r"\[\d+\]", "", node["path"])
+        found[path] = found.get(path, 0) + node[what]
+    return found
+
+
+def _active(own: Mapping[str, float]) -> Dict[str, float]:
+    """Seconds in which each node itself worked: who hands on does not, and who works in threads of its own waits while what it draws from works."""
+    found: Dict[str, float] = {}
+    for path, seconds in own.items():
+        kind, parallel = kinds(path)[-1]
+        if kind in _PASSIVE:
+            continue
+        below = sum(other for name, other in own.items() if name.startswith(path + "::"))
+        found[path] = 0.0 if parallel and below >= 0.5 * seconds else seconds
+    return found
+
+
+def _facts(of_path: Sequence[Tuple[str, bool]], chain: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """What is known of the last node of a path: the script's dataset of that kind that comes next after those of the nodes above."""
+    position = 0
+    last: Dict[str, Any] = {}
+    for kind, _ in of_path:
+        wanted = ("Batch", "Map") if kind == "MapAndBatch" else ("Repeat", "Shuffle") if kind == "ShuffleAndRepeat" else (kind,)
+        last = {}
+        for one in wanted:
+            for index in range(position, len(chain)):
+                if plain(chain[index]["node"]) == one:
+                    position, last = index + 1, dict(chain[index])
+                    break
+    return last

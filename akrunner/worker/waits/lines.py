@@ -1,0 +1,92 @@
+"""Where in the script Python is, now and then: its lines, and whose code each of them is in."""
+
+import sys
+import threading
+
+from akrunner.worker.waits import pipeline
+
+#: seconds between two looks: always, and where the doctor was asked for
+_SELDOM, _OFTEN = 0.2, 0.01
+_MOST = 200
+_SHOWN = 12
+
+
+class Lines(object):
+    """Looks at the script's threads until it is stopped.
+
+    Attributes: looks: how often; seen: (thread is the main one, "file:line", package it is in, "" for the script itself) -> how often;
+        busy: shares of the time in which graphics cards worked, where the doctor was asked for and one can be read.
+    """
+
+    def __init__(self, often):
+        self._often = often
+        self._stopped = threading.Event()
+        self.looks = 0
+        self.seen = {}
+        self.busy = []
+        self._main = threading.main_thread().ident
+        self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
+
+    def start(self):
+        self._thread.start()
+
+    def stop(self):
+        self._stopped.set()
+
+    def _run(self):
+        cards = Cards() if self._often else None
+        own = threading.get_ident()
+        while not self._stopped.wait(_OFTEN if self._often else _SELDOM):
+            self.looks += 1
+            for thread, frame in sys._current_frames().items():
+                if thread != own:
+                    self._look(thread == self._main, frame)
+            if cards is not None and self.looks % 10 == 0:
+                self.busy += cards.busy()
+
+    def _look(self, main, frame):
+        inner = None
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if pipeline.is_script(name):
+                key = (main, "%s:%d" % (name, frame.f_lineno), "" if inner is None else package(inner))
+                if key in self.seen or len(self.seen) < _MOST:
+                    self.seen[key] = self.seen.get(key, 0) + 1
+                return
+            inner = name
+            frame = frame.f_back
+
+    def record(self):
+        """[{"main", "at", "in", "share"}], the most frequent first."""
+        often = sorted(self.seen.items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
+        return [{"main": main, "at": at, "in": name, "share": float(count) / self.looks} for (main, at, name), count in often]
+
+
+def package(name):
+    """Whose a file is: the package below site-packages, else ""."""
+    parts = name.replace("\\", "/").split("/site-packages/")
+    return parts[-1].split("/")[0].replace(".py", "") if len(parts) > 1 else ""
+
+
+class Cards(object):
+    """Graphics cards, where NVIDIA's library can be asked: nothing is installed for it."""
+
+    def __init__(self):
+        self._cards = []
+        try:
+            import importlib
+
+            self._nvml = importlib.import_module("pynvml")
+            self._nvml.nvmlInit()
+            self._cards = [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())]
+        except Exception:
+            # no library, no driver, or no card: nothing is said of it
+            self._nvml = None
+
+    def busy(self):
+        """Shares of the last moment in which each card worked."""
+        try:
+            return [self._nvml.nvmlDeviceGetUtilizationRates(card).gpu / 100.0 for card in self._cards]
+        except Exception:
+            self._cards = []
+            return []

@@ -1,0 +1,95 @@
+"""Scripts that are slow for one known reason: whether the input doctor names it, and how much its advice wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List, NamedTuple, Tuple
+
+import numpy as np
+
+import akrunner
+from akrunner.engines.advice import advised, wait_share
+from akrunner.engines.inputs import verdict
+
+#: as of `bench.__main__`
+Row = Tuple[str, str, str, str, str, bool]
+_SCRIPT = Path(__file__).with_name("doctor_script.py")
+_STEPS = 20
+
+
+class Case(NamedTuple):
+    """Attributes: how: the function of the script; rule: that the doctor is to find first, "" for a script that is fine; what: is wrong."""
+
+    how: str
+    rule: str
+    what: str
+    python: "str | None" = "tf2.3"
+
+
+CASES = (
+    Case("no_prefetch", "prefetch", "no prefetch at the end"),
+    Case("map_alone", "map", "map without num_parallel_calls"),
+    Case("python_map", "python", "Python in a map (numpy_function)"),
+    Case("generator", "python", "from_generator, row by row"),
+    Case("one_source", "one_source", "one far file after another"),
+    Case("small_files", "small_files", "a file for every element"),
+    Case("decode_first", "decode", "shuffle behind the decoding"),
+    Case("cheap_map", "cheap_map", "a cheap map for each row"),
+    Case("no_cache", "cache", "six passes that all decode"),
+    Case("checkpoints", "checkpoint", "a checkpoint at every step"),
+    Case("feed_dict", "feed_dict", "feed_dict, made in Python"),
+    Case("pandas_loop", "pandas", "pandas in the loop", None),
+    Case("shuffle_fill", "shuffle", "a shuffle buffer as large as the data"),
+    Case("fine_loop", "", "fine: the card is busy"),
+    Case("fine_fit", "", "fine: Keras on the processor"),
+)
+
+
+def doctor() -> List[Row]:
+    """Each slow script as it is, and as the doctor says; and the fine ones."""
+    return [_row(case) for case in CASES]
+
+
+def _row(case: Case) -> Row:
+    slow = _run(case, False)
+    record = slow.stats.inputs["chief:0"]
+    found = advised(record)
+    first = found[0] if found else None
+    seconds = _seconds(slow)
+    if not case.rule:
+        share = wait_share(record)
+        told = [one.rule for one in found if one.saves >= 0.05]
+        return (
+            case.what,
+            f"{seconds:.1f} s, {share:.0%} waiting",
+            "nothing to say",
+            ", ".join(told) or "nothing",
+            "nothing",
+            not told,
+        )
+    if first is None:
+        return (case.what, f"{seconds:.1f} s", "; ".join(verdict(slow.stats)) or "nothing", "", case.rule, False)
+    mended = _seconds(_run(case, True))
+    won = 1 - mended / seconds
+    right = first.rule == case.rule and won >= first.saves
+    said = verdict(slow.stats)[0].partition("] ")[2]
+    return (
+        case.what,
+        f"{seconds:.1f} s -> {mended:.1f} s",
+        said,
+        f"saves {won:.0%}",
+        f"{case.rule}, >= {first.saves:.0%}",
+        right,
+    )
+
+
+def _run(case: Case, mended: bool) -> akrunner.Result:
+    table = {"a": np.arange(48_000, dtype=np.float32) % 7}
+    params = {"how": case.how, "mended": mended}
+    return akrunner.run(
+        _SCRIPT, table, user_params=params, python_env=case.python, profile_input=None if mended else _STEPS, timeout=300
+    )
+
+
+def _seconds(result: akrunner.Result) -> float:
+    return float(result.stats.reports[-1]["seconds"])

@@ -1,0 +1,222 @@
+"""Slow for one known reason, or not: `how` says for which, `mended` that the doctor's advice is followed. `bench/doctor.py` runs it.
+
+What would be a graphics card's step is a sleep: it needs no processor, as a card's does not.
+"""
+
+import os
+import time
+
+import numpy as np
+import tensorflow as tf
+
+try:
+    from tensorflow.python.data.experimental.ops.testing import sleep
+except ImportError:
+    from tensorflow.python.data.experimental.ops.sleep import sleep
+
+AUTO = tf.data.experimental.AUTOTUNE
+
+
+began = []
+
+
+def start():
+    """What came before was to make the rows."""
+    began[:] = [time.perf_counter()]
+
+
+def train(dataset, seconds):
+    start()
+    for _ in dataset:
+        time.sleep(seconds)
+
+
+def jpegs(count, side=500):
+    rng = np.random.default_rng(0)
+    rows = [tf.io.encode_jpeg(rng.integers(0, 255, (side, side, 3)).astype(np.uint8)).numpy() for _ in range(16)]
+    return [rows[i % 16] for i in range(count)]
+
+
+def decode(data):
+    return tf.image.resize(tf.io.decode_jpeg(data, channels=3), [64, 64])
+
+
+def records(folder, files, rows):
+    paths = []
+    for number in range(files):
+        paths.append(os.path.join(folder, "part-%d.tfrecord" % number))
+        with tf.io.TFRecordWriter(paths[-1]) as writer:
+            for row in range(rows):
+                writer.write(b"%d" % row)
+    return paths
+
+
+def no_prefetch(config, mended):
+    dataset = tf.data.Dataset.from_tensor_slices(jpegs(800)).map(decode).batch(8)
+    dataset = dataset.prefetch(2) if mended else dataset
+    train(dataset, 0.008)
+
+
+def map_alone(config, mended):
+    dataset = tf.data.Dataset.from_tensor_slices(jpegs(600))
+    dataset = dataset.map(decode, num_parallel_calls=AUTO if mended else None)
+    train(dataset.batch(8).prefetch(2), 0.001)
+
+
+def python_map(config, mended):
+    def text(number):
+        return np.float32(sum(ord(letter) % 7 for letter in str(number) * 40))
+
+    dataset = tf.data.Dataset.range(12000)
+    if mended:
+        dataset = dataset.batch(64).map(lambda some: tf.cast(some, tf.float32) * 40.0 % 7.0)
+    else:
+        dataset = dataset.map(lambda number: tf.numpy_function(text, [number], tf.float32)).batch(64)
+    train(dataset.prefetch(2), 0.001)
+
+
+def generator(config, mended):
+    def rows():
+        for batch in config.batches(1):
+            yield batch["a"][0]
+
+    if mended:
+        dataset = config.dataset(64)
+    else:
+        dataset = tf.data.Dataset.from_generator(rows, tf.float32, tf.TensorShape([])).batch(64).prefetch(2)
+    train(dataset, 0.001)
+
+
+def one_source(config, mended):
+    paths = tf.data.Dataset.from_tensor_slices(records(config.work_dir, 8, 200))
+
+    def read(path):
+        # a store that is far away
+        return tf.data.TFRecordDataset(path).apply(sleep(2000))
+
+    if mended:
+        options = tf.data.Options()
+        options.experimental_deterministic = False
+        dataset = paths.interleave(read, cycle_length=8, num_parallel_calls=AUTO).with_options(options)
+    else:
+        dataset = paths.flat_map(read)
+    train(dataset.batch(16).prefetch(2), 0.001)
+
+
+def small_files(config, mended):
+    folder = os.path.join(config.work_dir, "small")
+    os.makedirs(folder)
+    paths = []
+    for number in range(1500):
+        paths.append(os.path.join(folder, "%d.bin" % number))
+        with open(paths[-1], "wb") as f:
+            f.write(b"x" * 2000)
+    packed = os.path.join(config.work_dir, "packed.tfrecord")
+    with tf.io.TFRecordWriter(packed) as writer:
+        for _ in paths:
+            writer.write(b"x" * 2000)
+    if mended:
+        dataset = tf.data.TFRecordDataset(packed)
+    else:
+        dataset = tf.data.Dataset.from_tensor_slices(paths).map(tf.io.read_file)
+    train(dataset.repeat(60).batch(128).prefetch(2), 0.001)
+
+
+def decode_first(config, mended):
+    dataset = tf.data.Dataset.from_tensor_slices(jpegs(1000))
+    if mended:
+        dataset = dataset.shuffle(800).map(decode)
+    else:
+        dataset = dataset.map(decode).shuffle(800)
+    train(dataset.batch(16).prefetch(4), 0.03)
+
+
+def cheap_map(config, mended):
+    dataset = tf.data.Dataset.range(150000)
+    if mended:
+        dataset = dataset.batch(512).map(lambda n: tf.cast(n, tf.float32) * 2.0 + 1.0)
+    else:
+        dataset = dataset.map(lambda n: tf.cast(n, tf.float32) * 2.0 + 1.0).batch(512)
+    train(dataset.prefetch(2), 0.001)
+
+
+def no_cache(config, mended):
+    dataset = tf.data.Dataset.from_tensor_slices(jpegs(400)).map(decode, num_parallel_calls=AUTO)
+    dataset = dataset.cache() if mended else dataset
+    train(dataset.repeat(6).batch(8).prefetch(2), 0.001)
+
+
+def checkpoints(config, mended):
+    kept = tf.train.Checkpoint(w=tf.Variable(tf.zeros([512, 1024])))
+    manager = tf.train.CheckpointManager(kept, config.checkpoint_dir, max_to_keep=2)
+    start()
+    for step, _ in enumerate(config.dataset(64)):
+        time.sleep(0.002)
+        if step % (100 if mended else 1) == 0:
+            manager.save()
+
+
+def feed_dict(config, mended):
+    tf1 = tf.compat.v1
+    rows = [[float(number % 7)] * 100 for number in range(6400)]
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        if mended:
+            dataset = tf1.data.Dataset.from_tensor_slices(np.asarray(rows, np.float32)).repeat(4).batch(64).prefetch(2)
+            x = tf1.data.make_one_shot_iterator(dataset).get_next()
+        else:
+            x = tf1.placeholder(tf.float32, [None, 100])
+        loss = tf.reduce_mean(x * x)
+        start()
+        for step in range(400):
+            at = step * 64 % 6400
+            if mended:
+                session.run(loss)
+            else:
+                some = [[value / 7.0 * 7.0 for value in row] for row in rows[at : at + 64]]
+                session.run(loss, feed_dict={x: np.asarray(some)})
+
+
+def pandas_loop(config, mended):
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": np.arange(20000.0), "b": np.arange(20000) % 7})
+    a, b = frame["a"].to_numpy(), frame["b"].to_numpy()
+    start()
+    for step in range(300):
+        at = step * 64 % 19000
+        if mended:
+            mine, other = a[at : at + 64], b[at : at + 64]
+        else:
+            some = frame[frame.index >= at].head(64)
+            mine = some.apply(lambda row: row["a"] + row["b"], axis=1).to_numpy()
+            other = some["b"].to_numpy()
+        tf.reduce_sum(mine + other)
+        time.sleep(0.001)
+
+
+def shuffle_fill(config, mended):
+    dataset = tf.data.Dataset.range(3000).apply(sleep(1000))
+    dataset = dataset.shuffle(100 if mended else 2500)
+    train(dataset.batch(16).prefetch(4), 0.016)
+
+
+def fine_loop(config, mended):
+    dataset = tf.data.Dataset.from_tensor_slices(jpegs(200, 64)).map(decode, num_parallel_calls=AUTO)
+    train(dataset.batch(2).prefetch(8), 0.03)
+
+
+def fine_fit(config, mended):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1500, activation="relu") for _ in range(3)] + [tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    def apart(columns):
+        return tf.tile(tf.reshape(columns["a"], [-1, 1]), [1, 64]), columns["a"]
+
+    model.fit(config.dataset(64).map(apart).prefetch(2), epochs=1, verbose=0)
+
+
+def main(task_config):
+    params = task_config.user_params
+    start()
+    globals()[params["how"]](task_config, params["mended"])
+    task_config.report({"seconds": time.perf_counter() - began[0]})

@@ -1,0 +1,226 @@
+"""What is said of a task's input, from what its clocks and TensorFlow's profiler told: one record for each rule."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from akrunner.engines import blame, inputs
+from akrunner.engines.advice import Advice, advised, wait_share
+from akrunner.wire import frames, messages
+
+SCRIPT = "/home/me/train.py"
+
+
+def node(kind: str, line: int, **facts: Any) -> Dict[str, Any]:
+    return {"node": kind, "at": f"{SCRIPT}:{line}", **facts}
+
+
+def record(
+    nodes: Dict[str, Any],
+    chain: List[Dict[str, Any]],
+    wait: float = 8.0,
+    between: float = 2.0,
+    passes: int = 1,
+    **more: Any,
+) -> Dict[str, Any]:
+    """Args: nodes: path -> (seconds of its own, calls)."""
+    return {
+        "by": "dataset", "asked": 20, "main": 11.0, "batches": 100, "rows": 3200, "wait": wait, "between": between, "outside": 0.0, "first": 0.1,
+        "looked": 20, "look": 2.0, "known": True, "nodes": [{"path": p, "own": own, "calls": calls} for p, (own, calls) in nodes.items()],
+        "pipelines": [{"nodes": chain, "passes": passes}], "windows": [[0.0, 100, wait, between]], "spent": {}, "lines": [], "looks": 50,
+        "cores": 4, "busy": None, **more,
+    }  # fmt: skip
+
+
+#: as TensorFlow 2.3 names them: each row is mapped on its own, one after another
+MAPPED = {
+    "Model": (0.001, 20),
+    "Model::Prefetch": (1.5, 20),
+    "Model::Prefetch::BatchV2": (0.001, 20),
+    "Model::Prefetch::BatchV2::Map": (1.4, 160),
+    "Model::Prefetch::BatchV2::Map::FlatMap[0]::TFRecord": (0.01, 160),
+}
+CHAIN = [node("Prefetch", 33), node("Batch", 32), node("Map", 31), node("TFRecord", 30)]
+
+
+def first(told: Dict[str, Any]) -> Advice:
+    return advised(told)[0]
+
+
+def test_a_map_that_runs_one_call_at_a_time() -> None:
+    found = first(record(MAPPED, CHAIN))
+    assert found.rule == "map" and 0.7 < found.share <= 0.8 and 0.2 < found.saves < found.share
+    assert found.words.startswith("`Map` at train.py:31 runs one call at a time: num_parallel_calls=tf.data.AUTOTUNE")
+
+
+def test_it_is_said_with_the_task_and_the_share() -> None:
+    told = inputs.verdict({"inputs": {"worker:0": record(MAPPED, CHAIN)}})
+    assert told[0].startswith(
+        "[worker:0] 80% of the time of 100 steps is waiting for input; `Map` at train.py:31 runs one call"
+    )
+    assert inputs.holds_up({"worker:0": record(MAPPED, CHAIN)})
+
+
+def test_where_it_was_not_asked_for_one_thing_is_said() -> None:
+    twice = record(MAPPED, CHAIN, spent={"checkpoint": 4.0}, asked=0)
+    assert len(inputs.verdict({"inputs": {"chief:0": twice}})) == 1
+    assert len(inputs.verdict({"inputs": {"chief:0": {**twice, "asked": 5}}})) == 2
+
+
+@pytest.mark.parametrize(
+    "facts, nodes, rule",
+    [
+        ({"python": True}, MAPPED, "python"),
+        ({"reads": True}, MAPPED, "small_files"),
+        ({}, {**MAPPED, "Model::Prefetch::BatchV2::Map": (1.4, 51200)}, "cheap_map"),
+        ({}, {path.replace("::Map", "::ParallelMapV2"): took for path, took in MAPPED.items()}, "busy_map"),
+    ],
+)
+def test_what_a_map_does_says_what_to_change(facts: Dict[str, Any], nodes: Dict[str, Any], rule: str) -> None:
+    chain = [node("Prefetch", 33), node("Batch", 32), node("Map", 31, **facts), node("TFRecord", 30)]
+    assert first(record(nodes, chain)).rule == rule
+
+
+def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
+    nodes = {"Model": (0.0, 20), "Model::Prefetch": (1.5, 20), "Model::Prefetch::MapAndBatch": (1.4, 20)}
+    assert first(record(nodes, CHAIN)).what == "`Map` at train.py:31 runs one call at a time"
+    faster = [node("Prefetch", 33), node("Batch", 32), node("ParallelMap", 31), node("TFRecord", 30)]
+    assert first(record(nodes, faster)).rule == "busy_map"
+
+
+def test_a_generator() -> None:
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), "Root::Prefetch::BatchV2::FlatMap[0]::Generator": (1.8, 640)}
+    lines = [{"main": False, "at": f"{SCRIPT}:12", "in": "", "share": 0.7}]
+    found = first(record(nodes, [node("Prefetch", 9), node("Batch", 9), node("FlatMap", 8)], lines=lines))
+    assert found.rule == "python" and "Python at train.py:12" in found.what
+
+
+def test_sources_one_after_another() -> None:
+    nodes = {
+        "Model": (0.0, 20),
+        "Model::Prefetch": (1.9, 20),
+        "Model::Prefetch::BatchV2::FlatMap": (0.0, 640),
+        "Model::Prefetch::BatchV2::FlatMap[0]::TFRecord": (0.9, 320),
+        "Model::Prefetch::BatchV2::FlatMap[1]::TFRecord": (0.9, 320),
+    }
+    told = advised(record(nodes, [node("Prefetch", 9), node("Batch", 9), node("FlatMap", 8), node("TensorSlice", 7)]))
+    assert [one.rule for one in told] == ["one_source"] and "train.py:8" in told[0].what and "interleave(" in told[0].change
+
+
+def test_no_prefetch_is_told_where_there_is_something_to_compute_meanwhile() -> None:
+    nodes = {"Model": (0.0, 20), "Model::BatchV2": (0.0, 20), "Model::BatchV2::ParallelMap": (1.0, 160)}
+    chain = [node("Batch", 3), node("ParallelMap", 2), node("Range", 1)]
+    found = first(record(nodes, chain, wait=5.0, between=5.0))
+    assert found.rule == "prefetch" and 0.2 < found.saves <= 0.25
+    assert "prefetch" not in [one.rule for one in advised(record(nodes, chain, wait=9.9, between=0.1))]
+
+
+def test_a_cache_for_what_is_done_in_every_pass() -> None:
+    nodes = {path.replace("::Map", "::ParallelMapV2"): took for path, took in MAPPED.items()}
+    assert first(record(nodes, CHAIN, passes=6)).rule == "cache"
+    assert "cache" not in [one.rule for one in advised(record(nodes, CHAIN))]
+    kept = [node("Prefetch", 33), node("Batch", 32), node("Cache", 31), node("Map", 31), node("TFRecord", 30)]
+    assert "cache" not in [one.rule for one in advised(record(nodes, kept, passes=6))]
+
+
+def test_a_shuffle_that_fills() -> None:
+    chain = [node("Prefetch", 9), node("Batch", 9), node("Shuffle", 8, buffer=2500), node("Range", 7)]
+    found = first(record({}, chain, wait=0.1, between=9.0, first=5.0))
+    assert found.rule == "shuffle" and "5.0 s" in found.what and "train.py:8" in found.what and "2,500" in found.what
+
+
+def test_decoding_before_the_shuffle() -> None:
+    chain = [
+        node("Prefetch", 9),
+        node("Batch", 9),
+        node("Shuffle", 8, buffer=2500),
+        node("Map", 7, decodes=True),
+        node("TFRecord", 6),
+    ]
+    found = advised(record({}, chain, wait=0.1, between=9.0, first=5.0))
+    assert [one.rule for one in found] == ["decode"] and "train.py:7" in found[0].what
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "report", "output"])
+def test_time_that_goes_elsewhere(what: str) -> None:
+    found = first(record({}, CHAIN, wait=0.2, between=9.8, spent={what: 4.0}))
+    assert found.rule == what and found.what.startswith("40% of the time")
+    assert advised(record({}, CHAIN, wait=0.2, between=9.8, spent={what: 0.4})) == []
+
+
+def test_pandas_in_the_loop() -> None:
+    lines = [
+        {"main": True, "at": f"{SCRIPT}:22", "in": "pandas", "share": 0.3},
+        {"main": True, "at": f"{SCRIPT}:23", "in": "pandas", "share": 0.1},
+    ]
+    found = first(record({}, [], 0.0, 0.0, by="", lines=lines, pipelines=[]))
+    assert found.rule == "pandas" and found.what == "40% of the time is pandas at train.py:22"
+
+
+def test_a_feed_dict() -> None:
+    lines = [{"main": True, "at": f"{SCRIPT}:50", "in": "", "share": 0.6}]
+    told = record({}, [], wait=6.0, between=4.0, by="feed_dict", lines=lines, pipelines=[])
+    assert first(told).rule == "feed_dict" and "train.py:50" in first(told).what
+    assert len(inputs.verdict({"inputs": {"chief:0": told}})) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        record(MAPPED, CHAIN, wait=0.3, between=9.7),
+        record(MAPPED, CHAIN, by="function", known=False, looked=0),
+        record({}, [], wait=0.0, between=0.0, by="", pipelines=[]),
+    ],
+    ids=["fine", "nobody looked", "read in no way that is known"],
+)
+def test_what_is_fine_or_not_known_is_no_fault(told: Dict[str, Any]) -> None:
+    assert advised(told) == [] and not inputs.holds_up({"chief:0": told})
+    assert inputs.verdict({"inputs": {"chief:0": {**told, "asked": 0}}}) == []
+
+
+def test_who_asked_is_told_that_the_input_is_fine_and_what_the_cards_did() -> None:
+    told = inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, wait=0.3, between=9.7)}})
+    assert told == ["[chief:0] the input is fine: 3% of the time of 100 steps is waiting for it"]
+    told = inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, busy=0.31)}})
+    assert "graphics cards were busy 31%" in told[-1]
+
+
+def test_a_job_of_a_moment_has_nothing_to_say() -> None:
+    assert inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, wait=0.1, between=0.01, main=0.2)}}) == []
+    assert inputs.verdict({}) == []
+
+
+def test_the_pipeline_that_was_looked_at_is_taken() -> None:
+    other = [node("Batch", 90), node("Filter", 91), node("Generator", 92)]
+    told = record(MAPPED, CHAIN)
+    told["pipelines"].append({"nodes": other, "passes": 50})
+    assert blame.chain_of(told) == CHAIN and wait_share(told) == 0.8
+
+
+CLOSED = {
+    "ok": True, "rows": 0, "rows_read": 0, "main_ns": 1, "output_blocked_ns": 0, "rows_dropped": 0, "rows_padded": 0, "notes": [],
+}  # fmt: skip
+
+
+def closed(told: Optional[Dict[str, Any]]) -> frames.Frame:
+    return frames.Frame(frames.CLOSED, 0, bytearray(json.dumps({**CLOSED, "input": told}).encode()))
+
+
+def test_a_record_is_checked_when_it_comes() -> None:
+    told = record(MAPPED, CHAIN)
+    assert messages.read(closed(told))["input"] == told
+    for name, wrong in (
+        ("wait", -1),
+        ("nodes", [{"path": 1}]),
+        ("pipelines", [[]]),
+        ("windows", [[1]]),
+        ("by", None),
+        ("lines", {}),
+    ):
+        with pytest.raises(frames.WireError):
+            messages.read(closed({**told, name: wrong}))
+    with pytest.raises(frames.WireError):
+        messages.read(closed(None))

@@ -1,0 +1,173 @@
+"""Clocks of the input doctor, without TensorFlow."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import Any, Iterator, List, Tuple
+
+import pytest
+
+from akrunner.worker.waits import hooks, lines, meter, nodes, tracing
+from akrunner.worker.waits.tracing import Event
+
+SECOND = 1_000_000_000
+
+
+def way(*steps: Tuple[float, float]) -> meter.Way:
+    """A way whose steps wait and compute for so many seconds."""
+    made, now = meter.Way("dataset", 0), 0
+    for wait, between in steps:
+        made.drew(now, now + int(wait * SECOND), 32)
+        now += int((wait + between) * SECOND)
+    return made
+
+
+def test_the_first_step_is_not_counted() -> None:
+    made = way((60, 30), (1, 2), (1, 2), (1, 2))
+    assert made.first == 60 * SECOND and made.wait == 3 * SECOND and made.between == 4 * SECOND
+    assert made.batches == 4 and made.rows == 128
+
+
+def test_the_call_that_finds_the_end_is_no_batch() -> None:
+    made = way((1, 1), (1, 1))
+    made.drew(10 * SECOND, 11 * SECOND, None, True)
+    assert made.batches == 2 and made.rows == 64 and made.wait == 2 * SECOND
+
+
+def test_over_time_there_are_at_most_sixty_windows_and_nothing_is_lost() -> None:
+    made = way(*[(0.5, 0.5)] * 1000)
+    assert len(made.windows) <= 60 and sum(window[1] for window in made.windows) == 998
+    assert sum(window[2] for window in made.windows) == 499 * SECOND
+    assert [window[0] for window in made.windows] == sorted(window[0] for window in made.windows)
+
+
+def test_what_a_node_takes_is_what_those_below_it_do_not() -> None:
+    found = nodes.looked(
+        [
+            Event(1, "Iterator::Model", "Model", 0, 100),
+            Event(1, "Iterator::Map", "Model::Map", 10, 80),
+            Event(1, "Iterator::Range", "Model::Map::Range", 20, 30),
+            Event(1, "MatMul", "", 60, 20),
+            Event(2, "Iterator::Range", "Model::Map::Range", 0, 5),
+            Event(1, "Iterator::Model", "Model", 200, 10),
+        ]
+    )
+    assert found.wait == 110 and found.draws == 2
+    assert found.own == {"Model": 30, "Model::Map": 50, "Model::Map::Range": 35}
+    assert found.calls == {"Model": 2, "Model::Map": 1, "Model::Map::Range": 2}
+
+
+def varint(value: int) -> bytes:
+    parts = []
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def field(number: int, value: "int | bytes") -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+@pytest.mark.parametrize("key", [b"long_name", b"long name"], ids=["2.x", "1.15"])
+def test_a_trace_is_read_in_each_versions_words(key: bytes) -> None:
+    args = field(11, field(1, key) + field(2, b"Iterator::Model::Map"))
+    inner = field(2, 7) + field(3, b"Map\xff") + field(9, 5_000_000) + field(10, 2_000_000) + args
+    outer = field(2, 7) + field(3, b"Iterator::Model") + field(9, 4_000_000) + field(10, 9_000_000)
+    found = tracing.events(field(4, outer) + field(4, inner))
+    assert [(one.thread, one.path, one.began, one.took) for one in found] == [
+        (7, "Model", 4000, 9000),
+        (7, "Model::Map", 5000, 2000),
+    ]
+
+
+@pytest.fixture
+def clocks() -> Iterator[meter.Meter]:
+    made = hooks.enter(0)
+    made.begin()
+    yield made
+    made.lines.stop()
+    hooks.off(RuntimeError("the test is over"))
+
+
+def test_plain_batches_are_timed(clocks: meter.Meter) -> None:
+    assert list(hooks.batches(iter([[1, 2], [3]]), len)) == [[1, 2], [3]]
+    told = clocks.record()
+    assert (told["by"], told["batches"], told["rows"], told["known"]) == ("batches", 2, 3, True)
+
+
+def test_what_is_spent_within_something_else_counts_once(clocks: meter.Meter) -> None:
+    with hooks.spending("checkpoint"), hooks.spending("report"):
+        pass
+    assert list(clocks.record()["spent"]) == ["checkpoint"]
+
+
+def test_a_script_that_raises_is_none_of_the_doctors_business(clocks: meter.Meter) -> None:
+    def broken() -> Iterator[Any]:
+        yield [1]
+        raise KeyError("the script's own")
+
+    with pytest.raises(KeyError, match="own"):
+        list(hooks.batches(broken(), len))
+    with pytest.raises(KeyError), hooks.spending("output"):
+        raise KeyError
+    assert clocks.record()["batches"] == 1
+
+
+def test_a_look_that_fails_is_none(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_trace() -> None:
+        raise RuntimeError("another profiler is running")
+
+    monkeypatch.setattr(tracing, "Trace", no_trace)
+    clocks.may_look(True)
+    clocks._due = 1
+    made = clocks.way("dataset")
+    assert made is not None
+    for _ in range(10):
+        began = clocks.before(made)
+        made.drew(began, began)
+        clocks.after(made, began)
+    assert "another profiler" in clocks.failed and clocks.record()["looked"] == 0
+
+
+def test_a_look_ends_after_its_steps(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: List[int] = []
+
+    class Trace:
+        def stop(self, most: Any = None) -> List[Event]:
+            stopped.append(1)
+            return [Event(1, "Iterator::Model", "Model", 0, 1000), Event(1, "Iterator::Map", "Model::Map", 0, 900)]
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    clocks.may_look(True)
+    clocks._due = 1
+    made = clocks.way("function")
+    assert made is not None
+    for step in range(20):
+        began = clocks.before(made)
+        made.drew(began, began + 1000)
+        clocks.after(made, began + 1000)
+        clocks._due = clocks._due if step < 3 else meter.clock() + SECOND * 60
+    told = clocks.record()
+    assert stopped == [1] and told["known"] and {one["path"] for one in told["nodes"]} == {"Model", "Model::Map"}
+
+
+def test_whose_code_a_line_has_called() -> None:
+    assert lines.package("/venv/lib/python3.11/site-packages/pandas/core/frame.py") == "pandas"
+    assert lines.package("/venv/lib/python3.11/site-packages/six.py") == "six"
+    assert lines.package("/usr/lib/python3.11/json/decoder.py") == ""
+
+
+def test_the_line_the_script_is_at_is_found() -> None:
+    seen = lines.Lines(False)
+    seen._look(True, sys._getframe())
+    ((main, at, name),) = seen.seen
+    assert main and at.rpartition(":")[0] == __file__ and name == ""
+
+
+def test_a_trace_of_another_kind_is_no_trace() -> None:
+    with pytest.raises(Exception, match="parsing|Error|wire|truncated"):
+        tracing.events(struct.pack("<I", 0xFFFFFFFF))
