@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError
+from akrunner.errors import ConfigError, PythonEnvError, SourceError
 from akrunner.foreign import redacted
 from akrunner.launch import capacity, devices, interpreters
 from akrunner.launch.files import read_local_text
@@ -118,8 +118,7 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
     tasks = tasks_of(parameters)
     inputs, outputs = (_names(parameters.get(name, ""), wishes.project, name) for name in ("tables", "outputs"))
     read = [_table(one, wishes, tables) for one in inputs]
-    if tables:
-        _check_outputs(outputs, wishes, places.dry)
+    unmade = _check_outputs(outputs, wishes, places.dry) if tables else []
     written = [_table(one, wishes, tables) for one in outputs]
     settings, more = _settings(parameters, tasks, wishes)
     script, told = program_of(parameters, places)
@@ -149,7 +148,7 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
         settings,
         parameters.get("jobName", ""),
         parameters.get("tags", ""),
-        tuple([*warnings, *told, *more]),
+        tuple([*warnings, *unmade, *told, *more]),
         problem,
     )
 
@@ -177,17 +176,21 @@ def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
     return found
 
 
-def _check_outputs(outputs: Sequence[str], wishes: Wishes, dry: bool) -> None:
-    """Args: dry: they are only looked at. Raises: SinkError: one is not there; it says how it is made."""
+def _check_outputs(outputs: Sequence[str], wishes: Wishes, dry: bool) -> List[str]:
+    """Args: dry: they are only looked at. Returns: what is to be said of partitions that are not there: people's scripts rely on it that
+    they are made, and EasyRec's makes them itself. Raises: SinkError: a table is not there; it says how it is made."""
+    told: List[str] = []
     for text in outputs:
         name = TableName.parse(text, wishes.project)
         store = wishes.store(name.project)
         (store.check_output if dry else functools.partial(check_writable, store))(name)
         if not store.exists(name):
             spec = ", ".join(f"{key}={quoted_text(value)}" for key, value in name.partition)
-            raise SinkError(
-                f"-Doutputs: {text} does not exist: PAI makes no partition; ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec}); makes it"
+            told.append(
+                f"-Doutputs: {text} is not there, and is made with the rows the job writes to it; if PAI refuses it: "
+                f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec});"
             )
+    return told
 
 
 def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:

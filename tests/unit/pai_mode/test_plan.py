@@ -245,13 +245,16 @@ insert into t select get_json_object(x, '$[0].a'), get_json_object(x, '$.b[1]') 
             texts.filled(f"-- c\nselect {one}", {})
 
 
-def test_an_output_must_be_there_with_its_partition(tmp_path: Path) -> None:
+def test_an_output_names_its_partition_and_one_that_is_not_there_is_told(tmp_path: Path) -> None:
     sql = "create table p.o (a bigint) partitioned by (ds string, h string); alter table p.o add partition (ds='1', h=\"it's\")"
     store = LocalTables(str(tmp_path / "tables"))
     statements.run(sql, lambda project: store)
     before = sorted((tmp_path / "tables").rglob("*"))
-    (found,) = plans('PAI -name tensorflow -Dscript=train.py -Doutputs="odps://p/tables/o/ds=1/h=it\'s"')
-    assert found.outputs[0].rows == 0
+    (found,) = plans('PAI -name tensorflow1150 -Dscript=train.py -Doutputs="odps://p/tables/o/ds=1/h=it\'s"')
+    assert found.outputs[0].rows == 0 and not found.warnings
+    # as public scripts have it: nothing adds the partition of the day
+    (made,) = plans("PAI -name tensorflow1150 -Dscript=train.py -Doutputs=odps://p/tables/o/ds=2/h=0")
+    assert "is not there, and is made with the rows" in made.warnings[0] and "PARTITION (ds='2', h='0');" in made.warnings[0]
     for spec, words in (
         ("", "is partitioned by ds, h: name one partition of it"),
         ("/ds=1", "name one partition of it"),
