@@ -83,6 +83,7 @@ def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: st
         Check("processes", limits.processes),
         Check("temp directory", disks.temp),
         Check("disks", lambda: [line for place in disks.places() for line in disks.looked_at(place)]),
+        Check("current directory", disks.current),
         Check("shared memory", disks.shared_memory),
         Check("clock", disks.clock),
         Check("ports", network.ports),

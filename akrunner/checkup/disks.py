@@ -56,8 +56,16 @@ def places() -> List[Place]:
         Place("cache", cache.base(), "XDG_CACHE_HOME", needed=False, runs=True),
         Place("logs of failed jobs", os.path.join(state, "akrunner"), "XDG_STATE_HOME", needed=False),
         Place("local tables", tables_root(), "AKRUNNER_TABLES", needed=False),
-        Place("current directory", os.getcwd(), "cd", needed=False),
     ]
+
+
+def current() -> List[Line]:
+    """The directory relative paths of a command are in."""
+    try:
+        here = os.getcwd()
+    except OSError as e:
+        return [Line("current directory", BROKEN, f"it is gone ({in_words(e)})", "cd to one that is there")]
+    return looked_at(Place("current directory", here, "cd", needed=False))
 
 
 def temp() -> List[Line]:

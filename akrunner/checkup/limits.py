@@ -106,17 +106,14 @@ def allowed() -> List[Line]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     endless = soft == resource.RLIM_INFINITY
     state = OK if endless or soft >= _FEW_FILES else LOOK if soft >= _TOO_FEW_FILES else BROKEN
-    more = (
-        "more" if hard == resource.RLIM_INFINITY or hard > soft else "more, which the system's administrator has to allow first"
+    wanted = max(4096, 4 * soft)
+    rises = hard == resource.RLIM_INFINITY or hard >= wanted
+    do = (
+        f"ulimit -n {wanted} before the job"
+        if rises
+        else f"the hard limit is {hard}: limits.conf, docker run --ulimit nofile={wanted}"
     )
-    lines.append(
-        Line(
-            "open files",
-            state,
-            "not limited" if endless else f"{soft} (ulimit -n)",
-            f"ulimit -n {max(4096, 4 * soft)} before the job allows {more}" if state != OK else "",
-        )
-    )
+    lines.append(Line("open files", state, "not limited" if endless else f"{soft} (ulimit -n)", do if state != OK else ""))
     return lines
 
 

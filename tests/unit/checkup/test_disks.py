@@ -87,6 +87,15 @@ def test_the_temp_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert [line.state for line in disks.temp()] == [BROKEN]
 
 
+def test_a_current_directory_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> str:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    assert disks.current()[0].about == "current directory"
+    monkeypatch.setattr(disks.os, "getcwd", gone)
+    assert disks.current()[0].state == BROKEN
+
+
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert disks.clock()[0].state == OK
     (line,) = disks.clock([("Flink", -300.0)])

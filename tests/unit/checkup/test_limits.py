@@ -88,7 +88,9 @@ def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.state for line in limits.allowed()] == [OK, OK]
     said.update({resource.RLIMIT_AS: (4 << 30, 4 << 30), resource.RLIMIT_NOFILE: (256, 256)})
     addresses, files = limits.allowed()
-    assert (addresses.state, files.state) == (LOOK, LOOK) and "ulimit -n 4096" in files.do and "administrator" in files.do
+    assert (addresses.state, files.state) == (LOOK, LOOK) and "--ulimit nofile=4096" in files.do
+    said[resource.RLIMIT_NOFILE] = (256, 1 << 20)
+    assert limits.allowed()[1].do == "ulimit -n 4096 before the job"
     said.update({resource.RLIMIT_AS: (1 << 29, 1 << 29), resource.RLIMIT_NOFILE: (16, 64)})
     assert [line.state for line in limits.allowed()] == [BROKEN, BROKEN]
 
