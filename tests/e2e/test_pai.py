@@ -272,3 +272,107 @@ def test_a_session_with_a_worker_that_is_done(leaves_nothing: Path, shop: Path, 
     )
     assert isinstance(result, akrunner.Result) and not result.stats.warnings
     assert counted.rows.to_pylist() == [{"w": 0, "n": 51}, {"w": 1, "n": 50}]
+
+
+#: ways of reading and writing that public programs have, in one: padded batches of parsed text, a graph's queues with a delimiter nobody types,
+#: an embedding that is loaded from a table, a work queue, a reader read to its exception, rows of every kind for the writers
+MANY = r"""
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops.work_queue import WorkQueue
+
+tf.app.flags.DEFINE_string("tables", "", "")
+tf.app.flags.DEFINE_string("outputs", "", "")
+FLAGS = tf.app.flags.FLAGS
+
+
+def padded(table):
+    def parse(uid, label, text):
+        words = tf.string_to_number(tf.string_split([text], " ").values, out_type=tf.int32)[:6]
+        return {"uid": uid, "words": words, "mask": tf.ones_like(words)}, label
+
+    rows = tf.data.TableRecordDataset(table, record_defaults=["", 0, ""], selected_cols="uid, label, words")
+    rows = rows.map(map_func=parse, num_parallel_calls=4).repeat(None).prefetch(40)
+    return rows.padded_batch(3, padded_shapes=({"uid": [], "words": [6], "mask": [6]}, [])).make_one_shot_iterator().get_next()
+
+
+def squeezed(table):
+    rows = tf.data.TableRecordDataset([table], record_defaults=[[0], [""]], selected_cols="label,words", slice_id=0, slice_count=1)
+    return rows.repeat().map(lambda *items: dict(zip(("label", "words"), map(tf.squeeze, items)))).batch(2).make_one_shot_iterator().get_next()
+
+
+def queued(table):
+    queue = tf.train.string_input_producer([table], num_epochs=1)
+    reader = tf.TableRecordReader(csv_delimiter="\x02", selected_cols="label,words", slice_count=1, slice_id=0, num_threads=2, capacity=16)
+    _, value = reader.read_up_to(queue, num_records=8)
+    batch = tf.train.batch([value], batch_size=8, num_threads=2, capacity=16, enqueue_many=True, allow_smaller_final_batch=True)
+    return tf.decode_csv(batch, record_defaults=[[0], [""]], field_delim="\x02")
+
+
+def embedding(table, vectors):
+    reader = tf.TableRecordReader(selected_cols="uid,words", csv_delimiter=",", name="w2v")
+    _, values = reader.read_up_to(tf.train.string_input_producer([table], name="w2v_queue"), 3, name="w2v_read")
+    raw = tf.transpose(tf.decode_csv(values, record_defaults=[[""], [""]], field_delim=","))
+    numbers = tf.string_to_number(tf.string_split(raw[:, 1], " ").values, tf.float32)
+    return tf.scatter_update(vectors, tf.string_to_number(raw[:, 0], tf.int32), tf.reshape(numbers, [3, 2])).op
+
+
+def main(_):
+    table = FLAGS.tables
+    works = WorkQueue([table], shuffle=True, num_slices=2)
+    works.add_summary()
+    _, some = tf.TableRecordReader(csv_delimiter=";").read_up_to(works.input_producer(), num_records=2)
+    vectors = tf.get_variable("vectors", [5, 2], trainable=False)
+    load, asked = embedding(table, vectors), (padded(table), squeezed(table), queued(table), some)
+    with tf.train.MonitoredTrainingSession() as session:
+        session.run(load)
+        (features, labels), pair, (numbers, texts), line = session.run(asked)
+        loaded = session.run(vectors)
+    assert features["words"].tolist() == [[1, 2, 0, 0, 0, 0], [3, 4, 0, 0, 0, 0], [5, 6, 0, 0, 0, 0]] and labels.tolist() == [0, 1, 1]
+    assert pair["words"].tolist() == [b"1 2", b"3 4"] and loaded[1:4].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert numbers.tolist() == [0, 1, 1] and texts.tolist() == [b"1 2", b"3 4", b"5 6"] and b";" in line[0]
+    reader, rows = tf.python_io.TableReader(table, selected_cols="uid,words"), []
+    names = [item[0] for item in reader.get_schema().tolist()]
+    while True:
+        try:
+            rows += reader.read(2, allow_smaller_final_batch=True)
+        except (tf.errors.OutOfRangeError, tf.python_io.OutOfRangeException):
+            break
+    many, one = FLAGS.outputs.split(",")
+    writer = tf.python_io.TableWriter(many, slice_id=0)
+    texts = np.array([row[1] for row in rows])
+    writer.write(zip(texts, [int(row[0]) for row in rows], np.float32([0.5, 1, 2])), indices=[0, 1, 2])
+    writer.write(np.array([("\u00e9", 7, 1.5)], dtype=[("a", "U10"), ("b", np.int64), ("c", np.float64)]), indices=range(3))
+    writer.write([texts[0]], indices=[0])
+    writer.write(("x", None, np.float64("inf")), indices=(0, 1, 2))
+    writer.close()
+    with tf.python_io.TableWriter(one) as total:
+        total.write([(",".join(names), 1, 0.0)], [0, 1, 2])
+
+
+if __name__ == "__main__":
+    tf.app.run()
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("matrix_python", ["tf1.15"], indirect=True)
+def test_ways_of_reading_and_writing_that_public_programs_have(
+    leaves_nothing: Path, shop: Path, matrix_python: Interpreter
+) -> None:
+    (shop / "many.py").write_text(MANY)
+    *_, result, rows, total = akrunner.pai(
+        "use shop; create table src (uid string, words string, label bigint); insert into src values ('1','1 2',0), ('2','3 4',1), ('3','5 6',1);"
+        "create table many (a string, b bigint, c double) partitioned by (ds string); create table total (a string, b bigint, c double);"
+        "PAI -name tensorflow1150 -Dscript= 'many.py' -Dtables=odps://shop/tables/src -Doutputs=odps://shop/tables/many/ds=1,odps://shop/tables/total;"
+        "select * from many; select a from total;",
+        python_env=matrix_python.path,
+        timeout=120,
+    )
+    assert isinstance(result, akrunner.Result)
+    assert [tuple(row.values()) for row in rows.rows.to_pylist()] == [
+        ("1 2", 1, 0.5, "1"), ("3 4", 2, 1.0, "1"), ("5 6", 3, 2.0, "1"), ("\u00e9", 7, 1.5, "1"), ("1 2", None, None, "1"),
+        ("x", None, float("inf"), "1"),
+    ]  # fmt: skip
+    assert total.rows.to_pylist() == [{"a": "uid,words"}]
+    assert any("ds=1 is not there, and is made" in warning for warning in result.stats.warnings)
