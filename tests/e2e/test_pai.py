@@ -14,6 +14,7 @@ import pytest
 
 import akrunner
 from akrunner.launch.interpreters import Interpreter
+from akrunner.tables.statements import StatementResult
 from tests.conftest import Script
 from tests.contract.test_pai import lay_code
 from tests.worker.conftest import matrix_python
@@ -115,7 +116,7 @@ def test_a_failure_names_its_task_and_writes_nothing(leaves_nothing: Path, shop:
         akrunner.pai(command, python_env=sys.executable)
     assert "code/jobs/sees.py" in str(raised.value)
     (told,) = akrunner.pai("select count(*) as n from shop.dst", project="shop")
-    assert told.rows.to_pylist() == [{"n": 0}]  # type: ignore[union-attr]
+    assert isinstance(told, StatementResult) and told.rows is not None and told.rows.to_pylist() == [{"n": 0}]
     done = pai(
         "-name", "tensorflow1150", "-Dscript=code", "-DentryFile=jobs/sees.py", "-Dtables=odps://shop/tables/none", "--json"
     )
