@@ -72,8 +72,8 @@ def main(task_config):
 
     def stepped(prefetch):
         # a step that computes elsewhere, as on a graphics card
-        rows = task_config.dataset(1024, label="label", map=work, prefetch=prefetch)
-        return lambda: passes(rows, target, lambda e: time.sleep(0.003))
+        rows = task_config.dataset(1024, prefetch=prefetch)
+        return lambda: passes(rows, label, lambda e: time.sleep(0.003))
 
     read = task_config.dataset
     label, target = (lambda e: e["label"]), (lambda e: e[1])

@@ -72,7 +72,12 @@ def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: st
 
     def environment(env: Optional[str]) -> Check:
         late = "an environment on a local disk; --quick leaves out the import of TensorFlow"
-        return Check("TensorFlow", lambda: pythons.environment(env, not quick), pythons.IMPORT_SECONDS + 10, late)
+        return Check(
+            "TensorFlow" if env is None else f"TensorFlow of {env}",
+            lambda: pythons.environment(env, not quick),
+            pythons.IMPORT_SECONDS + 10,
+            late,
+        )
 
     return [
         Check("Python", pythons.own),

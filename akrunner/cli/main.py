@@ -349,7 +349,9 @@ def replay(
         raise akrunner.ConfigError(f"--task {chosen}: this job had {', '.join(tasks)}")
     directory = os.path.abspath(os.path.join(work_dir, "tasks", chosen.replace(":", "-")))
     if not os.path.exists(os.path.join(directory, "context.json")):
-        raise akrunner.ConfigError(f"{directory} has no context.json: this work dir was not kept whole")
+        raise akrunner.ConfigError(
+            f"{directory} has no context.json: this work dir was not kept whole (run the job with --debug)"
+        )
     command = [python, os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
     command += ["--cluster"] if cluster else []
     if as_json:

@@ -87,7 +87,7 @@ class BatchTaskConfig(TaskConfig):
         columns=None, map=None, image=None, cache=False, interleave=None, prefetch=None, deterministic=True,
     ):  # fmt: skip
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
-        shuffled, repeated, batched, parsed and mapped by several threads, prefetched.
+        shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
 
         Args:
             batch_size: rows a batch.

@@ -53,9 +53,7 @@ class Examples(object):
             return order.of_images(
                 records, lambda record: image.decoded(row(record)), lambda batch: apart(batch, label, weighted), image
             )
-        # what a stream has not given yet is not drawn ahead by as many threads as there are cores
-        parallel = self._stream is None
-        return order.of_records(records, lambda batch: apart(tf.io.parse_example(batch, spec), label, weighted), parallel)
+        return order.of_records(records, lambda batch: apart(tf.io.parse_example(batch, spec), label, weighted))
 
     def _in_turn(self, spec, batch_size, drop_remainder, label, image, how):
         """Of a stream with barriers: nothing is drawn ahead."""

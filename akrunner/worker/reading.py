@@ -2,7 +2,7 @@
 
 ::
 
-    rows   ->           [cache] shuffle repeat batch  parse, many at once  [cache] [map]  prefetch
+    rows   ->           [cache] shuffle repeat batch  parse                [cache] [map]  prefetch
     images -> [decode]  [cache] shuffle repeat decode, augment, batch              [map]  prefetch
     files  -> shuffle interleave [cache] shuffle repeat batch                      [map]  prefetch
 
@@ -58,10 +58,12 @@ class Reading(object):
 
     # -- the steps
 
-    def mapped(self, dataset, function, parallel=True):
+    def called(self, element):
+        """The script's own function of a batch, called as `tf.data` calls it."""
+        return self.map(*element) if isinstance(element, tuple) else self.map(element)
+
+    def mapped(self, dataset, function):
         """Many calls at once, in the order of what they are given unless that does not matter."""
-        if not parallel:
-            return dataset.map(function)
         return dataset.map(function, num_parallel_calls=AUTOTUNE, **self._order(dataset.map))
 
     def interleaved(self, files):
@@ -160,19 +162,22 @@ class Order(object):
         batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
         return self.how.finished(batches.map(finish))
 
-    def of_records(self, rows, parse, parallel=True):
-        """Args: parse: serialized Examples of a batch -> what the script is given; parallel: whether it may go ahead of the script."""
+    def of_records(self, rows, parse):
+        """Args: parse: serialized Examples of a batch -> what the script is given."""
         late = self.how.cache is not None and not self.buffer and self.whole()
         if self.how.cache and not late:
             rows = self.cached(rows)
         if not late:
             rows = self._mixed(rows)
         # parse a whole batch at a time: one record at a time is 10 to 80 times slower
-        batches = self.how.mapped(rows.batch(self.batch_size, drop_remainder=self.drop_remainder), parse, parallel)
+        batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
         if late:
-            batches = self.cached(batches)
-            batches = batches if self.repeat == 1 else batches.repeat(self.repeat)
-        return self.how.finished(batches)
+            batches = self.cached(batches.map(parse))
+            return self.how.finished(batches if self.repeat == 1 else batches.repeat(self.repeat))
+        if self.how.map is None:
+            # TensorFlow parses a batch by several threads as it is; several at once are no quicker on few cores
+            return self.how.last(batches.map(parse))
+        return self.how.last(self.how.mapped(batches, lambda batch: self.how.called(parse(batch))))
 
     def whole(self):
         """Whether every epoch has the same batches."""
