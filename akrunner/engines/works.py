@@ -40,18 +40,20 @@ class WorkQueues:
     def take(self, asked: Mapping[str, Any], role: str = "") -> Optional[str]:
         """The next work of a queue, None when all are taken.
 
-        Args: asked: the body of a TAKE_WORK message; role: of the task that asks: an evaluator, which is in no session with the others, shares
+        Args: asked: the body of a TAKE_WORK message, its works only in the first of a task; role: of the task that asks: an evaluator, which is in no session with the others, shares
             no queue with them.
         Raises: ConfigError: another task has described the queue otherwise, or one of its tables is not the job's.
         """
-        told = {name: asked[name] for name in ("works", "epochs", "shuffle", "seed", "slices")}
+        told = {name: asked[name] for name in ("digest", "epochs", "shuffle", "seed", "slices")}
         with self._lock:
             key = (asked["queue"], role == EVALUATOR)
             queue = self._queues.get(key)
+            if queue is None and not asked["works"]:
+                raise ConfigError(f"WorkQueue {asked['queue']!r}: its works are not known")
             if queue is None:
                 queue = self._queues[key] = _Queue(told, self._sliced(asked["works"], asked["slices"]))
             if queue.asked != told:
-                different = next(name for name in told if told[name] != queue.asked[name])
+                different = next(name for name in told if told[name] != queue.asked[name]).replace("digest", "works")
                 raise ConfigError(
                     f"WorkQueue {asked['queue']!r} has other {different} in another task; give every task the same, or another name="
                 )

@@ -155,7 +155,8 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
     frames.WRITE_TABLE: {"request": _count, "table": _text, "slice": _count, "process": _text},
     frames.CLOSE_TABLE: {"request": _count, "rows": _count, "whole": _truth},
     frames.TAKE_WORK: {
-        "request": _count, "queue": _text, "works": _texts, "epochs": _some, "shuffle": _truth, "seed": _step, "slices": _some,
+        "request": _count, "queue": _text, "works": _texts, "digest": _text, "epochs": _some, "shuffle": _truth, "seed": _step,
+        "slices": _some,
     },
     frames.TABLE_OPENED: {
         "request": _count, "columns": _table_columns, "start": _count, "rows": _count, "credits": _count, "replaces": _counts,

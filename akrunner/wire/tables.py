@@ -10,7 +10,7 @@
     ADD_ROWS...                           ->      <- WRITE_MORE(chunks)
     CLOSE_TABLE(rows, whole)              ->      <- TABLE_DONE(rows)                     of a reader: how many have arrived, and
                                                                                           whether TABLE_DONE has, too; no answer
-    TAKE_WORK(queue, works, ...)          ->      <- WORK(work)                           null: there is no more
+    TAKE_WORK(queue, works, digest, ...)  ->      <- WORK(work)                           null: there is no more; works: [] but the first time
 
 In place of any answer: TABLE_FAILED(type, message); the request is over then.
 """

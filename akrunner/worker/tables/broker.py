@@ -174,9 +174,8 @@ class Broker(object):
             of.closing = True
             self._writer.write_json(frames.CLOSE_TABLE, {"request": number, "rows": of.rows, "whole": True})
 
-    def take_work(self, queue, works, epochs, shuffle, seed, slices):
-        """The next work of a queue that all tasks share, None: there is no more. Raises: TableError."""
-        asked = {"queue": queue, "works": works, "epochs": epochs, "shuffle": shuffle, "seed": seed, "slices": slices}
+    def take_work(self, **asked):
+        """The next work of a queue that all tasks share, None: there is no more. Args: as TAKE_WORK has them. Raises: TableError."""
         return self._ask(frames.TAKE_WORK, asked)["work"]
 
     def _ask(self, kind, body):

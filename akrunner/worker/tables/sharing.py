@@ -167,6 +167,5 @@ class Remote(object):
     def close(self, writing):
         return self._ask("close", writing=writing)
 
-    def take_work(self, queue, works, epochs, shuffle, seed, slices):
-        given = {"queue": queue, "works": works, "epochs": epochs, "shuffle": shuffle, "seed": seed, "slices": slices}
-        return self._ask("take_work", **given)
+    def take_work(self, **asked):
+        return self._ask("take_work", **asked)

@@ -1,5 +1,8 @@
 """PAI's `WorkQueue`: works, such as slices of tables, that all tasks take from one queue; who is quicker does more."""
 
+import hashlib
+import json
+
 from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
 from akrunner.worker.tables.rows import text_of, whole
@@ -65,6 +68,8 @@ class WorkQueue(object):
         self._prefix = text_of(prefix) if prefix else ""
         self._slices = _least("num_slices", num_slices, 1)
         self._name = _named(text_of(name or "work_queue"), (self._works, self._epochs, self._shuffle, self._seed, self._slices))
+        # all of them are told but once
+        self._digest, self._told = hashlib.sha256(json.dumps(self._works).encode("utf-8")).hexdigest(), False
         self._taken = 0
 
     @property
@@ -80,7 +85,10 @@ class WorkQueue(object):
         return work
 
     def _next(self):
-        work = asking.asker().take_work(self._name, self._works, self._epochs, self._shuffle, self._seed, self._slices)
+        asked = {"epochs": self._epochs, "shuffle": self._shuffle, "seed": self._seed, "slices": self._slices}
+        works = [] if self._told else self._works
+        work = asking.asker().take_work(queue=self._name, works=works, digest=self._digest, **asked)
+        self._told = True
         if work is None:
             return None
         self._taken += 1

@@ -17,7 +17,16 @@ def rows_of(text: str) -> Tuple[int, int]:
 
 
 def asked(works: List[str], **changes: Any) -> Dict[str, Any]:
-    return {"queue": "q", "works": works, "epochs": 1, "shuffle": False, "seed": None, "slices": None, **changes}
+    return {
+        "queue": "q",
+        "works": works,
+        "digest": " ".join(works),
+        "epochs": 1,
+        "shuffle": False,
+        "seed": None,
+        "slices": None,
+        **changes,
+    }
 
 
 def taken(body: Dict[str, Any]) -> List[Optional[str]]:
@@ -54,6 +63,10 @@ def test_without_end_and_without_agreement() -> None:
     with pytest.raises(ConfigError, match="WorkQueue 'q' has other works in another task"):
         queues.take(asked(["b"], epochs=None))
     assert queues.take(asked(["b"], queue="other")) == "b"
+    # told once, they are known
+    assert queues.take({**asked(["a"], epochs=None), "works": []}) == "a"
+    with pytest.raises(ConfigError, match="WorkQueue 'new': its works are not known"):
+        queues.take(asked([], queue="new"))
     assert queues.take(asked(["b"]), "evaluator") == "b" and queues.take(asked(["a"], epochs=None), "worker") == "a"
     with pytest.raises(ConfigError, match="num_slices=0"):
         queues.take(asked([A], queue="none", slices=0))
