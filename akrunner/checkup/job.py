@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -43,7 +44,8 @@ def explained(given: str) -> Checkup:
     try:
         body = _read(os.path.join(folder, _RECORD))
     except (OSError, ValueError, RecursionError) as e:
-        why = e.strerror if isinstance(e, OSError) and e.strerror else "it is no JSON object, or cut short"
+        why = str(e.strerror) if isinstance(e, OSError) and e.strerror else "it is no JSON object, or cut short"
+        why = "it is not there" if isinstance(e, FileNotFoundError) else why
         return Checkup(
             (Line("job", BROKEN, f"{folder}: its {_RECORD} is damaged: {why}", "its logs are all there is"), *_logs(folder, {}))
         )
@@ -58,7 +60,7 @@ def folder_of(given: str) -> Optional[str]:
     """The job's directory; None: it is none's."""
     path = os.path.abspath(os.path.expanduser(given))
     for _ in range(_ABOVE):
-        if os.path.isfile(os.path.join(path, _RECORD)) or os.path.isdir(os.path.join(path, "tasks")):
+        if os.path.isfile(os.path.join(path, _RECORD)) or glob.glob(os.path.join(glob.escape(path), "tasks", "*-*", "log.txt")):
             return path
         path = os.path.dirname(path)
     return None

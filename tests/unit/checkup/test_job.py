@@ -142,6 +142,12 @@ def test_what_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     lines = said(tmp_path / "nowhere")
     assert lines["job"].state == BROKEN and lines["job"].found.startswith("there is no ") and "--debug" in lines["job"].do
     assert "is no work directory of a job" in said(tmp_path)["job"].found
+    (tmp_path / "tasks/mine").mkdir(parents=True)
+    assert "is no work directory of a job" in said(tmp_path)["job"].found, "others call their directories so, too"
+    (tmp_path / "tasks/chief-0").mkdir()
+    (tmp_path / "tasks/chief-0/log.txt").write_text("its words")
+    assert "it is not there" in said(tmp_path)["job"].found and "its words" in said(tmp_path)["log of chief:0"].found
+    (tmp_path / "tasks/chief-0/log.txt").unlink()
     (tmp_path / "state/akrunner/failed/20260101-000000-ab").mkdir(parents=True)
     assert "failed left" in said(tmp_path)["job"].do
 
