@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import posixpath
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths as io_paths
 from akrunner.io.table import TableSource
-from akrunner.packing import folders, lists, texts
+from akrunner.packing import folders, images, lists, texts
 from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import KINDS, Settings
@@ -178,27 +179,46 @@ def _of_folder(
 
 
 def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[str]) -> Given:
-    every = [os.path.abspath(os.path.expanduser(name)) if not is_url(name.encode()) else name for name in names]
-    missing = next((name for name in every if is_url(name.encode()) or not os.path.isfile(name)), None)
-    if missing is not None:
-        raise SourceError(f"source: there is no text file {redacted(missing)} on this machine")
-    if columns is not None and len(columns) != len(every):
+    every, patterns = _text_files(names)
+    beside = len(every) > 1 and not patterns
+    if columns is not None and len(columns) != (len(every) if beside else 1):
         raise ConfigError(f"columns (--columns): {len(columns)} names for {len(every)} files")
-    named = columns or (texts.columns_for(every) if len(every) > 1 else ["text"])
-    table = texts.side_by_side(every, named) if len(every) > 1 else texts.lines_of(every[0], named[0])
-    chosen = lists.label_of(table.schema, label)
-    said = [f"the files stand side by side, as the columns {', '.join(named)}"] if len(every) > 1 else []
-    return Given("rows", every[0], None, [(b"\0".join(os.path.basename(one).encode() for one in every), table)], _files(every), chosen,
-                 {"label": chosen, "columns": named}, said)  # fmt: skip
+    named = columns or (texts.columns_for(every) if beside else ["text"])
+    tables = [(os.fsencode(os.path.basename(one)), texts.lines_of(one, named[0])) for one in every]
+    if beside:
+        tables = [(b"\0".join(name for name, _ in tables), texts.side_by_side(every, named))]
+    elif len({name for name, _ in tables}) < len(tables):
+        tables = [(os.fsencode(one), table) for one, (_, table) in zip(every, tables)]
+    chosen = lists.label_of(tables[0][1].schema, label)
+    said = [f"the files stand side by side, as the columns {', '.join(named)}"] if beside else []
+    asked = {"label": chosen, "columns": named, "whole": len(tables) == 1 and not patterns}
+    by_name = {os.fsencode(one): name for one, (name, _) in zip(every, tables)} if not beside else {}
+    return Given("rows", names[0] if patterns else every[0], None, tables, _files(every, names_of=by_name), chosen, asked, said)
 
 
-def _files(names: Sequence[str], base: Optional[str] = None) -> pa.Table:
+def _text_files(names: List[str]) -> Tuple[List[str], bool]:
+    """(the files, whether patterns name them). Raises: SourceError: there is none."""
+    found: List[str] = []
+    patterns = False
+    for name in names:
+        path = os.path.abspath(os.path.expanduser(name)) if not is_url(name.encode()) else name
+        if os.path.isfile(path):
+            found.append(path)
+            continue
+        matches = sorted(glob.glob(path)) if not is_url(name.encode()) else []
+        if not matches:
+            raise SourceError(f"source: there is no text file {redacted(name)} on this machine")
+        patterns = True
+        found += [one for one in matches if os.path.isfile(one)]
+    return found, patterns
+
+
+def _files(names: Sequence[str], base: Optional[str] = None, names_of: Optional[Dict[bytes, bytes]] = None) -> pa.Table:
     gathered = Gathered()
     for name in names:
         about = os.stat(name)
-        gathered.add(
-            os.fsencode(os.path.relpath(name, base) if base else os.path.basename(name)), about.st_size, about.st_mtime_ns
-        )
+        shown = os.path.relpath(name, base) if base else os.path.basename(name)
+        gathered.add((names_of or {}).get(os.fsencode(name)) or os.fsencode(shown), about.st_size, about.st_mtime_ns)
     return gathered.table()
 
 
@@ -212,6 +232,10 @@ def _of_table(
     below: Optional[str],
     settings: Settings,
 ) -> Given:
+    if names is not None and options["input_format"] is None and all(name.lower().endswith(images.ENDINGS) for name in names):
+        raise SourceError(
+            "source: give the directory that holds the images, or a table with a column of their paths, not the images themselves"
+        )
     with ours(SourceError, "source: it cannot be read"):
         table = open_source(source, **options)
     first: Optional[pa.RecordBatch] = None

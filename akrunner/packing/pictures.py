@@ -6,6 +6,7 @@ import io
 from typing import Any, Optional, Tuple
 
 from akrunner.errors import ConfigError
+from akrunner.packing import images
 
 #: pixels of an image that is decoded; Pillow warns of more
 MOST_PIXELS = 89_478_485
@@ -63,10 +64,12 @@ def resized(data: bytes, size: Tuple[int, int]) -> Tuple[bytes, str]:
 def _opened(data: bytes) -> Any:
     from PIL import Image
 
-    image = Image.open(io.BytesIO(data))
-    pixels = image.width * image.height
+    # before Pillow looks, which warns of so many
+    looked = images.look([data])
+    pixels = int(looked.height[0]) * int(looked.width[0])
     if pixels > MOST_PIXELS:
         raise ValueError(f"it has {pixels:,} pixels; the most is {MOST_PIXELS:,}")
+    image = Image.open(io.BytesIO(data))
     return image
 
 

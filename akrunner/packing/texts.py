@@ -33,7 +33,9 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
     counts = [count_lines(path) for path in paths]
     if len(set(counts)) > 1:
         shown = ", ".join(f"{redacted(path)} {count:,}" for path, count in zip(paths, counts))
-        raise SourceError(f"source: files that stand side by side need as many lines each, and they have: {shown}")
+        raise SourceError(
+            f'source: files that stand side by side need as many lines each, and they have: {shown}; in quotes, "*.txt" reads one after the other'
+        )
     schema = pa.schema([pa.field(column, pa.string()) for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:

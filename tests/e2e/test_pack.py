@@ -347,6 +347,13 @@ def test_lines_of_texts_and_pairs_of_files(tmp_path: Path) -> None:
     with pytest.raises(akrunner.SourceError, match=r"sentences\.txt 4, .*labels\.txt 3"):
         akrunner.pack([texts, labels], tmp_path / "uneven", columns="text,label")
     assert not (tmp_path / "uneven").exists()
+    several = tmp_path / "several"
+    several.mkdir()
+    (several / "1.txt").write_text("x\ny\n")
+    (several / "2.txt").write_text("z\n")
+    assert akrunner.pack(f"{several}/*.txt", tmp_path / "one by one").rows == 3
+    (several / "3.txt").write_text("w\n")
+    assert akrunner.pack(f"{several}/*.txt", tmp_path / "one by one").rows == 1
     texts.write_bytes(b"good\n\xff\n")
     with pytest.raises(akrunner.ReadError, match="line 2 is no UTF-8"):
         akrunner.pack(texts, tmp_path / "bad")

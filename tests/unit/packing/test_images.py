@@ -1,0 +1,101 @@
+"""What headers of images say."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, List
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from akrunner.packing import images, pictures
+
+
+def made(form: str, size: Any = (37, 51), mode: str = "RGB", **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", size, (9, 99, 199)).convert(mode).save(out, form, **options)
+    return out.getvalue()
+
+
+GOOD: List[Any] = [
+    ("JPEG", "RGB", {}), ("JPEG", "L", {}), ("JPEG", "CMYK", {}), ("JPEG", "RGB", {"progressive": True}), ("JPEG", "RGB", {"exif": b"Exif\0\0" + bytes(60_000)}),
+    ("PNG", "RGB", {}), ("PNG", "RGBA", {}), ("PNG", "P", {}), ("PNG", "1", {}), ("GIF", "P", {}), ("BMP", "RGB", {}), ("WEBP", "RGB", {}),
+    ("WEBP", "RGB", {"lossless": True}), ("WEBP", "RGBA", {"exif": b"Exif\0\0"}),
+]  # fmt: skip
+
+
+def test_sizes_of_every_format_looked_at_together() -> None:
+    datas = [made(form, mode=mode, **options) for form, mode, options in GOOD]
+    found = images.look(datas)
+    assert found.problems == {}
+    assert found.height.tolist() == [51] * len(GOOD) and found.width.tolist() == [37] * len(GOOD)
+    assert [images.FORMATS[number].upper() for number in found.format] == [form for form, _, _ in GOOD]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "empty"),
+        (bytes(100), "zeros"),
+        (b"hello", "no image"),
+        (b"<html><body>", "HTML"),
+        (b"II*\0" + bytes(50), "TIFF"),
+        (b"\0\0\0\x20ftypheic" + bytes(50), "HEIC"),
+        (b"BM" + b"x" * 60, "header of one"),
+        (b"\xff\xd8\xff", "cut short"),
+        (b"\xff\xd8\xff" + bytes(99), "damaged JPEG"),
+        (b"\xff\xd8" + b"\xff\xd0" * 9000, "segments"),
+        (b"\xff\xd8" + b"\xff" * 3000, "cut short|segments"),
+        (made("JPEG")[:100], "cut short"),
+        (made("PNG")[:20], "cut short"),
+        (made("PNG")[:12] + b"XXXX" + made("PNG")[16:], "damaged PNG"),
+        (made("PNG")[:16] + bytes(8) + made("PNG")[24:], "0 x 0"),
+        (made("GIF", mode="P")[:9], "cut short"),
+        (made("WEBP")[:24], "cut short"),
+    ],
+)
+def test_what_is_no_image_is_told_why(data: bytes, words: str) -> None:
+    found = images.look([made("JPEG"), data, None, made("PNG")])
+    assert list(found.problems) == [1]
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(found.problems[1])
+
+
+def test_no_bytes_make_it_fail() -> None:
+    random = np.random.default_rng(0)
+    starts = [
+        made(form, mode=mode) for form, mode in (("JPEG", "RGB"), ("PNG", "RGB"), ("GIF", "P"), ("BMP", "RGB"), ("WEBP", "RGB"))
+    ]
+    datas = []
+    for number in range(400):
+        data = bytearray(starts[number % len(starts)][: int(random.integers(0, 200))])
+        for at in random.integers(0, max(1, len(data)), 6):
+            if len(data):
+                data[at] = int(random.integers(0, 256))
+        datas.append(bytes(data))
+    together = images.look(datas)
+    for i, data in enumerate(datas):
+        alone = images.look([data])
+        assert alone.problems.get(0) == together.problems.get(i)
+        assert (alone.height[0], alone.width[0]) == (together.height[i], together.width[i])
+
+
+def test_resized_images() -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    for form, mode, options in [*GOOD, ("JPEG", "RGB", {"exif": turned}), ("TIFF", "RGB", {}), ("PNG", "LA", {})]:
+        data, why = pictures.resized(made(form, mode=mode, **options), (20, 30))
+        image = Image.open(io.BytesIO(data))
+        assert (why, image.size) == ("", (30, 20))
+        assert image.format == ("JPEG" if form == "JPEG" else "PNG") and image.mode in ("L", "RGB", "LA", "RGBA")
+    assert pictures.resized(b"no", (2, 2))[1] == "no image that Pillow knows"
+    assert "cannot be decoded" in str(pictures.fault(made("JPEG", (300, 300), quality=95)[:-900]))
+    assert pictures.fault(made("PNG")) is None
+
+
+def test_an_image_of_more_pixels_than_memory_is_not_decoded() -> None:
+    bomb = bytearray(made("PNG"))
+    bomb[16:24] = (60_000).to_bytes(4, "big") * 2
+    assert "3,600,000,000 pixels" in str(pictures.fault(bytes(bomb)))
+    assert "3,600,000,000 pixels" in pictures.resized(bytes(bomb), (8, 8))[1]

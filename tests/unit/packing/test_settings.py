@@ -1,0 +1,59 @@
+"""What `pack` takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner.errors import ConfigError
+from akrunner.packing.settings import resize_of, size_of, splits_of
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "shares"),
+    [
+        (None, ("all",), (1.0,)),
+        ("0.8,0.1,0.1", ("train", "validation", "test"), (0.8, 0.1, 0.1)),
+        (" 80%, 20% ", ("train", "test"), (0.8, 0.2)),
+        ("train=0.9,dev=0.1", ("train", "dev"), (0.9, 0.1)),
+        ([0.5, 0.5], ("train", "test"), (0.5, 0.5)),
+        ({"a": 0.25, "b": 0.75}, ("a", "b"), (0.25, 0.75)),
+        ("folders", (), ()),
+    ],
+)
+def test_splits(given: Any, names: Any, shares: Any) -> None:
+    found = splits_of(given)
+    assert found[0] == names and found[1] == pytest.approx(shares)
+
+
+def test_sizes() -> None:
+    assert [size_of("x", text, 0, 1 << 50) for text in ("128MB", "1 GiB", "5k", "7", "1.5kB", 9)] == [
+        128_000_000,
+        1 << 30,
+        5000,
+        7,
+        1500,
+        9,
+    ]
+    assert (
+        resize_of("256x128") == (128, 256)
+        and resize_of((128, 256)) == (128, 256)
+        and resize_of("64") == resize_of(64) == (64, 64)
+    )
+    with pytest.raises(ConfigError, match="128MB"):
+        size_of("x", "lots", 0, 10)
+
+
+def test_the_page_names_every_option() -> None:
+    import inspect
+
+    from akrunner.cli.pack import pack as command
+    from akrunner.packing.job import pack
+
+    page = (Path(__file__).parents[3] / "docs" / "pack.md").read_text()
+    options = {name.replace("_", "-") for name in inspect.signature(pack).parameters} - {"source", "output", "progress"}
+    assert [name for name in sorted(options) if f"--{name}`" not in page] == []
+    taken = set(inspect.signature(command).parameters) - {"places", "as_json", "quiet"}
+    assert taken == set(inspect.signature(pack).parameters) - {"source", "output", "progress"}

@@ -1,0 +1,44 @@
+"""Lines of text as columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from akrunner.errors import SourceError
+from akrunner.packing import texts
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"a", ["a"]),
+        (b"a\n", ["a"]),
+        (b"a\r\nb\n\nc", ["a", "b", "", "c"]),
+        ("\ufeffä\n€".encode(), ["ä", "€"]),
+        (b"\n\n", ["", ""]),
+        (b"x" * 9_000_000 + b"\ny", ["x" * 9_000_000, "y"]),
+    ],
+)
+def test_lines(tmp_path: Path, data: bytes, lines: "list[str]") -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(data)
+    found = [line for batch in texts.lines_of(str(path), "text").batches() for line in batch.column(0).to_pylist()]
+    assert found == lines and texts.count_lines(str(path)) == len(lines)
+
+
+def test_lines_side_by_side_come_in_pieces_of_one_length(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    a.write_text("".join(f"{'x' * 500} {i}\n" for i in range(40_000)))
+    b.write_text("".join(f"{i}\n" for i in range(40_000)))
+    table = texts.side_by_side([str(a), str(b)], ["a", "b"])
+    count = 0
+    for batch in table.batches():
+        assert [one.split()[1] for one in batch["a"].to_pylist()] == batch["b"].to_pylist()
+        count += batch.num_rows
+    assert count == 40_000
+    assert texts.columns_for(["x/a.txt", "b.txt.gz"]) == ["a", "b"]
+    with pytest.raises(SourceError, match="--columns"):
+        texts.columns_for(["x/a.txt", "y/a.txt"])
