@@ -67,19 +67,16 @@ _READ = """
 import glob, os, sys, time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
-source, packed = sys.argv[1:]
-
-def passed(rows):
-    began = time.perf_counter()
-    for _ in rows.batch(256):
-        pass
-    return time.perf_counter() - began
-
-files = tf.random.shuffle(tf.constant(glob.glob(source + "/*/*")), seed=1)
-singly = tf.data.Dataset.from_tensor_slices(files).map(tf.io.read_file)
-shards = tf.data.TFRecordDataset(sorted(glob.glob(packed + "/*.tfrecord")))
-passed(shards.take(1000))
-print(min(passed(singly) for _ in range(2)), min(passed(shards) for _ in range(2)))
+how, folder = sys.argv[1:]
+if how == "singly":
+    files = tf.random.shuffle(tf.constant(glob.glob(folder + "/*/*")), seed=1)
+    rows = tf.data.Dataset.from_tensor_slices(files).map(tf.io.read_file)
+else:
+    rows = tf.data.TFRecordDataset(sorted(glob.glob(folder + "/*.tfrecord")), buffer_size=8 << 20)
+began = time.perf_counter()
+for _ in rows.batch(32).prefetch(2):
+    pass
+print(time.perf_counter() - began)
 """
 _LIST = """
 import resource, sys
@@ -105,6 +102,22 @@ def _told(script: str, *arguments: object) -> List[float]:
     return [float(word) for word in done.stdout.split()]
 
 
+def _forget(*folders: Path) -> None:
+    """What is in these files is on the disk, and nowhere else: data sets are larger than memory."""
+    os.sync()
+    for folder in folders:
+        for path in [folder] if folder.is_file() else folder.rglob("*"):
+            if path.is_file():
+                fd = os.open(path, os.O_RDONLY)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+
+
+def _cold(source: Path, script: str, target: Path) -> float:
+    _forget(source)
+    return _told(script, source, target)[0]
+
+
 def _turns(*measures: Callable[[int], float]) -> List[float]:
     """The median of each, measured in turns."""
     found = [[measure(turn) for measure in measures] for turn in range(_TURNS)]
@@ -120,16 +133,23 @@ def pack() -> List[Row]:
         _photos(source)
         os.sync()
         ours, loop, copied = _turns(
-            lambda turn: _told(_PACK, source, folder / f"packed{turn}")[0],
-            lambda turn: _told(_LOOP, source, folder / "loop.tfrecord")[0],
-            lambda turn: _told(_COPY, source, folder / "copy")[0],
+            lambda turn: _cold(source, _PACK, folder / f"packed{turn}"),
+            lambda turn: _cold(source, _LOOP, folder / "loop.tfrecord"),
+            lambda turn: _cold(source, _COPY, folder / "copy"),
         )
         rows.append(_rates("pack 20,000 files of 20 kB", ours, loop, 3, "a loop with TFRecordWriter"))
         rows.append(_rates("pack 20,000 files of 20 kB", ours, copied, 0.7, "their bytes copied into one file"))
-        singly, packed = _told(_READ, source, folder / "packed0" / "all")
+        packed, singly = _turns(
+            lambda turn: _read("packed", folder / f"packed{turn}" / "all"), lambda turn: _read("singly", source)
+        )
         rows.append(_rates("read what was packed", packed, singly, 10, "tf.io.read_file of each"))
         rows.append(_memory(folder, source))
     return rows
+
+
+def _read(how: str, folder: Path) -> float:
+    _forget(folder)
+    return _told(_READ, how, folder)[0]
 
 
 def _rates(what: str, ours: float, theirs: float, goal: float, against: str) -> Row:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -196,12 +197,24 @@ class FilePacker:
         open_ = [shard for shard in self._plan["shards"] if state.result(self._part, shard) is None]
         done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
         self._meter.goes_on(done)
-        with Pool(self._plan["base"], self._settings.threads, work_of(self._kind, self._settings)) as pool:
+        base, work = self._plan["base"], work_of(self._kind, self._settings)
+        # until a shard is on the disk the next one is written
+        with Pool(base, self._settings.threads, work) as pool, ThreadPoolExecutor(1, "akrunner-pack") as closer:
             batches = pool.read(self._asked(open_))
+            closing: List["Future[None]"] = []
             for shard in open_:
-                self._write(shard, batches)
+                file, tally = self._write(shard, batches)
+                try:
+                    while closing:
+                        closing.pop().result()
+                    closing.append(closer.submit(self._close, shard, file, tally))
+                except BaseException:
+                    file.drop()
+                    raise
                 if len(self._broken) >= _ENOUGH:
                     break
+            while closing:
+                closing.pop().result()
         if self._broken:
             raise ReadError(_refused(self._kind, self._broken))
 
@@ -218,11 +231,11 @@ class FilePacker:
                 yield (shard["first"] + at, shard["first"] + end), names, sizes[at:end].tolist()
                 at = end
 
-    def _write(self, shard: Dict[str, Any], batches: Iterator[Batch]) -> None:
-        path = self._state.shard_path(self._part, shard)
+    def _write(self, shard: Dict[str, Any], batches: Iterator[Batch]) -> Tuple[ShardFile, Tally]:
+        """Write the rows of a shard."""
         tally = Tally()
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
-            file = ShardFile(os.path.dirname(path), self._settings.form, self._schema)
+            file = ShardFile(self._state.folder(self._part), self._settings.form, self._schema)
             try:
                 at = shard["first"]
                 while at < shard["end"]:
@@ -230,19 +243,29 @@ class FilePacker:
                     at = batch.key[1]
                     self._add(batch, file, tally)
                     self._meter.add(batch.key[1] - batch.key[0], sum(len(data) for data in batch.datas if data is not None))
+            except BaseException:
+                file.drop()
+                raise
+        if self._settings.bad_rows == "fail":
+            self._broken += tally.bad
+        return file, tally
+
+    def _close(self, shard: Dict[str, Any], file: ShardFile, tally: Tally) -> None:
+        """Give a shard its name, once it is on the disk."""
+        with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
+            try:
                 if tally.bad and self._settings.bad_rows == "fail":
                     # the other shards are packed all the same: every broken file is named, and the next run has less to do
-                    self._broken += tally.bad
                     file.drop()
                     return
+                tally.rows = file.rows
                 if file.rows:
-                    tally.bytes = file.commit(path)
+                    tally.bytes = file.commit(self._state.shard_path(self._part, shard))
                 else:
                     file.drop()
             except BaseException:
                 file.drop()
                 raise
-            tally.rows = file.rows
             self._state.finished(self._part, shard, vars(tally))
 
     def _add(self, batch: Batch, file: ShardFile, tally: Tally) -> None:
