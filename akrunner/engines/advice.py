@@ -95,8 +95,10 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             change,
         )
     if node.kind == "Map" and not node.parallel:
-        cores = max(1, min(4, record["cores"]))
-        return Advice("map", share, share * (1 - 1 / cores) * _PROMISED, f"{node.where} runs one call at a time", _TUNED)
+        # what other cores can take, of those that nothing else uses
+        spare = min(3.0, record["cores"] - 1.0, record["idle"] if record["idle"] is not None else 3.0)
+        most = share * (1 - 1 / (1 + spare))
+        return Advice("map", share, most * _PROMISED, f"{node.where} runs one call at a time", _TUNED)
     if node.source and node.kind in _SOURCES:
         return Advice(
             "one_source", share, won, f"the sources at {blame.place(node.source)} are read one after another",

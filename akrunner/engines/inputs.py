@@ -14,7 +14,8 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
     spent         checkpoint, report, output -> seconds
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
-    cores, busy   cores of the task; the share of the time in which the graphics cards worked, None: nobody knows
+    cores, idle   of the task; and how many nothing used, on average, None: nobody knows
+    busy          the share of the time in which the graphics cards worked, None: nobody knows
 """
 
 from __future__ import annotations

@@ -68,6 +68,8 @@ def table() -> Iterator[Row]:
     yield from (Row("stream", {"flush_seconds": value}, C, "flush_seconds") for value in (*NO_SECONDS, 0))
     yield from (Row(entry, {"timeout": NAN}, C, "timeout=nan") for entry in ("train", "stream", "predict", "predict_stream"))
     yield from (Row("LocalPredictor", {"start_timeout": value}, C, "start_timeout") for value in (NAN, -1, "1"))
+    for entry in ("run", "train", "stream"):
+        yield from (Row(entry, {"profile_input": v}, C, "profile_input") for v in (*NO_NUMBER, 0, -1, 10**9) if v is not None)
     for name in ("num_workers", "num_ps", "parallelism"):
         bad = [value for value in NO_NUMBER if value is not None]
         yield from (Row("run", {name: value}, C, name) for value in (*bad, -1, 1_000_000_000, HUGE))

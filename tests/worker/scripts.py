@@ -370,3 +370,46 @@ def main(task_config):
         assert batch["image"].shape[1:] == (4, 4, 3)
         task_config.output_writer.write_batch({"id": batch["id"].numpy(), "p": batch["twice"].numpy()})
 """
+
+#: waits for Python in its map; the script's own profiler may start while ours looks
+WAITS = """
+import os
+import time
+
+import tensorflow as tf
+
+
+def slow(x):
+    time.sleep(0.004)
+    return x
+
+
+def main(task_config):
+    # the doctor names the line of the map
+    dataset = tf.data.Dataset.range(240)
+    dataset = dataset.map(lambda x: tf.compat.v1.py_func(slow, [x], tf.int64))
+    dataset = dataset.batch(2)
+    if tf.__version__.startswith("1."):
+        iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+        total = tf.reduce_sum(iterator.get_next())
+        operations = len(tf.compat.v1.get_default_graph().get_operations())
+        sums = []
+        with tf.compat.v1.Session() as session:
+            session.run(iterator.initializer)
+            for _ in range(120):
+                sums.append(session.run(total))
+        assert len(tf.compat.v1.get_default_graph().get_operations()) == operations
+    else:
+        sums = [int(tf.reduce_sum(batch)) for batch in dataset]
+        from akrunner.worker.waits import hooks
+
+        clocks = hooks.running()
+        clocks.may_look(True)
+        clocks._due = 1
+        clocks.before(clocks.way("dataset"))
+        assert clocks._trace is not None
+        tf.profiler.experimental.start(os.path.join(task_config.work_dir, "own"))
+        tf.profiler.experimental.stop()
+        assert clocks._trace is None and os.listdir(os.path.join(task_config.work_dir, "own"))
+    task_config.output_writer.write_batch({"total": [sum(sums)]})
+"""

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import akrunner
+from akrunner.engines.advice import advised, wait_share
+from akrunner.engines.inputs import verdict
 from akrunner.launch.interpreters import Interpreter
 from tests import models
 from tests.conftest import Script
@@ -87,6 +89,20 @@ def test_columns(leaves_nothing: Path, script: Script) -> None:
 @pytest.mark.matrix
 def test_columns_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     check_columns(script, matrix_python.path)
+
+
+@pytest.mark.matrix
+def test_what_a_script_waits_for_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    path = script(scripts.WAITS)
+    result = akrunner.run(path, {"a": [1]}, output_schema="total bigint", python_env=matrix_python.path, profile_input=10)
+    assert result.table is not None and result.table["total"].to_pylist() == [sum(range(240))]
+    told = result.stats.inputs["chief:0"]
+    assert told["by"] == ("session" if matrix_python.tensorflow.startswith("1.") else "dataset")
+    assert told["batches"] == 120 and told["looked"] == 10 and told["known"] and wait_share(told) > 0.5
+    first = advised(told)[0]
+    line = 1 + next(i for i, text in enumerate(Path(path).read_text().splitlines()) if "py_func" in text)
+    assert first.rule == "python" and f"{Path(path).name}:{line}" in first.what
+    assert result.stats.bound == "input" and verdict(result.stats)[0].startswith("[chief:0] ")
 
 
 def a_png(value: int, width: int = 8, height: int = 6) -> bytes:

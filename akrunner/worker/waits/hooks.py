@@ -30,6 +30,8 @@ _SAVES = (
     ("tensorflow.python.training.saver", "Saver", "save"),
     ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", "save"),
     ("tensorflow.python.training.tracking.util", "TrackableSaver", "save"),
+    ("tf_keras.src.engine.training", "Model", "save"),
+    ("tf_keras.src.engine.training", "Model", "save_weights"),
     ("keras.src.models.model", "Model", "save"),
     ("keras.src.models.model", "Model", "save_weights"),
     ("tensorflow.python.keras.engine.training", "Model", "save"),
@@ -39,6 +41,7 @@ _SAVES = (
 )
 #: graphs from whose iterators a session may draw
 _drawn_from = weakref.WeakSet()
+_saves = set()
 _inside = threading.local()
 _iterators = {}
 
@@ -61,8 +64,9 @@ def install():
         _watch_draws()
         _watch_functions()
         _watch_sessions()
-        for place in _SAVES:
-            _watch_saves(*place)
+        _watch_saves()
+        # Keras comes when it is used
+        made.lines.also = _watch_saves
     except Exception as e:
         # a TensorFlow that is put together in another way: nothing is said of its input then
         off(e)
@@ -163,10 +167,16 @@ def _watch_sessions():
     base.run, base._Callable.__call__ = run_watched, call_watched
 
 
-def _watch_saves(module, name, method):
-    kind = getattr(sys.modules.get(module), name, None)
-    if kind is None or method not in vars(kind):
-        return
+def _watch_saves():
+    """What saves, as far as it is there by now; called again."""
+    for module, name, method in _SAVES:
+        kind = vars(sys.modules[module]).get(name) if module in sys.modules else None
+        if kind is not None and method in vars(kind) and (module, name, method) not in _saves:
+            _saves.add((module, name, method))
+            _watch_save(kind, method)
+
+
+def _watch_save(kind, method):
     real = getattr(kind, method)
 
     @functools.wraps(real)

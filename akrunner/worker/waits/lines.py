@@ -14,13 +14,14 @@ _SHOWN = 12
 class Lines(object):
     """Looks at the script's threads until it is stopped.
 
-    Attributes: looks: how often; seen: (thread is the main one, "file:line", package it is in, "" for the script itself) -> how often;
+    Attributes: also: is called at each look, None: nothing; looks: how often; seen: (thread is the main one, "file:line", package it is in, "" for the script itself) -> how often;
         busy: shares of the time in which graphics cards worked, where the doctor was asked for and one can be read.
     """
 
     def __init__(self, often):
         self._often = often
         self._stopped = threading.Event()
+        self.also = None
         self.looks = 0
         self.seen = {}
         self.busy = []
@@ -38,6 +39,8 @@ class Lines(object):
         own = threading.get_ident()
         while not self._stopped.wait(_OFTEN if self._often else _SELDOM):
             self.looks += 1
+            if self.also is not None:
+                self.also()
             for thread, frame in sys._current_frames().items():
                 if thread != own:
                     self._look(thread == self._main, frame)

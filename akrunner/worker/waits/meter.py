@@ -108,6 +108,7 @@ class Meter(object):
         self.nodes = {}
         self.spent = {}
         self._began = clock()
+        self._idled = None
         self.lines = lines.Lines(bool(steps))
         self._thread = None
         self._may_look = False
@@ -218,6 +219,7 @@ class Meter(object):
     def begin(self):
         """`main` is entered."""
         self._began = clock()
+        self._idled = ticks()
         self.lines.start()
 
     def _read(self):
@@ -250,6 +252,7 @@ class Meter(object):
             "looks": self.lines.looks,
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
+            "idle": idle(self._idled, ticks()),
             "batches": batches,
             "rows": way.rows,
             "wait": wait * seconds,
@@ -271,3 +274,21 @@ class Meter(object):
 def cores():
     """Of the processor, that this task may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ticks():
+    """(idle, all) of this machine's cores together since it started, None: it does not say."""
+    try:
+        with open("/proc/stat") as f:
+            told = [int(part) for part in f.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    return (told[3] + told[4], sum(told)) if len(told) == 8 else None
+
+
+def idle(before, after):
+    """Cores that nothing used, on average, between two looks at `ticks`; None: nobody knows."""
+    if before is None or after is None or after[1] <= before[1]:
+        return None
+    share = min(1.0, max(0.0, float(after[0] - before[0]) / (after[1] - before[1])))
+    return min(float(cores()), share * (os.cpu_count() or 1))

@@ -1,5 +1,8 @@
 """Events of a trace -> what each node of the input pipeline took itself, and how long the script waited for the whole of it."""
 
+#: what TensorFlow calls the outermost node of an iterator: 2.x, and before 2.5
+_OUTERMOST = {"Root", "Model"}
+
 
 class Looked(object):
     """A few steps. Attributes: wait: ns in next() of the outermost nodes; draws: how often; own: path of a node -> ns that it took without the
@@ -20,8 +23,10 @@ def looked(events):
     """Args: events: of `akrunner.worker.waits.tracing`."""
     found = Looked()
     threads = {}
+    # without them nothing was optimized; with them the others are datasets inside of a map, or looked up by the way
+    outermost = _OUTERMOST & {event.path for event in events}
     for event in events:
-        if event.path:
+        if event.path and (not outermost or event.path.partition("::")[0] in outermost):
             threads.setdefault(event.thread, []).append(event)
     for some in threads.values():
         # one that holds another began no later, and took longer

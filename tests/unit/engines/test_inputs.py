@@ -31,7 +31,7 @@ def record(
         "by": "dataset", "asked": 20, "main": 11.0, "batches": 100, "rows": 3200, "wait": wait, "between": between, "outside": 0.0, "first": 0.1,
         "looked": 20, "look": 2.0, "known": True, "nodes": [{"path": p, "own": own, "calls": calls} for p, (own, calls) in nodes.items()],
         "pipelines": [{"nodes": chain, "passes": passes}], "windows": [[0.0, 100, wait, between]], "spent": {}, "lines": [], "looks": 50,
-        "cores": 4, "busy": None, **more,
+        "cores": 4, "idle": 3.0, "busy": None, **more,
     }  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def test_a_map_that_runs_one_call_at_a_time() -> None:
     found = first(record(MAPPED, CHAIN))
     assert found.rule == "map" and 0.7 < found.share <= 0.8 and 0.2 < found.saves < found.share
     assert found.words.startswith("`Map` at train.py:31 runs one call at a time: num_parallel_calls=tf.data.AUTOTUNE")
+
+
+def test_cores_that_others_use_are_not_promised() -> None:
+    found = first(record(MAPPED, CHAIN, idle=0.0))
+    assert found.rule == "map" and found.saves == 0 and first(record(MAPPED, CHAIN, idle=None)).saves > 0.2
 
 
 def test_it_is_said_with_the_task_and_the_share() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
 from typing import Any, Iterator, List, Tuple
@@ -51,6 +52,8 @@ def test_what_a_node_takes_is_what_those_below_it_do_not() -> None:
             Event(1, "MatMul", "", 60, 20),
             Event(2, "Iterator::Range", "Model::Map::Range", 0, 5),
             Event(1, "Iterator::Model", "Model", 200, 10),
+            # of a dataset inside of the map's function
+            Event(3, "Iterator::SingleElementIterator", "SingleElementIterator", 0, 500),
         ]
     )
     assert found.wait == 110 and found.draws == 2
@@ -153,6 +156,11 @@ def test_a_look_ends_after_its_steps(clocks: meter.Meter, monkeypatch: pytest.Mo
         clocks._due = clocks._due if step < 3 else meter.clock() + SECOND * 60
     told = clocks.record()
     assert stopped == [1] and told["known"] and {one["path"] for one in told["nodes"]} == {"Model", "Model::Map"}
+
+
+def test_cores_that_idle_are_counted() -> None:
+    assert meter.idle((100, 1000), (150, 1100)) == pytest.approx(min(meter.cores(), 0.5 * (os.cpu_count() or 1)))
+    assert meter.idle(None, (1, 1)) is None and meter.idle((1, 1), (1, 1)) is None
 
 
 def test_whose_code_a_line_has_called() -> None:
