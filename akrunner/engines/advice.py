@@ -71,6 +71,8 @@ def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
 
 def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[Advice]:
     won = share * _PROMISED
+    if node.ours:
+        return _of_ours(node, share, record)
     if node.kind == "Generator" or node.facts.get("python"):
         python = _line_of_python(record)
         where = f"{node.where}{python}"
@@ -110,6 +112,20 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "do less in it, do it once before the job, or give the task more cores",
         )  # fmt: skip
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
+
+
+def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
+    """What `task_config` made: the rows have not come, or it takes them apart."""
+    at = node.facts.get("at") or node.source
+    where = f"task_config's dataset at {blame.place(at)}" if at else "task_config's dataset"
+    if record["spent"].get("pipe", 0.0) >= 0.5 * share * whole(record):
+        return Advice(
+            "pipe", share, 0.0, f"{where} waits for rows to come", "the source, or the host, is slower than the script"
+        )
+    return Advice(
+        "parse", share, 0.0, f"{where} reads and parses the rows more slowly than the script takes them",
+        "data_format='columns' (--data-format columns) is several times faster; columns= for those that are needed; larger batches",
+    )  # fmt: skip
 
 
 def _line_of_python(record: Mapping[str, Any]) -> str:
@@ -196,6 +212,9 @@ def _of_decoding(record: Mapping[str, Any]) -> List[Advice]:
 
 
 def _of_saving(record: Mapping[str, Any]) -> List[Advice]:
+    if record["by"] == "batches" and (pipe := record["spent"].get("pipe", 0.0) / max(whole(record), 1e-9)) >= WORTH_SAYING:
+        slow = "the source, or the host, is slower than the script"
+        return [Advice("pipe", pipe, 0.0, "task_config.batches() waits for rows to come", slow)]
     changes = {
         "checkpoint": "save every some hundred steps, or by the minute (CheckpointManager, save_freq=, save_checkpoints_secs=)",
         "report": "report every hundredth step",

@@ -31,7 +31,8 @@ class Blamed:
 
     Attributes: kind: Map, Batch, Shuffle...; path; at: "train.py:31", "" where it is none of the script's; share: of all that is waited for;
         call: seconds of one call; calls: of it for one element of the whole; parallel: whether it runs several calls at once; facts: what its
-        dataset was told; source: line of the flat_map or interleave that it is in; above: kinds of the nodes that draw from it.
+        dataset was told; source: line of the flat_map or interleave that it is in; ours: `task_config` made it, not
+        the script; above: kinds of the nodes that draw from it.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Blamed:
     parallel: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    ours: bool = False
     above: Tuple[str, ...] = ()
 
     @property
@@ -107,13 +109,14 @@ def blamed(record: Mapping[str, Any]) -> List[Blamed]:
         kind, parallel = of_path[-1]
         facts = _facts(of_path, chain)
         several = [index for index, (name, _) in enumerate(of_path[:-1]) if name in SEVERAL]
-        source = _facts(of_path[: several[-1] + 1], chain).get("at", "") if several else ""
+        read = _facts(of_path[: several[-1] + 1], chain) if several else {}
+        source, ours = read.get("at", ""), bool(facts.get("ours") or (read.get("ours") and not facts))
         # fused with its batch, a map is called for each of the batch's rows
         rows = next((one["rows"] for one in chain if "rows" in one), 1) if kind == "MapAndBatch" else 1
         found.append(
             Blamed(
                 "Map" if kind == "MapAndBatch" else kind, path, facts.get("at", ""), seconds / total, seconds / max(1, calls[path] * rows),
-                calls[path] * rows / draws, parallel or facts.get("node", "").startswith("Parallel"), facts, source, tuple(name for name, _ in of_path[:-1]),
+                calls[path] * rows / draws, parallel or facts.get("node", "").startswith("Parallel"), facts, source, ours, tuple(name for name, _ in of_path[:-1]),
             )
         )  # fmt: skip
     return found

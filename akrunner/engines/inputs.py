@@ -12,7 +12,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls
     pipelines     the datasets the script iterated over: nodes (kind, line, ...) and how often (passes)
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
-    spent         checkpoint, report, output -> seconds
+    spent         checkpoint, report, output -> seconds; pipe: a stream waited for rows to come
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     busy          the share of the time in which the graphics cards worked, None: nobody knows
@@ -51,8 +51,10 @@ def _weight(record: Mapping[str, Any]) -> float:
 
 
 def _sentences(record: Mapping[str, Any]) -> List[str]:
-    if record["main"] < _TOO_SHORT:
-        return []
+    if record["main"] < _TOO_SHORT or (record["by"] and _whole(record) < _TOO_SHORT and record["first"] < _TOO_SHORT):
+        return (
+            ["its steps took less than half a second: too little to tell what its input waits for"] if record["asked"] else []
+        )
     share, told = wait_share(record), advised(record)
     most = _MOST if record["asked"] else 1
     changes = [one for one in told if one.saves >= 0.02 or one.share >= WORTH_SAYING][:most]

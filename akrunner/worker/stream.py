@@ -11,6 +11,7 @@ import threading
 
 from akrunner.wire.frames import WireError
 from akrunner.worker import forked
+from akrunner.worker.waits import hooks
 
 #: chunks between the reader and the dataset
 _DEPTH = 4
@@ -163,7 +164,8 @@ class RowStream(object):
             while not self._ended:
                 self._check()
                 try:
-                    item = self._queue.get(timeout=pause)
+                    with hooks.spending("pipe"):
+                        item = self._queue.get(timeout=pause)
                 except queue.Empty:
                     yield None
                     continue

@@ -13,6 +13,7 @@ _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
 _here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
+_here["waits"] = os.path.dirname(__file__) + os.sep
 
 
 def install(meter):
@@ -45,16 +46,17 @@ def _watch(kind, name, meter, first=False):
 
 
 def at():
-    """File and line of the script that makes something now, "" where it is none of the script's."""
-    frame = sys._getframe(2)
+    """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`)."""
+    frame, ours = sys._getframe(2), False
     for _ in range(_DEEPEST):
         if frame is None:
-            return ""
+            break
         name = frame.f_code.co_filename
         if is_script(name):
-            return "%s:%d" % (name, frame.f_lineno)
+            return "%s:%d" % (name, frame.f_lineno), ours
+        ours = ours or (name.startswith(_here["ours"]) and not name.startswith(_here["waits"]))
         frame = frame.f_back
-    return ""
+    return "", ours
 
 
 def is_script(name):
@@ -99,7 +101,10 @@ def chain(dataset):
 def described(dataset):
     """One node, as facts."""
     match = _NAME.match(type(dataset).__name__)
-    told = {"node": match.group("name") if match else type(dataset).__name__, "at": vars(dataset).get(_AT, "")}
+    where, ours = vars(dataset).get(_AT, ("", False))
+    told = {"node": match.group("name") if match else type(dataset).__name__, "at": where}
+    if ours:
+        told["ours"] = True
     for name, attribute in (
         ("buffer", "_buffer_size"),
         ("rows", "_batch_size"),

@@ -103,6 +103,16 @@ def test_a_generator() -> None:
     assert found.rule == "python" and "Python at train.py:12" in found.what
 
 
+@pytest.mark.parametrize("pipe, rule", [(7.0, "pipe"), (0.1, "parse")])
+def test_what_task_config_made_is_not_the_scripts_fault(pipe: float, rule: str) -> None:
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), "Root::Prefetch::BatchV2::FlatMap[0]::Generator": (1.8, 640)}
+    chain = [node("Prefetch", 9, ours=True), node("Batch", 9, ours=True), node("FlatMap", 9, ours=True)]
+    told = advised(record(nodes, chain, spent={"pipe": pipe}))
+    assert [one.rule for one in told] == [rule] and "train.py:9" in told[0].what
+    told = advised(record({}, [], by="batches", pipelines=[], spent={"pipe": pipe}))
+    assert [one.rule for one in told] == (["pipe"] if pipe > 1 else [])
+
+
 def test_sources_one_after_another() -> None:
     nodes = {
         "Model": (0.0, 20),
@@ -194,7 +204,10 @@ def test_who_asked_is_told_that_the_input_is_fine_and_what_the_cards_did() -> No
 
 
 def test_a_job_of_a_moment_has_nothing_to_say() -> None:
-    assert inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, wait=0.1, between=0.01, main=0.2)}}) == []
+    short = record(MAPPED, CHAIN, wait=0.1, between=0.01, main=0.2, asked=0)
+    assert inputs.verdict({"inputs": {"chief:0": short}}) == []
+    assert inputs.verdict({"inputs": {"chief:0": {**short, "main": 2.0}}}) == []
+    assert "too little to tell" in inputs.verdict({"inputs": {"chief:0": {**short, "asked": 5}}})[0]
     assert inputs.verdict({}) == []
 
 
