@@ -158,7 +158,7 @@ def reading(ratio_row: Callable[..., Row]) -> List[Row]:
         ratio_row("image=, augmented", images["dataset"], images["plain"], 1, one_by_one),
         ratio_row("image=, cache=True, second pass", images["cached"], images["dataset"], 1.5, "without"),
         ratio_row("image=, deterministic=False", images["any_order"], images["dataset"], 0.9, "in order"),
-        ratio_row("interleave= of 16 compressed files", files["interleave"], files["in_turn"], 1.1, "one after the other"),
+        ratio_row("interleave= of 16 compressed files", files["interleave"], files["in_turn"], 1, "one after the other"),
         ratio_row("interleave=, deterministic=False", files["any_order"], files["interleave"], 0.9, "in order"),
     ]
 
