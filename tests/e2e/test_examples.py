@@ -43,6 +43,11 @@ def test_digits(leaves_nothing: Path, tmp_path: Path) -> None:
     assert accuracy(python(str(ROOT / "examples" / "digits" / "run.py"), cwd=tmp_path)) >= 0.9
 
 
+def test_packed_pictures(leaves_nothing: Path, tmp_path: Path) -> None:
+    out = python(str(ROOT / "examples" / "pack" / "run.py"), cwd=tmp_path)
+    assert "packed {'train': 96, 'test': 24}" in out and float(re.findall(r"'accuracy': ([\d.]+)", out)[0]) >= 0.7
+
+
 def test_readme(leaves_nothing: Path, tmp_path: Path) -> None:
     """The thirty-second example: both ways to start it."""
     text = (ROOT / "README.md").read_text()
