@@ -18,17 +18,19 @@ _STEPS = 20
 
 
 class Case(NamedTuple):
-    """Attributes: how: the function of the script; rule: that the doctor is to find first, "" for a script that is fine; what: is wrong."""
+    """Attributes: how: the function of the script; rule: that the doctor is to find first, "" for a script that is fine; what: is wrong; python: what
+    it runs in; turns: how often, where the time depends on what else the machine does: the quickest counts."""
 
     how: str
     rule: str
     what: str
     python: "str | None" = "tf2.3"
+    turns: int = 1
 
 
 CASES = (
     Case("no_prefetch", "prefetch", "no prefetch at the end"),
-    Case("map_alone", "map", "map without num_parallel_calls"),
+    Case("map_alone", "map", "map without num_parallel_calls", turns=3),
     Case("python_map", "python", "Python in a map (numpy_function)"),
     Case("generator", "python", "from_generator, row by row"),
     Case("one_source", "one_source", "one far file after another"),
@@ -58,7 +60,7 @@ def overhead() -> List[Row]:
         params = {"how": how, "mended": False}
         result = akrunner.run(_SCRIPT, table, user_params=params, python_env="tf2.3", timeout=300)
         on, off, steps = (result.stats.reports[0][name] for name in ("on", "off", "steps"))
-        each = f"{1e6 * on / steps:,.0f} us a step"
+        each = f"{1e6 * on / steps:,.0f} us of the processor a step"
         against = f"clocks off: {1e6 * off / steps:,.0f} us"
         rows.append((f"the input doctor, always on: {what}", each, against, f"{on / off:.3f} x", "<= 1.01 x", on / off <= 1.01))
     return rows
@@ -83,7 +85,8 @@ def _row(case: Case) -> Row:
         )
     if first is None:
         return (case.what, f"{seconds:.1f} s", "; ".join(verdict(slow.stats)) or "nothing", "", case.rule, False)
-    mended = _seconds(_run(case, True))
+    mended = min(_seconds(_run(case, True)) for _ in range(case.turns))
+    seconds = min([seconds, *(_seconds(_run(case, False)) for _ in range(case.turns - 1))])
     won = 1 - mended / seconds
     right = first.rule == case.rule and won >= first.saves
     said = verdict(slow.stats)[0].partition("] ")[2]

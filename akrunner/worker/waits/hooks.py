@@ -61,6 +61,7 @@ def install():
         made.may_look(bool(made.steps) or tracing.cheap())
         tracing.give_way(made.give_up)
         pipeline.install(made)
+        _not_to_be_named()
         _watch_draws()
         _watch_functions()
         _watch_sessions()
@@ -70,6 +71,16 @@ def install():
     except Exception as e:
         # a TensorFlow that is put together in another way: nothing is said of its input then
         off(e)
+
+
+def _not_to_be_named():
+    """TensorFlow's errors name the line of the script an operation was made on: these modules are no script."""
+    errors = sys.modules.get("tensorflow.python.framework.error_interpolation")
+    for name in ("_FRAMEWORK_PATH_PREFIXES", "_BAD_FILE_SUBSTRINGS"):
+        passed_over = getattr(errors, name, None)
+        if isinstance(passed_over, list):
+            # as the stack of an operation has it, too: without the first "/"
+            passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/")]
 
 
 def off(error):

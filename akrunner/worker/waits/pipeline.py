@@ -13,7 +13,8 @@ _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
 _here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
-_here["waits"] = os.path.dirname(__file__) + os.sep
+#: where these modules are
+HERE = _here["waits"] = os.path.dirname(__file__) + os.sep
 
 
 def install(meter):
