@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -332,6 +333,16 @@ def test_a_list_of_urls(tmp_path: Path) -> None:
     assert (done.rows, done.skipped_rows) == (8, 1) and "none.jpg" in done.skipped[0][0]
     for row in rows(tmp_path / "out" / "train").to_pylist():
         assert row["image"] == (source / row["path"].partition(":")[2].partition("/cat")[2].join(["cat", ""])).read_bytes()
+
+
+def test_a_directory_that_is_a_url(tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    for i in range(6):
+        store.pipe(f"/packed-photos/{'ab'[i % 2]}/{i}.jpg", picture(i))
+    assert akrunner.pack("memory://packed-photos", tmp_path / "out", split="0.5,0.5").labels == ["a", "b"]
+    store.pipe("/packed-photos/a/new.jpg", picture(9))
+    assert akrunner.pack("memory://packed-photos", tmp_path / "out", split="0.5,0.5").rows == 1
+    store.rm("/packed-photos", recursive=True)
 
 
 def test_lines_of_texts_and_pairs_of_files(tmp_path: Path) -> None:
