@@ -11,8 +11,9 @@ import dataclasses
 import time
 from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
-from akrunner.checks import check_flag
+from akrunner.checks import check_flag, check_path
 from akrunner.errors import ConfigError, SinkError
+from akrunner.foreign import ours
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.given import Given, given_of
@@ -82,8 +83,14 @@ def pack(
     check_flag("dry_run", dry_run)
     if progress is not None and not callable(progress):
         raise ConfigError("progress must be a function that takes a PackProgress")
-    state = State(local_path(output, "output", "name one, and copy it afterwards"))
-    meter = Meter(progress)
+    state = State(local_path(check_path("output", output, SinkError), "output", "name one, and copy it afterwards"))
+
+    def tell(how_far: PackProgress) -> None:
+        with ours(ConfigError, "progress: the function raised"):
+            if progress is not None:
+                progress(how_far)
+
+    meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
     given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format)
     _check(given, settings, state)

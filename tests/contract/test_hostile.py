@@ -127,6 +127,7 @@ CALLS: Dict[str, Tuple[Callable[..., Any], Dict[str, Any]]] = {
     "LocalPredictor": (akrunner.LocalPredictor, {"model": "model"}),
     "pai": (akrunner.pai, {"command": "PAI -name tensorflow2 -Dscript=s.py;", "python_env": sys.executable}),
     "doctor": (akrunner.doctor, {}),
+    "pack": (akrunner.pack, {"source": "t.csv", "output": "packed"}),
     "warm": (akrunner.warm, {}),
     "Model.from_saved_model": (akrunner.Model.from_saved_model, {}),
     "Model.from_table": (akrunner.Model.from_table, {}),
@@ -152,7 +153,7 @@ def test_public_functions(name: str, parameter: str, nothing_starts: Path) -> No
 
 def test_every_public_name_is_walked() -> None:
     walked = {name.partition(".")[0] for name in CALLS}
-    others = {"Checkup", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
+    others = {"Checkup", "Packed", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
     kinds = [name for name in akrunner.__all__ if not name.endswith("Error")]
     assert set(kinds) - others <= walked
 
