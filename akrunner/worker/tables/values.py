@@ -36,9 +36,12 @@ def columns_of(values, width, table=""):
         return None
     if any(hasattr(kind, "numpy") for kind in set(map(type, rows))):
         rows = [row.numpy() if hasattr(row, "numpy") else row for row in rows]
+    if isinstance(rows[0], np.ma.mvoid):
+        # records of a masked array
+        rows = [row.tolist() for row in rows]
     if not _is_row(rows[0]):
         # its values may be arrays without a dimension
-        rows = [tuple(value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value for value in rows)]
+        rows = [tuple(value.tolist() if isinstance(value, np.ndarray) and value.ndim == 0 else value for value in rows)]
     if not set(map(type, rows)) <= {tuple, list, np.void, np.record} or set(map(len, rows)) != {width}:
         for row in rows:
             if not _is_row(row) or len(row) != width:
@@ -53,7 +56,7 @@ def _of_array(values, width, table):
             raise _odd(values[:1].tolist()[0], width, table) if len(values) else _odd((), width, table)
         return [values[name] for name in values.dtype.names] if len(values) else None
     if values.ndim == 0:
-        return columns_of((values.item(),), width, table)
+        return columns_of((values.tolist(),), width, table)
     if values.ndim == 1:
         # an object array may hold rows
         return columns_of(list(values) if values.dtype.kind == "O" else tuple(values), width, table) if len(values) else None
@@ -86,7 +89,7 @@ def as_column(table, column, values, first_row=0, cast=False):
     if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
         values = values.tolist()
     if not isinstance(values, np.ndarray):
-        values = list(values)
+        values = _unmasked(values)
         if None in values if _plain(values) else any(value is None for value in values):
             valid = np.fromiter((value is not None for value in values), bool, len(values))
     if column["dtype"] == "bytes":
@@ -94,6 +97,13 @@ def as_column(table, column, values, first_row=0, cast=False):
     else:
         out = _numbers(table, column, values, valid, first_row, cast)
     return out, valid
+
+
+def _unmasked(values):
+    """A list in which what is masked is None: its number is another, which nobody has given."""
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, values))):
+        return [one.tolist() if isinstance(one, np.ma.MaskedArray) and one.ndim == 0 else one for one in values]
+    return list(values)
 
 
 def _plain(values):

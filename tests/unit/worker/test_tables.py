@@ -201,6 +201,34 @@ def test_what_is_masked_is_null() -> None:
     assert as_column("t", DOUBLE, np.ma.masked_array([1.5], [False]))[1] is None
 
 
+_MASKED = np.ma.masked_array([1.5, 2.5], [0, 1])
+_RECORDS = np.ma.masked_array([(1.5, 2.5)] * 2, [(0, 1)] * 2, dtype=[("a", "f8"), ("b", "f8")])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        _MASKED,
+        np.ma.masked_array([[1.5, 2.5]] * 2, [[0, 1]] * 2),
+        [_MASKED, _MASKED],
+        list(zip([1.5, 1.5], np.ma.masked_all(2))),
+        (1.5, np.ma.masked),
+        [(np.array(1.5), np.ma.masked_array(2.5, True))] * 2,
+        np.array([1.5, np.ma.masked], object),
+        _RECORDS,
+        list(_RECORDS),
+        _RECORDS[0],
+    ],
+)
+@pytest.mark.parametrize("column, null", [(DOUBLE, 0.0), (TEXT, b"")])
+def test_what_is_masked_is_null_in_rows_of_any_shape(given: Any, column: Dict[str, Any], null: Any) -> None:
+    rows = columns_of(given, 2) or []
+    first, valid = as_column("t", DOUBLE, rows[0])
+    assert set(first) == {1.5} and (valid is None or valid.all())
+    second, valid = as_column("t", column, rows[1])
+    assert len(second) == len(first) and set(second) == {null} and valid is not None and not valid.any()
+
+
 def test_records_are_a_list_and_an_array() -> None:
     records = Records([(1, 2.0, b"a"), (None, 3.0, b"b")], COLUMNS)
     assert records == [(1, 2.0, b"a"), (None, 3.0, b"b")] and records.tolist() == list(records) and records.shape == (2,)
