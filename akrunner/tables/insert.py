@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName, check_value
 from akrunner.tables.sql import Queries, column_names, duckdb_type, quoted
 from akrunner.tables.sqltext import Words, tokens
-from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
+from akrunner.tables.store import Reading, TableInfo, TableOutput, TablePart, TableStore
 
 #: what may follow FROM in a query
 _BEHIND_FROM = frozenset(("where", "lateral", "group", "having", "order", "distribute", "sort", "cluster", "limit", "window"))
@@ -46,50 +47,90 @@ def _written(output: TableOutput, batches: Iterable[pa.RecordBatch]) -> int:
     return rows
 
 
-def insert(
-    name: TableName,
-    keys: Sequence[Tuple[str, Optional[str]]],
-    columns: Optional[List[str]],
-    query: str,
-    overwrite: bool,
-    store: Callable[[str], TableStore],
-    project: Optional[str],
-) -> int:
+@dataclass(frozen=True)
+class Insert:
     """INSERT INTO | OVERWRITE. The query's columns go by their places, the partition columns without a value last.
 
-    Args: keys: of PARTITION; columns: names in parentheses; query: SELECT or VALUES. Returns: how many rows. Raises: ConfigError.
+    Attributes: keys: of PARTITION; columns: names in parentheses; query: SELECT or VALUES.
     """
-    keeper = store(name.project)
-    info = keeper.describe(name)
+
+    name: TableName
+    keys: Sequence[Tuple[str, Optional[str]]]
+    columns: Optional[List[str]]
+    query: str
+    overwrite: bool
+
+
+def inserted(parts: Sequence[Insert], store: Callable[[str], TableStore], project: Optional[str]) -> List[int]:
+    """Run the INSERTs of one statement: each reads the tables as they were before it, and the rows of all are there at once.
+
+    Returns: how many rows each had. Raises: ConfigError, WriteError: none are there.
+    """
+    readings: Dict[Tuple[str, str], Reading] = {}
+    outputs = _Outputs(store)
+    try:
+        rows = [_staged(one, outputs, Queries(store, project, readings)) for one in parts]
+        store(parts[0].name.project).commit(outputs.opened)
+        return rows
+    finally:
+        outputs.abort()
+        for reading in readings.values():
+            reading.close()
+
+
+class _Outputs:
+    """What the INSERTs of one statement write. Attributes: store: project -> where its tables are; opened."""
+
+    def __init__(self, store: Callable[[str], TableStore]) -> None:
+        self.store = store
+        self.opened: List[TableOutput] = []
+
+    def part(self, name: TableName, overwrite: bool) -> TablePart:
+        """Raises: ConfigError: another of the INSERTs writes the same table, or partition."""
+        if any((one.name.whole, one.name.partition) == (name.whole, name.partition) for one in self.opened):
+            raise ConfigError(
+                f"insert: {name} is written by several INSERTs of one statement; give each a statement of its own, or one INSERT the rows of "
+                "all (UNION ALL)"
+            )
+        output = self.store(name.project).output(name, overwrite)
+        self.opened.append(output)
+        return output.part("0")
+
+    def abort(self) -> None:
+        for output in self.opened:
+            output.abort()
+
+
+def _staged(one: Insert, outputs: _Outputs, queries: Queries) -> int:
+    """Write the rows of an INSERT. Returns: how many; they are there with the commit. Raises: ConfigError."""
+    name, query = one.name, one.query
+    info = outputs.store(name.project).describe(name)
     if not query.strip():
         raise ConfigError(f"insert: {name.sql}: SELECT or VALUES was expected behind it")
-    unknown = next((key for key, _ in keys if key not in info.partitions), None)
+    unknown = next((key for key, _ in one.keys if key not in info.partitions), None)
     if unknown is not None:
         by = f"by {', '.join(info.partitions)}" if info.partitions else "by nothing"
         raise ConfigError(f"insert: {name.sql} is partitioned {by}, not by {unknown}")
-    fixed = {key: value for key, value in keys if value is not None}
+    fixed = {key: value for key, value in one.keys if value is not None}
     dynamic = [key for key in info.partitions if key not in fixed]
-    if dynamic and not keys and columns is None and overwrite:
+    if dynamic and not one.keys and one.columns is None and one.overwrite:
         raise ConfigError(
             f"insert: {name.sql} is partitioned: INSERT OVERWRITE TABLE {name.sql} PARTITION ({', '.join(info.partitions)}) SELECT ..."
         )
-    fields = _targets(name, info, columns, dynamic)
+    fields = _targets(name, info, one.columns, dynamic)
     if _VALUES.match(query):
         query = f"SELECT * FROM ({query}) AS v"
-    with Queries(store, project) as queries:
+    rows = 0
+    with queries:
         reader = queries.rows(query, lambda names, kinds: _selected(name, fields, names, kinds))
-        if not dynamic:
-            output = keeper.output(name.at(tuple((key, fixed[key]) for key in info.partitions)), overwrite)
-            return _written(output, queries.draw(reader))
-        spread = _Spread(keeper, name, info, fixed, dynamic, overwrite)
-        try:
-            for batch in queries.draw(reader):
-                spread.write(batch)
-            keeper.commit([output for output, _ in spread.parts.values()])
-        finally:
-            for output, _ in spread.parts.values():
-                output.abort()
-        return spread.rows
+        if dynamic:
+            write = _Spread(outputs, name, info, fixed, dynamic, one.overwrite).write
+        else:
+            write = outputs.part(name.at(tuple((key, fixed[key]) for key in info.partitions)), one.overwrite).write
+        for batch in queries.draw(reader):
+            write(batch)
+            rows += batch.num_rows
+    return rows
 
 
 def several(words: Words) -> List[str]:
@@ -148,15 +189,14 @@ def _cast(value: str, kind: str, field: pa.Field) -> str:
 
 
 class _Spread:
-    """Rows that say themselves which partition they belong to. Attributes: parts: partition's values -> where they go; rows: how many."""
+    """Rows that say themselves which partition they belong to."""
 
     def __init__(
-        self, store: TableStore, name: TableName, info: TableInfo, fixed: Dict[str, str], dynamic: List[str], overwrite: bool
+        self, outputs: _Outputs, name: TableName, info: TableInfo, fixed: Dict[str, str], dynamic: List[str], overwrite: bool
     ) -> None:
-        self._store, self._name, self._info = store, name, info
+        self._outputs, self._name, self._info = outputs, name, info
         self._fixed, self._dynamic, self._overwrite = fixed, dynamic, overwrite
-        self.parts: Dict[Tuple[str, ...], Tuple[TableOutput, TablePart]] = {}
-        self.rows = 0
+        self._parts: Dict[Tuple[str, ...], TablePart] = {}
 
     def write(self, batch: pa.RecordBatch) -> None:
         order = pc.sort_indices(batch, sort_keys=[(key, "ascending") for key in self._dynamic])
@@ -169,12 +209,10 @@ class _Spread:
             part = rows.slice(at, found["count_all"])
             at += part.num_rows
             self._part(values).write(part.drop_columns(self._dynamic))
-        self.rows += batch.num_rows
 
     def _part(self, values: Tuple[str, ...]) -> TablePart:
-        if values not in self.parts:
+        if values not in self._parts:
             given = {**self._fixed, **dict(zip(self._dynamic, values))}
             partition = tuple((key, check_value(str(self._name), key, given[key])) for key in self._info.partitions)
-            output = self._store.output(self._name.at(partition), self._overwrite)
-            self.parts[values] = output, output.part("0")
-        return self.parts[values][1]
+            self._parts[values] = self._outputs.part(self._name.at(partition), self._overwrite)
+        return self._parts[values]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import pyarrow as pa
 
@@ -49,10 +49,18 @@ class Queries:
     Attributes: named: of each column of the last query, whether it has a name of its own.
     """
 
-    def __init__(self, store: Callable[[str], TableStore], project: Optional[str]) -> None:
-        """Args: store: project -> where its tables are; project: of names without one."""
+    def __init__(
+        self,
+        store: Callable[[str], TableStore],
+        project: Optional[str],
+        readings: Optional[Dict[Tuple[str, str], Reading]] = None,
+    ) -> None:
+        """Args: store: project -> where its tables are; project: of names without one; readings: of tables, which several share and
+        whoever gives them closes."""
         self._store, self._project = store, project
-        self._readings: Dict[Tuple[str, str], Reading] = {}
+        self._readings: Dict[Tuple[str, str], Reading] = {} if readings is None else readings
+        self._shared = readings is not None
+        self._viewed: Set[Tuple[str, str]] = set()
         self._connection: Any = None
         self._temp = ""
         self.named: List[bool] = []
@@ -76,8 +84,9 @@ class Queries:
     def __exit__(self, *error: object) -> None:
         self._connection.close()
         leftovers.drop(self._temp)
-        for reading in self._readings.values():
-            reading.close()
+        if not self._shared:
+            for reading in self._readings.values():
+                reading.close()
 
     def rows(self, query: str, columns: Optional[Selection] = None) -> pa.RecordBatchReader:
         """The rows of a query of MaxCompute's, after which this takes no other.
@@ -199,8 +208,10 @@ class Queries:
         name = TableName.parse(spelled, self._project).for_sql()
         key = name.project, name.table
         if key not in self._readings:
-            reading = self._store(name.project).reading(name)
-            self._readings[key] = reading
+            self._readings[key] = self._store(name.project).reading(name)
+        if key not in self._viewed:
+            self._viewed.add(key)
+            reading = self._readings[key]
             target = f"{quoted(name.project)}.{quoted(name.table)}"
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.project)}")
             if isinstance(reading, LocalReading):

@@ -13,7 +13,7 @@ from akrunner.errors import AkrunnerError, ConfigError, ReadError, SourceError, 
 from akrunner.tables import ddl
 from akrunner.tables.altering import alter
 from akrunner.tables.clauses import columns_of, described, is_query, names_in, partition_of
-from akrunner.tables.insert import create_as, insert, several
+from akrunner.tables.insert import Insert, create_as, inserted, several
 from akrunner.tables.names import Partition, TableName, check_project
 from akrunner.tables.sql import Queries, column_names
 from akrunner.tables.sqltext import Words, line_of, tokens
@@ -270,7 +270,16 @@ class Session:
 
     # -- rows
 
-    def _insert(self, words: Words, before: str = "") -> Tuple[str, Optional[pa.Table]]:
+    def _insert(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        return self._inserted([self._part_of(words)])
+
+    def _inserted(self, parts: Sequence[Insert]) -> Tuple[str, Optional[pa.Table]]:
+        rows = inserted(parts, self._store, self.project)
+        done = (f"{'wrote' if one.overwrite else 'added'} {n:,} rows to {one.name.sql}" for one, n in zip(parts, rows))
+        return "; ".join(done), None
+
+    def _part_of(self, words: Words, before: str = "") -> Insert:
+        """Args: before: what stands before INSERT and belongs to its query: WITH."""
         words.need("insert")
         overwrite = words.maybe("overwrite")
         if not overwrite:
@@ -281,32 +290,24 @@ class Session:
         columns: Optional[List[str]] = None
         if words.peek().text == "(" and not is_query(words):
             columns = names_in(words)
-        rows = insert(name, keys, columns, before + words.rest(), overwrite, self._store, self.project)
-        return f"{'wrote' if overwrite else 'added'} {rows:,} rows to {name.sql}", None
+        return Insert(name, keys, columns, before + words.rest(), overwrite)
 
     def _with(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
-        """WITH ... SELECT, or WITH ... INSERT ... SELECT."""
-        depth, at = 0, None
+        """WITH ... SELECT, WITH ... INSERT ... SELECT, or WITH ... FROM ... INSERT ... SELECT ... INSERT ... SELECT."""
+        depth, at, first = 0, 0, ""
         for token in tokens(words.text):
             depth += {"(": 1, ")": -1}.get(token.text, 0)
-            if token.low == "insert" and not depth:
-                at = token.at
+            if not depth and token.low in ("select", "from", "insert"):
+                at, first = token.at, token.low
                 break
-        if at is None:
-            return self._select(words)
-        return self._insert(Words(words.text[at:], "insert"), words.text[:at])
+        before, rest = words.text[:at], words.text[at:]
+        if first == "from":
+            return self._from(Words(rest, "from"), before)
+        return self._inserted([self._part_of(Words(rest, "insert"), before)]) if first == "insert" else self._select(words)
 
-    def _from(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
-        """FROM ... INSERT ... SELECT ... INSERT ... SELECT ..."""
-        said: List[str] = []
-        for one in several(words):
-            try:
-                said.append(self._insert(Words(one, "insert"))[0])
-            except ConfigError as e:
-                if not said:
-                    raise
-                raise WriteError(f"{e} (done: {'; '.join(said)})") from e
-        return "; ".join(said), None
+    def _from(self, words: Words, before: str = "") -> Tuple[str, Optional[pa.Table]]:
+        """FROM ... INSERT ... SELECT ... INSERT ... SELECT ... Args: before: WITH."""
+        return self._inserted([self._part_of(Words(one, "insert"), before) for one in several(words)])
 
     def _count(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         words.take()

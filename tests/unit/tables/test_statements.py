@@ -314,10 +314,35 @@ def test_one_source_for_several_inserts(store: LocalTables) -> None:
     )
     assert done(store, text) == ["wrote 1 rows to demo.t; added 1 rows to demo.t"]
     assert done(store, "select * from t order by p") == [[{"id": 1, "p": "1"}, {"id": 1, "p": "2"}]]
-    with pytest.raises(WriteError, match="done: wrote 2 rows"):
-        done(store, "from s insert overwrite table t partition (p='3') select id insert into nope select id")
+    done(
+        store,
+        "with a as (select * from s) from a insert into t partition (p='3') select id insert into t partition (p='4') select id",
+    )
+    assert done(store, "select count(*) n from t where p > '2'") == [[{"n": 4}]]
+    with pytest.raises(ConfigError, match="no table"):
+        done(store, "from s insert overwrite table t partition (p='5') select id insert into nope select id")
+    assert done(store, "select count(*) n from t where p = '5'") == [[{"n": 0}]]
+    for twice in ("insert into t partition (p='1') select id", "insert into t partition (p) select id, '1'"):
+        with pytest.raises(ConfigError, match="demo/tables/t/p=1 is written by several INSERTs of one statement"):
+            done(store, f"from s insert overwrite table t partition (p='1') select id {twice}")
     with pytest.raises(ConfigError, match="INSERT was expected"):
         done(store, "from s select id")
+
+
+def test_several_inserts_read_what_was_there_before_all_of_them(store: LocalTables) -> None:
+    done(
+        store,
+        "create table t (x bigint); insert into t values (1), (2), (-3); create table bad like t; create table last like t",
+    )
+    split_up = "insert overwrite table t select x where x > 0 insert overwrite table bad select x where x < 0"
+    assert done(store, f"from t {split_up} insert into last select count(*) where x in (select x from bad)") == [
+        "wrote 2 rows to demo.t; wrote 1 rows to demo.bad; added 1 rows to demo.last"
+    ]
+    assert done(store, "select x from t order by x; select x from bad; select x from last") == [
+        [{"x": 1}, {"x": 2}],
+        [{"x": -3}],
+        [{"x": 0}],
+    ]
 
 
 def test_columns_are_added_and_what_means_nothing_here_is_accepted(store: LocalTables) -> None:
