@@ -6,7 +6,7 @@ a second, and its memory, of every job. And some versions cannot do without it (
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Dict, Optional, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,22 @@ def array_of(values: "NDArray[np.generic]", valid: "Optional[NDArray[np.bool_]]"
     packed = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(packed)])
+
+
+def octets_of(values: Sequence[bytes], kind: pa.DataType) -> pa.Array:
+    """Byte strings as an array of a binary type, or of one of UTF-8 text that they are."""
+    wide = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
+    if not wide and ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError(f"{ends[-1]:,} bytes in one array of {kind}")
+    places = pa.py_buffer(ends if wide else ends.astype(np.int32))
+    return pa.Array.from_buffers(kind, len(values), [None, places, pa.py_buffer(b"".join(values))])
+
+
+def texts_of(values: Sequence[str]) -> pa.Array:
+    """Texts as an array of strings."""
+    return octets_of([value.encode() for value in values], pa.string())
 
 
 def decoded(column: pa.Array) -> pa.Array:

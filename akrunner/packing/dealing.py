@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of
+from akrunner.arrays import array_of, texts_of
 from akrunner.errors import ReadError, SourceError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.table import TableSource
@@ -46,7 +46,7 @@ class Buckets:
         rank = np.frombuffer(batch.column(RANK).buffers()[1], np.uint64, batch.num_rows, batch.column(RANK).offset * 8)
         bucket = (rank << np.uint64(self._shift)) >> np.uint64(64 - BITS)
         order = np.argsort(bucket, kind="stable")
-        whole = batch.take(pa.array(order))
+        whole = batch.take(array_of(order))
         counts = np.bincount(bucket.astype(np.int64), minlength=1 << BITS)
         at = 0
         for number in np.flatnonzero(counts).tolist():
@@ -240,7 +240,7 @@ def labelled(batch: pa.RecordBatch, label: Optional[str], labels: List[str]) -> 
     for field, column in zip(batch.schema, batch.columns):
         if field.name == label:
             fields += [pa.field("label", pa.int64(), False), pa.field("label_name", pa.string(), False)]
-            columns += [array_of(classes), pa.array(labels, pa.string()).take(array_of(classes))]
+            columns += [array_of(classes), texts_of(labels).take(array_of(classes))]
         else:
             fields.append(field)
             columns.append(column)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.arrays import array_of, octets_of, texts_of
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import ConfigError
 from akrunner.packing import files, folders
@@ -106,14 +107,13 @@ def _new(index: Index, state: State, overwrite: bool) -> Tuple[Index, List[str]]
         return index, []
     packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
     bad = [bytes.fromhex(name) for part in state.parts() for name in state.plan(part).get("bad_names", ())]
-    found = difference(index.table, _latest(packed_), pa.array(bad, pa.large_binary()))
-    return Index(index.table.filter(pa.array(found.new)), index.base), _told(found)
+    found = difference(index.table, _latest(packed_), octets_of(bad, pa.large_binary()))
+    return Index(index.table.filter(array_of(found.new)), index.base), _told(found)
 
 
 def _latest(table: pa.Table) -> pa.Table:
     """Of names that are there twice, the row that came last: a broken file that was mended."""
-    order = pa.array(np.arange(table.num_rows)[::-1].copy())
-    return table.take(order)
+    return table.take(array_of(np.arange(table.num_rows)[::-1].copy()))
 
 
 def _told(found: Difference) -> List[str]:
@@ -162,7 +162,7 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
     folder: Optional[Any] = None
     if given.splits:
         firsts = folders.folders_of(text_of(new.table.column(NAME)))
-        folder = numbers(pc.index_in(firsts, value_set=pa.array(splits)))
+        folder = numbers(pc.index_in(firsts, value_set=texts_of(splits)))
     if before is not None and bool(old) != bool(labels):
         raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")
     plan = files.planned(new, settings, labels, splits, (before or {}).get("dealt", ()), state.next_number, folder, given.kind)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of
+from akrunner.arrays import array_of, texts_of
 from akrunner.errors import ReadError, WriteError
 from akrunner.foreign import redacted, underway
 from akrunner.packing import dataset, images, pictures, ranks
@@ -34,6 +34,7 @@ from akrunner.packing.state import INDEX, PLAN, State
 _BATCH_BYTES, _BATCH_ROWS = 8 << 20, 512
 #: the bytes a row has besides its file's
 _AROUND = 150
+_THREAD = "akrunner-pack"
 #: files looked at to learn how large they are when they are packed
 _SAMPLE = 32
 #: broken files that an error names, and after how many a run looks for no more
@@ -130,7 +131,7 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
         return sizes
     sample = order[:_SAMPLE]
     names, known = (
-        index.table.column(NAME).take(pa.array(sample)).to_pylist(),
+        index.table.column(NAME).take(array_of(sample)).to_pylist(),
         numbers(index.table.column(SIZE))[sample].tolist(),
     )
     with Pool(index.base, settings.threads, work_of(kind, settings)) as pool:
@@ -147,7 +148,7 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
         with pa.OSFile(os.path.join(folder, INDEX), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for first in range(0, len(plan.order), ROWS):
                 some = slice(first, first + ROWS)
-                batch = index.table.take(pa.array(plan.order[some])).combine_chunks()
+                batch = index.table.take(array_of(plan.order[some])).combine_chunks()
                 batch = batch.append_column(SPLIT, array_of(plan.split[some])).append_column(LABEL, array_of(plan.label[some]))
                 writer.write_table(batch.cast(schema))
         dataset.write(
@@ -184,6 +185,7 @@ class FilePacker:
         self._plan = state.plan(part)
         self._kind: str = self._plan["kind"]
         self._labels: List[str] = self._plan["labels"]
+        self._names = texts_of(self._labels)
         self._index = state.index(part)
         self._extra = [one for one in self._index.schema if not one.name.startswith("\x1f")]
         self._schema = schema_of(self._kind, bool(self._labels), self._extra)
@@ -199,11 +201,15 @@ class FilePacker:
         self._meter.goes_on(done)
         base, work = self._plan["base"], work_of(self._kind, self._settings)
         # until a shard is on the disk the next one is written
-        with Pool(base, self._settings.threads, work) as pool, ThreadPoolExecutor(1, "akrunner-pack") as closer:
+        with (
+            Pool(base, self._settings.threads, work) as pool,
+            ThreadPoolExecutor(1, _THREAD) as closer,
+            ThreadPoolExecutor(1, _THREAD) as writer,
+        ):
             batches = pool.read(self._asked(open_))
             closing: List["Future[None]"] = []
             for shard in open_:
-                file, tally = self._write(shard, batches)
+                file, tally = self._write(shard, batches, writer)
                 try:
                     while closing:
                         closing.pop().result()
@@ -231,11 +237,11 @@ class FilePacker:
                 yield (shard["first"] + at, shard["first"] + end), names, sizes[at:end].tolist()
                 at = end
 
-    def _write(self, shard: Dict[str, Any], batches: Iterator[Batch]) -> Tuple[ShardFile, Tally]:
+    def _write(self, shard: Dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> Tuple[ShardFile, Tally]:
         """Write the rows of a shard."""
         tally = Tally()
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
-            file = ShardFile(self._state.folder(self._part), self._settings.form, self._schema)
+            file = ShardFile(self._state.folder(self._part), self._settings.form, self._schema, writer)
             try:
                 at = shard["first"]
                 while at < shard["end"]:
@@ -284,14 +290,14 @@ class FilePacker:
             self._note(rows, batch, tally)
         if not len(good):
             return
-        taken = rows if len(good) == len(batch.datas) else rows.take(pa.array(good))
+        taken = rows if len(good) == len(batch.datas) else rows.take(array_of(good))
         columns: Dict[str, Any] = {"path": text_of(taken.column(NAME))}
         if self._labels:
             counts = np.bincount(label[good], minlength=len(self._labels))
             for number in np.flatnonzero(counts).tolist():
                 tally.labels[str(number)] = tally.labels.get(str(number), 0) + int(counts[number])
             columns["label"] = array_of(label[good])
-            columns["label_name"] = pa.array(self._labels, pa.string()).take(columns["label"])
+            columns["label_name"] = self._names.take(columns["label"])
         if looked is not None:
             columns["height"], columns["width"] = array_of(looked.height[good]), array_of(looked.width[good])
             counts = np.bincount(looked.format[good] + 1, minlength=1 + len(images.FORMATS))
@@ -307,8 +313,8 @@ class FilePacker:
     def _note(self, rows: pa.Table, batch: Batch, tally: Tally) -> None:
         """Of the bad ones: their names and why; where they are to be kept, a copy of each."""
         places = sorted(batch.problems)
-        names = rows.column(NAME).take(pa.array(places)).to_pylist()
-        shown = text_of(rows.column(NAME).take(pa.array(places))).to_pylist()
+        taken = rows.column(NAME).take(array_of(np.array(places, np.int64)))
+        names, shown = taken.to_pylist(), text_of(taken).to_pylist()
         for i, name, text in zip(places, names, shown):
             tally.bad.append((redacted(text) or "(no path)", batch.problems[i]))
             tally.bad_names.append(name.hex())

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.arrays import array_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.paths import ENDINGS as TABLES
@@ -125,8 +126,8 @@ def index_of(table: pa.Table, base: Optional[str], kind: str, source: str, class
     if not mask.any():
         # whoever says what they are knows better than their names
         mask[:] = True
-    others = table.filter(pa.array(~mask)).column(NAME)
-    taken = table.filter(pa.array(mask))
+    others = table.filter(array_of(~mask)).column(NAME)
+    taken = table.filter(array_of(mask))
     if not taken.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
     inside = text_of(taken.column(NAME))

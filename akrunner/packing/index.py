@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of, decoded, known_numbers_of, truths_of
+from akrunner.arrays import array_of, decoded, known_numbers_of, octets_of, texts_of, truths_of
 
 I64 = NDArray[np.int64]
 
@@ -77,17 +77,17 @@ _SCHEMA = pa.schema([(NAME, pa.large_binary()), (SIZE, pa.int64()), (MTIME, pa.i
 
 
 def batch_of(names: List[bytes], sizes: I64, times: I64) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(names, pa.large_binary()), array_of(sizes), array_of(times)], schema=_SCHEMA)
+    return pa.RecordBatch.from_arrays([octets_of(names, pa.large_binary()), array_of(sizes), array_of(times)], schema=_SCHEMA)
 
 
 def text_of(names: Any) -> pa.Array:
     """Names as text; bytes that are no UTF-8 are written as \\xNN."""
     if isinstance(names, pa.ChunkedArray):
-        names = names.combine_chunks()
+        names = names.combine_chunks() if names.num_chunks else octets_of([], names.type)
     try:
         return names.cast(pa.large_string()).cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array([name.decode("utf-8", "backslashreplace") for name in names.to_pylist()], pa.string())
+        return texts_of([name.decode("utf-8", "backslashreplace") for name in names.to_pylist()])
 
 
 def numbers(column: Any) -> I64:
@@ -110,8 +110,8 @@ def class_names(values: Any) -> List[Any]:
 
 def numbered(values: Any, labels: List[str]) -> I64:
     """[rows] The number of each class in `labels`, -1 for a null."""
-    found = pc.index_in(plain_text(values), value_set=pa.array(labels, pa.string()))
-    return numbers(pc.fill_null(found, -1))
+    found = pc.index_in(plain_text(values), value_set=texts_of(labels))
+    return np.where(truths(found.is_valid()), numbers(found), -1)
 
 
 def plain_text(values: Any) -> Any:
@@ -145,7 +145,7 @@ def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array) -> Difference:
     changed &= ~left_out
     there = truths(pc.is_in(packed.column(NAME), value_set=listed.column(NAME).combine_chunks()))
     few = {
-        "changed": text_of(listed.column(NAME).filter(pa.array(changed))[:3]).to_pylist(),
-        "gone": text_of(packed.column(NAME).filter(pa.array(~there))[:3]).to_pylist(),
+        "changed": text_of(listed.column(NAME).filter(array_of(changed))[:3]).to_pylist(),
+        "gone": text_of(packed.column(NAME).filter(array_of(~there))[:3]).to_pylist(),
     }
     return Difference(~known | left_out, int(changed.sum()), int((~there).sum()), few)

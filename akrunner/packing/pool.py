@@ -3,6 +3,7 @@
 ::
 
     batches of names -> threads: open, read, close -> [bytes or why not] of one batch, while the next one is read
+                        one thread, if the files are in memory
 """
 
 from __future__ import annotations
@@ -51,12 +52,15 @@ class Pool:
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
+        # files that are in memory need nobody to wait for them: several threads would only take turns, and wait for each other
+        self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
     def __enter__(self) -> "Pool":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        for executor in (self._executor, self._near):
+            executor.shutdown(wait=True, cancel_futures=True)
         if self._fd is not None:
             os.close(self._fd)
 
@@ -77,7 +81,26 @@ class Pool:
 
     def _submitted(self, names: List[bytes], sizes: List[int]) -> List["Future[List[Tuple[Optional[bytes], str]]]"]:
         step = max(1, min(_AT_ONCE, -(-len(names) // self._threads)))
-        return [self._executor.submit(self._some, names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
+        pieces = [(names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
+        return [
+            (self._near if self._is_near(some) else self._executor).submit(self._some, some, known) for some, known in pieces
+        ]
+
+    def _is_near(self, names: List[bytes]) -> bool:
+        """Whether files are in memory, by the first and the last of them. Not known: they are not."""
+        for name in (names[0], names[-1]):
+            try:
+                fd = os.open(name, _FLAGS, dir_fd=self._fd)
+            except (OSError, ValueError):
+                return False
+            try:
+                os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
+            except OSError:
+                # it would have to wait (EAGAIN), or this file system cannot tell
+                return False
+            finally:
+                os.close(fd)
+        return True
 
     def _some(self, names: List[bytes], sizes: List[int]) -> List[Tuple[Optional[bytes], str]]:
         remote = [i for i, name in enumerate(names) if is_url(name)]

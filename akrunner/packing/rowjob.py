@@ -7,13 +7,14 @@ from typing import Any, Dict, List, Tuple
 
 import pyarrow as pa
 
+from akrunner.arrays import array_of, octets_of
 from akrunner.errors import SourceError
 from akrunner.io.table import TableSource
 from akrunner.packing.dealing import Before, deal
 from akrunner.packing.described import described
 from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
-from akrunner.packing.index import MTIME, NAME, SIZE, difference, text_of, truths
+from akrunner.packing.index import MTIME, NAME, SIZE, difference, text_of
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed
 from akrunner.packing.rows import RowPacker
@@ -64,7 +65,7 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
             f"source: {given.tables[0][1].name} is not read from files, so its new rows cannot be told from those packed{_ANEW}"
         )
     before = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
-    found = difference(given.files, before, pa.array([], pa.large_binary()))
+    found = difference(given.files, before, octets_of([], pa.large_binary()))
     if found.changed:
         raise SourceError(
             f"source: {found.some['changed'][0]} has changed since it was packed, and single rows are not compared{_ANEW}"
@@ -76,7 +77,7 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
                 f"source: {name} is not among the files that were packed, and single files are packed whole{_ANEW}"
             )
         raise SourceError(f"source: there are new files, and what select= makes of them depends on all{_ANEW}")
-    fresh = given.files.filter(pa.array(found.new))
+    fresh = given.files.filter(array_of(found.new))
     names = set(fresh.column(NAME).to_pylist())
     return [one for one in given.tables if one[0] in names], fresh
 
@@ -93,8 +94,8 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     if given.files is None:
         return False
     index = state.index(part)
-    found = difference(given.files, index, pa.array([], pa.large_binary()))
-    return not (found.changed or found.gone) and bool(truths(pa.array(~found.new)).any())
+    found = difference(given.files, index, octets_of([], pa.large_binary()))
+    return not (found.changed or found.gone) and not found.new.all()
 
 
 def _finish(settings: Settings, state: State, part: int, meter: Meter) -> int:

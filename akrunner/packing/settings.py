@@ -22,6 +22,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _MOST_SPLITS = 100
+#: that read files: they wait for the disk, not for a processor
+_THREADS = 16
 _SIDE = 16_384
 
 Split = Union[str, Sequence[float], Mapping[str, float], None]
@@ -83,9 +85,7 @@ def settings_of(
         resize=wanted,
         check=check,
         bad_rows=_bad_rows(bad_rows),
-        threads=check_count("threads", threads, 1, 256)
-        if threads is not None
-        else min(16, 2 * len(os.sched_getaffinity(0)) + 2),
+        threads=check_count("threads", threads, 1, 256) if threads is not None else _THREADS,
         memory=size_of("memory", memory, 16 << 20, 1 << 44),
     )
 

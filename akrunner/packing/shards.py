@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import os
 import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, List, Optional, Protocol, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner import leftovers
+from akrunner.arrays import octets_of
 from akrunner.codec import crc32c, encode_records
 from akrunner.codec.binary import data_of, offsets_of
 from akrunner.codec.encode import HEAD, record_fronts
@@ -34,18 +37,23 @@ class Writer(Protocol):
     def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
         """Args: batch: the other columns; field: of the column that has the files' bytes, the last but in Parquet and Arrow the first; datas: these."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """All is written."""
+
+    def stop(self) -> None:
+        """Nothing is being written any longer, whether or not it could be."""
 
 
 class ShardFile:
-    """A file until it is whole. Attributes: rows: written so far."""
+    """A file until it is whole. Attributes: rows: written so far. Args: writer: the thread that writes records, while the next are made; None: whoever
+    calls."""
 
-    def __init__(self, folder: str, form: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: str, form: str, schema: pa.Schema, writer: Optional[ThreadPoolExecutor] = None) -> None:
         self._partial = os.path.join(folder, uuid.uuid4().hex[:16] + PARTIAL)
         leftovers.register(self._partial)
         self._stream = open(self._partial, "xb", buffering=0)
         self.rows = 0
-        self._writer = _writer_of(form, self._stream, schema)
+        self._writer: Writer = _Records(self._stream, writer) if form == "tfrecord" else _Columns(form, self._stream, schema)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._writer.write_rows(batch)
@@ -68,19 +76,15 @@ class ShardFile:
 
     def drop(self) -> None:
         """It is not to be: remove it."""
+        self._writer.stop()
         self._stream.close()
         leftovers.drop(self._partial)
 
 
-def _writer_of(form: str, stream: Any, schema: pa.Schema) -> Writer:
-    if form == "tfrecord":
-        return _Records(stream)
-    return _Columns(form, stream, schema)
-
-
 class _Records:
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, writer: Optional[ThreadPoolExecutor]) -> None:
+        self._stream, self._executor = stream, writer
+        self._written: "Optional[Future[None]]" = None
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         _write_all(self._stream.fileno(), [encode_records(batch).data])
@@ -91,18 +95,26 @@ class _Records:
         ends = offsets_of(fronts) - offsets_of(fronts)[0]
         flat = data_of(fronts).tobytes()
         places = ends.tolist()
-        crcs = np.empty(len(datas), np.uint32)
-        for i, data in enumerate(datas):
-            crcs[i] = crc32c.crc_of_both(flat[places[i] + HEAD : places[i + 1]], data)
+        cut = [flat[a:b] for a, b in zip(places[:-1], places[1:])]
+        crcs = np.fromiter((crc32c.crc_of_both(front[HEAD:], data) for front, data in zip(cut, datas)), np.uint32, len(datas))
         tails = crc32c.mask(crcs).astype("<u4").tobytes()
-        view = memoryview(flat)
-        buffers: List[Any] = []
-        for i, data in enumerate(datas):
-            buffers += (view[places[i] : places[i + 1]], data, tails[4 * i : 4 * i + 4])
-        _write_all(self._stream.fileno(), buffers)
+        buffers: List[Any] = [b""] * (3 * len(datas))
+        buffers[0::3], buffers[1::3] = cut, datas
+        buffers[2::3] = [tails[i : i + 4] for i in range(0, len(tails), 4)]
+        self.close()
+        if self._executor is None:
+            _write_all(self._stream.fileno(), buffers)
+        else:
+            self._written = self._executor.submit(_write_all, self._stream.fileno(), buffers)
 
     def close(self) -> None:
-        pass
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
+
+    def stop(self) -> None:
+        with suppress(OSError):
+            self.close()
 
 
 class _Columns:
@@ -126,14 +138,15 @@ class _Columns:
         self._writer.write_batch(batch)
 
     def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
-        blobs = pa.array(datas, pa.binary())
-        if pa.types.is_string(field.type):
-            blobs = blobs.cast(pa.string())
+        blobs = octets_of(datas, field.type)
         columns = [blobs if one.name == field.name else batch.column(one.name) for one in self._schema]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def close(self) -> None:
         self._writer.close()
+
+    def stop(self) -> None:
+        pass
 
 
 def _write_all(fd: int, buffers: List[Any]) -> None:
