@@ -63,6 +63,8 @@ class Conversation:
         self._failing = failing
         self._requests: Dict[int, _Request] = {}
         self._used: Set[int] = set()
+        #: what a task says of these was under way before it was told
+        self._refused: Set[int] = set()
         self._changed = threading.Condition()
         self._stopped = False
         self._looks: "queue.Queue[Optional[Tuple[int, Mapping[str, Any]]]]" = queue.Queue()
@@ -82,6 +84,8 @@ class Conversation:
             return
         body = messages.read(frame)
         number = body["request"]
+        if number in self._refused and frame.kind in (frames.READ_MORE, frames.CLOSE_TABLE):
+            return
         if frame.kind == frames.READ_MORE:
             request = self._request(number, frame.kind, writes=False)
             with self._changed:
@@ -114,6 +118,7 @@ class Conversation:
             words = (
                 f"table {body['table']}: this task has {wire.MOST_REQUESTS:,} tables open already; close those that are done"
             )
+            self._refused.add(number)
             self._start("table-refused", self._refuse, number, ConfigError(words))
             return
         writes = kind == frames.WRITE_TABLE
@@ -204,9 +209,11 @@ class Conversation:
                 raise ReadError(
                     f"table {body['table']} gave {request.rows} rows of the {wanted} it has (rows {body['start']} to {body['stop']})"
                 )
-            request.done = True
+            # before it is said: the task may open the next at once
+            request.over = request.done = True
             self._say(frames.TABLE_DONE, request=number, rows=request.rows)
         except AkrunnerError as e:
+            request.over = True
             self._refuse(number, e)
         finally:
             request.over = True
@@ -255,6 +262,7 @@ class Conversation:
                 self._say(frames.WRITE_MORE, request=number, chunks=1)
         except (DataError, WriteError, ProtocolError, frames.WireError) as e:
             told = f"row of table {body['table']} that it refuses: {crossing.said(e)}" if isinstance(e, DataError) else str(e)
+            request.over = True
             self._failing(type(e).__name__, told)
             self._refuse(number, e)
         finally:
@@ -266,7 +274,7 @@ class Conversation:
             return
         with underway(WriteError, f"table {request.name}"):
             part.close()
-        request.done = True
+        request.over = request.done = True
         self._say(frames.TABLE_DONE, request=number, rows=rows)
 
     # -- the end

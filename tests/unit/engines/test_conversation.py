@@ -181,11 +181,51 @@ def test_who_has_too_many_tables_open(worker: Worker, monkeypatch: pytest.Monkey
     assert worker.open(3, 2)[0] == frames.TABLE_OPENED
 
 
+@pytest.mark.parametrize("column, end", [("x", frames.TABLE_DONE), ("m", frames.TABLE_FAILED)])
+def test_a_table_is_no_longer_open_when_that_is_said(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, column: str, end: int
+) -> None:
+    """A task at the limit may open the next one at once, whatever the thread that said so does then."""
+    monkeypatch.setattr(wire, "MOST_REQUESTS", 1)
+    opened, say = threading.Event(), worker.writer.write_json
+
+    def and_wait(kind: int, body: Dict[str, Any]) -> None:
+        say(kind, body)
+        if kind == end:
+            opened.wait()
+
+    monkeypatch.setattr(worker.writer, "write_json", and_wait)
+    try:
+        read(worker, [column], wire.CREDITS)
+        worker.say(frames.READ_MORE, request=1, chunks=wire.CREDITS)
+        while (kind := worker.heard()[0]) == frames.TABLE_ROWS:
+            worker.say(frames.READ_MORE, request=1, chunks=wire.CREDITS)
+        assert kind == end and worker.open(2)[0] == frames.TABLE_OPENED
+        if end == frames.TABLE_DONE:
+            assert worker.close(2, 0) == end and worker.open(3, 1)[0] == frames.TABLE_OPENED
+    finally:
+        opened.set()
+
+
+def test_what_is_under_way_of_a_table_that_is_refused_is_passed_over(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MOST_REQUESTS", 0)
+    read(worker, ["x"])
+    worker.say(frames.READ_MORE, request=1, chunks=1)
+    worker.say(frames.CLOSE_TABLE, request=1, rows=0, whole=False)
+    assert worker.heard()[0] == frames.TABLE_FAILED and not worker.failed
+    with pytest.raises(ProtocolError, match="which is none"):
+        worker.say(frames.CLOSE_TABLE, request=2, rows=0, whole=False)
+
+
 def test_who_asks_too_much_before_it_is_answered(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "MOST_REQUESTS", 3)
-    told = threading.Event()
-    monkeypatch.setattr(worker.tables, "reading", lambda text: told.wait() and None)
-    with pytest.raises(ProtocolError, match="it asked 4 things about tables before one was answered"):
-        for number in range(6):
-            worker.say(frames.LOOK_TABLE, request=number, table=TABLE)
-    told.set()
+    told, reading, asked = threading.Event(), worker.tables.reading, []
+    monkeypatch.setattr(worker.tables, "reading", lambda text: reading(text) if told.wait() else None)
+    try:
+        with pytest.raises(ProtocolError, match="it asked 4 things about tables before one was answered"):
+            for number in range(6):
+                worker.say(frames.LOOK_TABLE, request=number, table=TABLE)
+                asked.append(number)
+    finally:
+        told.set()
+    assert [worker.heard()[1]["request"] for _ in asked] == asked and not worker.failed
