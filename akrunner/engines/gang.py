@@ -39,9 +39,10 @@ from akrunner.errors import (
     WriteError,
 )
 from akrunner.foreign import in_words, underway
+from akrunner.launch import cgroups
 from akrunner.launch.guard import Guard
 from akrunner.launch.logs import LogPump
-from akrunner.launch.process import oom_kills, stop_all
+from akrunner.launch.process import stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
 from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
@@ -117,7 +118,7 @@ class Gang:
         self.looking = False
         self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
         self.feeder = self.streaming or Feeder(job, source, self.sessions)
-        self.oom_before = oom_kills()
+        self.oom_before = cgroups.killed()
         self.stall = doctor.StallWatch(self.wait.stall_timeout, self.sessions)
         self.board = EventFiles(job.tensorboard, warnings) if job.tensorboard is not None else None
 
@@ -513,7 +514,7 @@ class Gang:
         if ended is None:
             self.fail(event.task, report.Failed(kind, "closed its pipe to the host and ran on", time.time_ns()))
             return
-        words = ended.words(out_of_memory=oom_kills() > self.oom_before)
+        words = ended.words(out_of_memory=cgroups.killed() > self.oom_before)
         before = {
             "starting": "before it said that it had started",
             "importing": "while it imported the script or took its rows",

@@ -14,7 +14,7 @@ import os
 from typing import List, Optional, Tuple
 
 #: what a group of version 1 says that has no limit, about
-_NO_LIMIT = 1 << 60
+NO_LIMIT = 1 << 60
 
 
 def groups(controller: str, root: str = "/") -> List[str]:
@@ -35,14 +35,23 @@ def groups(controller: str, root: str = "/") -> List[str]:
 
 
 def memory(root: str = "/") -> List[Tuple[int, int]]:
-    """(bytes a group may have, bytes it has) of each that is limited."""
+    """(bytes a group may have, bytes it has) of each that is limited. Pages of files that nobody has used of late do not count: the kernel
+    takes them back when somebody wants memory."""
     found = []
     for folder in groups("memory", root):
         for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
             limit, now = number(os.path.join(folder, most)), number(os.path.join(folder, used))
-            if limit is not None and limit < _NO_LIMIT:
-                found.append((limit, now or 0))
+            if limit is not None and limit < NO_LIMIT:
+                found.append((limit, max(0, (now or 0) - _cached(folder))))
     return found
+
+
+def _cached(folder: str) -> int:
+    """Bytes of files that a memory group and those below it hold and have not used of late."""
+    words = (line.split() for line in text(os.path.join(folder, "memory.stat")).splitlines())
+    told = {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdigit()}
+    # version 1 has the group's own beside those of all below it
+    return told.get("total_inactive_file", told.get("inactive_file", 0))
 
 
 def processes(root: str = "/") -> List[Tuple[int, int]]:

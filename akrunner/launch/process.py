@@ -403,21 +403,6 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def oom_kills() -> int:
-    """How often the kernel's out-of-memory killer has struck in this process's cgroup; 0 where it cannot be known."""
-    try:
-        with open("/proc/self/cgroup") as f:
-            group = f.read().strip().rsplit("::", 1)[-1]
-        for path in (f"/sys/fs/cgroup{group}/memory.events", "/sys/fs/cgroup/memory.events"):
-            if os.path.exists(path):
-                with open(path) as f:
-                    events = {key: value for key, value in (line.split() for line in f)}
-                return int(events.get("oom_kill", "0"))
-    except (OSError, ValueError):
-        pass
-    return 0
-
-
 def _size(count: int) -> str:
     value = float(count)
     for unit in ("B", "KiB", "MiB"):

@@ -8,6 +8,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
+from akrunner.launch import cgroups
+
 #: variables nothing reads while it is imported: set when a spare is taken. They say where a terminal is, or what a job is
 _LATE = frozenset(
     {
@@ -22,8 +24,18 @@ _STATUS = {
     "CapInh": "capabilities", "CapPrm": "capabilities", "CapEff": "capabilities", "CapBnd": "capabilities", "CapAmb": "capabilities",
     "NoNewPrivs": "privileges", "Seccomp": "seccomp mode", "Cpus_allowed": "cores", "Mems_allowed": "memory nodes",
 }  # fmt: skip
-#: limits of a control group that bind, unless they are "max"
-_GROUP = ("memory.max", "memory.high", "memory.swap.max", "cpu.max", "pids.max", "cpu.weight")
+#: controller -> what its groups limit, of version 2 and of version 1
+_GROUP = {
+    "memory": ("memory.max", "memory.high", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+    "cpu": ("cpu.max", "cpu.weight", "cpu.cfs_quota_us", "cpu.shares"),
+    "pids": ("pids.max",),
+}
+#: what a share is that nobody has set
+_EVEN = {("cpu.weight", "100"), ("cpu.shares", "1024")}
+#: hierarchies of version 1 that limit nothing, or what is looked at otherwise
+_NO_LIMITS = frozenset(
+    ("", "memory", "cpu", "cpuacct", "cpuset", "pids", "freezer", "net_cls", "net_prio", "perf_event", "misc")
+)
 
 
 @dataclass(frozen=True)
@@ -101,25 +113,29 @@ def surroundings(thread: Optional[int] = None) -> Dict[str, str]:
     for name in ("mnt", "net", "pid", "user", "ipc", "uts"):
         with contextlib.suppress(OSError):
             told[f"{name} namespace"] = os.readlink(f"/proc/self/ns/{name}")
-    told["control group's limits"] = repr(list(_limits()))
+    told["control group's limits"] = repr(list(limits()))
     return told
 
 
-def _limits() -> Iterator[Tuple[str, str]]:
+def limits(root: str = "/") -> Iterator[Tuple[str, str]]:
     """(file, what it says) of the control groups that bind this process. Terminals have groups of their own, most without limits."""
-    for line in _text("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers:
-            if path != "/":
-                yield controllers, path
-            continue
-        parts = [part for part in path.split("/") if part]
-        for depth in range(1, len(parts) + 1):
-            folder = os.path.join("/sys/fs/cgroup", *parts[:depth])
-            for name in _GROUP:
-                value = _text(os.path.join(folder, name)).strip()
-                if value and not value.startswith("max") and (name, value) != ("cpu.weight", "100"):
+    for controller, names in _GROUP.items():
+        for folder in cgroups.groups(controller, root):
+            for name in names:
+                value = cgroups.text(os.path.join(folder, name)).strip()
+                if value and not _unlimited(name, value):
                     yield os.path.join(folder, name), value
+    # what else version 1 limits (devices, disks) is not looked at: a group of another name is another
+    for line in cgroups.text(os.path.join(root, "proc/self/cgroup")).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if path != "/" and not controllers.startswith("name=") and not _NO_LIMITS.issuperset(controllers.split(",")):
+            yield controllers, path
+
+
+def _unlimited(name: str, value: str) -> bool:
+    many = name.endswith("_in_bytes") and value.isdigit() and int(value) >= cgroups.NO_LIMIT
+    return many or value.startswith(("max", "-1")) or (name, value) in _EVEN
 
 
 def _text(path: str) -> str:

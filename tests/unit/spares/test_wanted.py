@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from pathlib import Path
 
-from akrunner.spares.wanted import Wanted, is_late, surroundings
+from akrunner.spares.wanted import Wanted, is_late, limits, surroundings
 
 MINE = Wanted("/python", {"A": "secret", "TMPDIR": "/tmp"}, "", (), {}, {"umask": "0022"})
 
@@ -47,3 +48,27 @@ def test_surroundings_are_those_of_a_child() -> None:
 def test_what_is_late() -> None:
     assert is_late("TF_CONFIG") and is_late("AKRUNNER_HOST") and is_late("TMPDIR")
     assert not any(map(is_late, ("TF_USE_LEGACY_KERAS", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONPATH", "TZ")))
+
+
+def test_limits_of_control_groups_count_in_both_versions_of_them(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "5:devices:/docker/a\n4:memory:/user/term-1\n3:cpu,cpuacct:/user/term-1\n2:pids:/\n1:name=systemd:/term-1\n0::/box",
+        "sys/fs/cgroup/memory/user/memory.limit_in_bytes": "1000",
+        "sys/fs/cgroup/memory/user/term-1/memory.limit_in_bytes": "9223372036854771712",
+        "sys/fs/cgroup/cpu/user/term-1/cpu.cfs_quota_us": "-1",
+        "sys/fs/cgroup/cpu/user/term-1/cpu.shares": "1024",
+        "sys/fs/cgroup/pids/pids.max": "64",
+        "sys/fs/cgroup/box/memory.max": "max",
+        "sys/fs/cgroup/box/cpu.max": "50000 100000",
+        "sys/fs/cgroup/box/cpu.weight": "100",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    found = [(os.path.relpath(name, tmp_path) if "/" in name else name, value) for name, value in limits(str(tmp_path))]
+    assert found == [
+        ("sys/fs/cgroup/memory/user/memory.limit_in_bytes", "1000"),
+        ("sys/fs/cgroup/box/cpu.max", "50000 100000"),
+        ("sys/fs/cgroup/pids/pids.max", "64"),
+        ("devices", "/docker/a"),
+    ]
