@@ -26,8 +26,10 @@ _KNOWN = (
     "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
     "COUNT, READ, ANALYZE TABLE, SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
 )
-#: statements that change nothing
-_LOOKING = frozenset(("set", "use", "select", "", "desc", "describe", "show", "list", "ls", "count", "read", "analyze"))
+#: statements that change nothing; of a resource that is added PAI's commands are told
+_LOOKING = frozenset(
+    ("set", "use", "select", "", "desc", "describe", "show", "list", "ls", "count", "read", "analyze", "explain", "add")
+)
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,28 @@ def located(error: AkrunnerError, statement: Statement, before: Sequence[Stateme
     if not isinstance(error, ConfigError):
         return error
     words = str(error) if re.match(r"line \d+\b", str(error)) else f"line {statement.line}: {error}"
-    if any(one.text.split(None, 1)[0].lower().strip("(") not in _LOOKING for one in before):
+    if any(_changes(one) for one in before):
         kind = ReadError if isinstance(error, SourceError) else WriteError
         return kind(f"{words} (of the statements before it {len(before)} are done)")
     return type(error)(words)
+
+
+def _changes(statement: Statement) -> bool:
+    """Whether a statement that was run has changed something, as its first words say."""
+    first = statement.text.lstrip("( \t\r\n").split(None, 1)[0].lower()
+    if first == "with":
+        first = _behind_with(statement.text)[1]
+    return first not in _LOOKING
+
+
+def _behind_with(text: str) -> Tuple[int, str]:
+    """(where the statement behind WITH begins, its first word: select, from or insert); (0, "") where there is none."""
+    depth = 0
+    for token in tokens(text):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if not depth and token.low in ("select", "from", "insert"):
+            return token.at, token.low
+    return 0, ""
 
 
 class Session:
@@ -294,12 +314,7 @@ class Session:
 
     def _with(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         """WITH ... SELECT, WITH ... INSERT ... SELECT, or WITH ... FROM ... INSERT ... SELECT ... INSERT ... SELECT."""
-        depth, at, first = 0, 0, ""
-        for token in tokens(words.text):
-            depth += {"(": 1, ")": -1}.get(token.text, 0)
-            if not depth and token.low in ("select", "from", "insert"):
-                at, first = token.at, token.low
-                break
+        at, first = _behind_with(words.text)
         before, rest = words.text[:at], words.text[at:]
         if first == "from":
             return self._from(Words(rest, "from"), before)

@@ -201,6 +201,13 @@ def test_files_of_statements(tmp_path: Path) -> None:
     assert [one.job_name for one in found] == ["", "", "monday"]
 
 
+def test_a_resource_that_was_added_is_no_change(tmp_path: Path) -> None:
+    (tmp_path / "job.sql").write_text("add file train.py -f;\ndrop table nope;")
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables", "project": "p"})
+    with pytest.raises(SinkError, match="line 2: there is no table"):
+        runner.run(runner.read(None, str(tmp_path / "job.sql")))
+
+
 def test_one_of_text_words_and_file() -> None:
     for given in ({}, {"command": "PAI -name x", "file": "y"}):
         with pytest.raises(ConfigError, match="give PAI's command, or file="):
