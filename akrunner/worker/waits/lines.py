@@ -36,16 +36,20 @@ class Lines(object):
 
     def _run(self):
         cards = Cards() if self._often else None
-        own = threading.get_ident()
         while not self._stopped.wait(_OFTEN if self._often else _SELDOM):
             self.looks += 1
             if self.also is not None:
                 self.also()
-            for thread, frame in sys._current_frames().items():
-                if thread != own:
-                    self._look(thread == self._main, frame)
+            self._look_around()
             if cards is not None and self.looks % 10 == 0:
                 self.busy += cards.busy()
+
+    def _look_around(self):
+        """No frame is held when it returns: what a function of the script has is to go with it, not with the next look."""
+        own = threading.get_ident()
+        for thread, frame in sys._current_frames().items():
+            if thread != own:
+                self._look(thread == self._main, frame)
 
     def _look(self, main, frame):
         inner = None

@@ -40,16 +40,24 @@ class Trace(object):
 
 
 def cheap():
-    """Whether a trace is: on TensorFlow 1.15 it takes a graphics card's counters, which is slow, and may be forbidden."""
-    return _V2 in sys.modules or not os.path.exists("/dev/nvidiactl")
+    """Whether a trace is: where it takes a graphics card's counters, it is slow, and may be forbidden."""
+    return (_V2 in sys.modules and not _deaf()) or not os.path.exists("/dev/nvidiactl")
+
+
+def _deaf():
+    """Whether TensorFlow 2's profiler does not do as it is told: from 2.20 on every
+    option is answered by a warning, and ignored."""
+    version = sys.modules["tensorflow"].__version__.split(".")
+    return [int(part) for part in version[:2]] >= [2, 20]
 
 
 def _second():
     """TensorFlow 2: starts; what is returned stops."""
     session = _known.get("session", sys.modules[_V2].ProfilerSession)()
+    # no graphics card's counters: a look must be cheap
+    options = {} if _deaf() else {"host_tracer_level": 2, "device_tracer_level": 0, "python_tracer_level": 0}
     try:
-        # no graphics card's counters: a look must be cheap
-        session.start("", {"host_tracer_level": 2, "device_tracer_level": 0, "python_tracer_level": 0})
+        session.start("", options)
     except TypeError:
         session.start("")
     return session.stop

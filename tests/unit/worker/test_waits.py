@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import threading
+import weakref
 from typing import Any, Iterator, List, Tuple
 
 import pytest
@@ -174,6 +176,37 @@ def test_the_line_the_script_is_at_is_found() -> None:
     seen._look(True, sys._getframe())
     ((main, at, name),) = seen.seen
     assert main and at.rpartition(":")[0] == __file__ and name == ""
+
+
+def test_nothing_of_the_script_is_kept_by_a_look() -> None:
+    """What a function has is to go when it returns."""
+
+    class Held:
+        pass
+
+    looks = lines.Lines(False)
+    asked, looked = threading.Event(), threading.Event()
+
+    def look() -> None:
+        asked.wait(60)
+        looks._look_around()
+        looked.set()
+        done.wait(60)
+
+    def has_something() -> "weakref.ref[Held]":
+        held = Held()
+        asked.set()
+        assert looked.wait(60)
+        return weakref.ref(held)
+
+    done = threading.Event()
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        assert has_something()() is None and looks.seen
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_a_trace_of_another_kind_is_no_trace() -> None:
