@@ -39,8 +39,10 @@ MACROS = (
     "CREATE MACRO lastday(x) AS CAST(last_day(CAST(x AS TIMESTAMP)) AS TIMESTAMP)",
     "CREATE MACRO keyvalue(x, k) AS ([substr(e, length(k) + 2) for e in str_split(x, ';') if starts_with(e, k || ':')])[1], "
     "(x, one, other, k) AS ([substr(e, length(k) + length(other) + 1) for e in str_split(x, one) if starts_with(e, k || other)])[1]",
-    "CREATE MACRO odps_find_in_set(x, many) AS coalesce(list_position(str_split(many, ','), x), 0)",
-    "CREATE MACRO odps_substring_index(x, sep, n) AS array_to_string(CASE WHEN n > 0 THEN str_split(x, sep)[:n] ELSE str_split(x, sep)[n:] END, sep)",
+    "CREATE MACRO odps_find_in_set(x, many) AS CASE WHEN x IS NOT NULL AND many IS NOT NULL THEN "
+    "coalesce(list_position(str_split(many, ','), x), 0) END",
+    "CREATE MACRO odps_substring_index(x, sep, n) AS CASE WHEN x IS NULL OR sep IS NULL OR n IS NULL THEN NULL WHEN n = 0 OR sep = '' THEN '' "
+    "ELSE array_to_string(CASE WHEN n > 0 THEN str_split(x, sep)[:n] ELSE str_split(x, sep)[n:] END, sep) END",
     "CREATE MACRO lengthb(x) AS strlen(x)",
     "CREATE MACRO percentile(x, p) AS quantile_cont(x, p)",
     "CREATE MACRO tolower(x) AS lower(x)",

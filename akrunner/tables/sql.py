@@ -192,12 +192,19 @@ class Queries:
                 chosen.append(one)
                 continue
             found: List[Any] = []
+            known: List[str] = []
             for place in (table.this for table in tables):
                 reading = self._readings.get((place.db, place.name)) if isinstance(place, exp.Table) else None
                 if reading is None or (one.table and one.table.lower() != place.alias_or_name.lower()):
                     continue
                 names = [*reading.info.columns.names, *reading.info.partitions]
+                known += names
                 found += [exp.column(name, place.alias_or_name, quoted=True) for name in names if _fits(pattern, name)]
+            # a column may be called so
+            called = {*known, *(alias.alias.lower() for alias in select.root().find_all(exp.Alias))}
+            if not found and pattern.lower() not in called:
+                fits = f"fits none of {', '.join(known)}" if known else "is known over tables, and not over a subquery"
+                raise ConfigError(f"sql: `{pattern}`, which stands for the columns whose names fit, {fits}; write their names")
             chosen += found or [one]
         select.set("expressions", chosen)
 

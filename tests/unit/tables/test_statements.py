@@ -303,8 +303,19 @@ def test_columns_are_chosen_by_a_pattern(store: LocalTables) -> None:
     assert done(store, "select u.`(ds|vec)?+.+`, 1 n, T.`V.*` from u join t on u.id=t.id") == [
         [{"id": "a", "ds2": 1, "n": 1, "vec": "x"}]
     ]
-    with pytest.raises(ConfigError, match="no pattern of columns"):
-        done(store, "select `(ds` from t")
+    for text, words in (
+        ("select `(ds` from t", "no pattern of columns"),
+        (
+            "select `x.+` from t",
+            r"`x\.\+`, which stands for the columns whose names fit, fits none of id, vec, ds2, ds; write their names",
+        ),
+        ("select `(ds)?+.+` from (select * from t) q", r"is known over tables, and not over a subquery; write their names"),
+        ("with c as (select * from t) select `(ds)?+.+` from c", "and not over a subquery"),
+    ):
+        with pytest.raises(ConfigError, match=words) as told:
+            done(store, text)
+        assert "Binder" not in str(told.value)
+    assert done(store, "select `f(x)` from (select id as `f(x)` from t) q") == [[{"f(x)": "a"}]]
 
 
 def test_one_source_for_several_inserts(store: LocalTables) -> None:
@@ -387,7 +398,13 @@ def test_columns_are_added_and_what_means_nothing_here_is_accepted(store: LocalT
         ("weekday('2020-01-05 00:00:00')", 6),
         ("hour('2020-01-02 03:04:05') * 100 + minute('2020-01-02 03:04:05')", 304),
         ("find_in_set('b', 'a,b') + find_in_set('c', 'a,b')", 2),
+        ("nvl(find_in_set(null, 'a'), -1) + nvl(find_in_set('a', null), -1)", -2),
         ("concat(substring_index('a.b.c', '.', 2), substring_index('a.b.c', '.', -1))", "a.bc"),
+        (
+            "concat('(', substring_index('a.b', '.', 0), substring_index('ab', '', 1), substring_index('c.d', '.', -5), ')')",
+            "(c.d)",
+        ),
+        ("substring_index(null, '.', 0)", None),
         ("lengthb('甲')", 3),
     ],
 )
