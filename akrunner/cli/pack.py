@@ -57,8 +57,9 @@ def pack(
         "splits. Default: one, called all.",
     ),
     split_by: str = typer.Option(
-        "class",
-        help="class: each class has its share in every split. hash: each row's own name decides, wherever it is packed.",
+        "name",
+        help="name: a hash of each file's name decides, so that it is in the same split wherever it is packed. exact: each class has its share in "
+        "every split, to within a row.",
     ),
     seed: int = typer.Option(0, help="Of the order and the splits."),
     kind: Optional[str] = typer.Option(
@@ -104,9 +105,7 @@ def pack(
     bad_rows: str = typer.Option(
         "fail", help="Broken files: fail; skip; or a directory they are copied to.", rich_help_panel=_HOW
     ),
-    threads: Optional[int] = typer.Option(
-        None, help="That read files. Default: twice the cores and two.", rich_help_panel=_HOW
-    ),
+    threads: Optional[int] = typer.Option(None, help="That read files. Default: 16.", rich_help_panel=_HOW),
     memory: str = typer.Option("512MB", help="For the shuffling of tables.", rich_help_panel=_HOW),
     overwrite: bool = typer.Option(False, "--overwrite", help="Pack everything anew; what is there counts until that is done."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be packed, and write nothing."),

@@ -112,8 +112,8 @@ class Dealing:
     def _add(self, batch: pa.RecordBatch, hashed: U64, first: int, name: str) -> None:
         settings, classes, splits = self._settings, self._classes, len(self._settings.splits)
         number = classes.of(batch, first, name)
-        if settings.split_by == "hash":
-            split = ranks.by_hash(hashed, settings.fractions)
+        if settings.split_by == "name":
+            split = ranks.by_name(hashed, settings.fractions)
         else:
             split, classes.dealt = ranks.stratified(hashed, number, settings.fractions, classes.dealt)
         rank = ranks.mixed(hashed, ranks.ORDER)

@@ -165,12 +165,22 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
         folder = numbers(pc.index_in(firsts, value_set=texts_of(splits)))
     if before is not None and bool(old) != bool(labels):
         raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")
-    plan = files.planned(new, settings, labels, splits, (before or {}).get("dealt", ()), state.next_number, folder, given.kind)
+    dealt, there = (before or {}).get("dealt", ()), _there(before, splits, len(labels))
+    plan = files.planned(new, settings, labels, splits, dealt, there, state.next_number, folder, given.kind)
     about = {
         "kind": given.kind, "labels": labels, "splits": splits, "settings": given.kept(settings), "shard_size": settings.shard_size,
         "check": settings.check, "alone": overwrite,
     }  # fmt: skip
     return plan, about
+
+
+def _there(before: Optional[Dict[str, Any]], splits: Sequence[str], labels: int) -> files.I64:
+    """[splits, classes] How many rows are there already; without classes as if of one."""
+    found = np.zeros((len(splits), max(1, labels)), np.int64)
+    for name, split in (before or {}).get("splits", {}).items():
+        counts = split["labels"] if labels else [split["rows"]]
+        found[splits.index(name), : len(counts)] = counts
+    return found
 
 
 def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad) -> int:

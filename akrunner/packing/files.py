@@ -86,10 +86,10 @@ class Plan:
 
 
 def planned(
-    index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], first_number: Callable[[str], int],
+    index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], there: I64, first_number: Callable[[str], int],
     folder_of: Optional[NDArray[np.int64]], kind: str,
 ) -> Plan:  # fmt: skip
-    """Args: splits: their names; before: [classes] rows dealt by earlier parts; first_number: of the next shard of a split; folder_of: [rows] number of
+    """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; first_number: of the next shard of a split; folder_of: [rows] number of
     the split that the folder says."""
     table = index.table
     rows = len(index)
@@ -103,10 +103,12 @@ def planned(
     if settings.split_by == "folder":
         assert folder_of is not None
         split = folder_of.astype(np.uint8)
-    elif settings.split_by == "hash":
-        split = ranks.by_hash(hashed, settings.fractions)
     else:
-        split, dealt = ranks.stratified(hashed, np.maximum(label, 0), settings.fractions, dealt)
+        fractions = settings.fractions_of(splits)
+        if settings.split_by == "name":
+            split = ranks.none_without(ranks.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
+        else:
+            split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
     order = np.lexsort((numbers_, ranks.mixed(hashed, ranks.ORDER), split))
     sizes = _sizes(index, order, settings, kind)
     shards: List[Dict[str, Any]] = []

@@ -29,7 +29,7 @@ def pack(
     output: PathLike,
     *,
     split: Split = None,
-    split_by: str = "class",
+    split_by: str = "name",
     seed: int = 0,
     shard_size: Union[int, str] = "128MB",
     format: str = "tfrecord",
@@ -59,7 +59,8 @@ def pack(
         output: a directory, new or empty, or one that `pack` has written.
         split: shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict; "folders": the first
             folders of `source` are the splits. None: one, called all.
-        split_by: class: each class has its share in every split, to within a row. hash: each row's own name decides, wherever it is packed.
+        split_by: name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as even as chance has
+            them. exact: each class has its share in every split, to within a row.
         seed: of the order and the splits.
         shard_size: bytes of a file, about: 128MB, 1GiB.
         format: tfrecord, parquet or arrow.
@@ -71,7 +72,7 @@ def pack(
         paths: the column of paths; paths_in: what relative ones are below. None: by names and contents; the table's directory.
         columns: names for the columns of text files that stand side by side.
         select, input_schema, input_format: of tables, as in `run`.
-        threads: that read files. None: twice the cores and two. memory: for the shuffling of tables.
+        threads: that read files. None: 16. memory: for the shuffling of tables.
         overwrite: pack everything anew; what is there counts until that is done.
         dry_run: look, plan, and write nothing.
         progress: called now and then with how far it is.

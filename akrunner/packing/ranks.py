@@ -49,10 +49,45 @@ def hashes_of_rows(name: bytes, seed: int, first: int, rows: int) -> U64:
         return mixed(base + numbers * _GOLDEN, ROWS)
 
 
-def by_hash(hashes: U64, fractions: Sequence[float]) -> NDArray[np.uint8]:
-    """[rows] The split of each, by its own hash alone: whatever else there is, it is the same."""
-    share = mixed(hashes, SPLIT).astype(np.float64) / 2.0**64
-    return np.searchsorted(np.cumsum(fractions)[:-1], share, side="right").astype(np.uint8)
+def _places(hashes: U64) -> NDArray[np.float64]:
+    """[rows] Where each stands between 0 and 1, to be cut by the splits' shares."""
+    return mixed(hashes, SPLIT).astype(np.float64) / 2.0**64
+
+
+def by_name(hashes: U64, fractions: Sequence[float]) -> NDArray[np.uint8]:
+    """[rows] The split of each, by the hash of its name alone: whatever else there is, it is the same."""
+    return np.searchsorted(np.cumsum(fractions)[:-1], _places(hashes), side="right").astype(np.uint8)
+
+
+def none_without(
+    splits: NDArray[np.uint8], hashes: U64, classes: I64, fractions: Sequence[float], before: I64
+) -> NDArray[np.uint8]:
+    """The splits, but that each has a row of every class that has rows enough: the row nearest to the border of one that has none goes there.
+
+    Args: splits: [rows] as `by_name` gives them; classes: [rows] number of each row's class; before: [splits, classes] rows of earlier calls.
+    """
+    counts = before + np.bincount(splits.astype(np.int64) * before.shape[1] + classes, minlength=before.size).reshape(
+        before.shape
+    )
+    few = (counts == 0).any(axis=0) & (counts.sum(axis=0) >= len(counts))
+    rows = np.flatnonzero(few[classes])
+    rows = rows[np.argsort(classes[rows], kind="stable")]
+    found, places = splits.copy(), _places(hashes[rows])
+    ends = np.cumsum(fractions)
+    for number in np.flatnonzero(few).tolist():
+        first, end = np.searchsorted(classes[rows], [number, number + 1]).tolist()
+        some, place = rows[first:end], places[first:end]
+        for split in np.flatnonzero(counts[:, number] == 0).tolist():
+            # never the last one of another split
+            far = np.maximum(ends[split] - fractions[split] - place, place - ends[split])
+            far = np.where(counts[found[some], number] > 1, far, np.inf)
+            if not np.isfinite(far).any():
+                break
+            row = some[int(np.lexsort((hashes[some], far))[0])]
+            counts[found[row], number] -= 1
+            counts[split, number] += 1
+            found[row] = split
+    return found
 
 
 def stratified(hashes: U64, classes: I64, fractions: Sequence[float], before: I64) -> Tuple[NDArray[np.uint8], I64]:

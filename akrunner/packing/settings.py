@@ -15,7 +15,7 @@ from akrunner.io.paths import ENDINGS
 KINDS = ("images", "texts", "files", "rows")
 FORMATS = ("tfrecord", "parquet", "arrow")
 CHECKS = ("header", "whole", "none")
-SPLIT_BY = ("class", "hash")
+SPLIT_BY = ("name", "exact")
 #: what splits are called that nobody named
 _NAMES: Dict[int, Tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -31,7 +31,7 @@ Split = Union[str, Sequence[float], Mapping[str, float], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """Attributes: splits, fractions: the names and shares of the splits, none by folder; split_by: class, hash or folder; resize: (height, width);
+    """Attributes: splits, fractions: the names and shares of the splits, none by folder; split_by: name, exact or folder; resize: (height, width);
     bad_rows: fail, skip, or a directory."""
 
     form: str
@@ -45,6 +45,10 @@ class Settings:
     bad_rows: str
     threads: int
     memory: int
+
+    def fractions_of(self, names: Sequence[str]) -> Tuple[float, ...]:
+        """The shares of the splits in another order."""
+        return tuple(self.fractions[self.splits.index(name)] for name in names)
 
     def kept(self) -> Dict[str, Any]:
         """What has to be the same when a run goes on, and when new files are added."""

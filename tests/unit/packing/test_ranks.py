@@ -31,12 +31,32 @@ def test_rows_that_come_later_are_dealt_as_if_they_had_come_at_once() -> None:
     assert dealt.tolist() == [200] and np.bincount(np.concatenate([first, second])).tolist() == [140, 60]
 
 
-def test_by_hash_nothing_else_counts() -> None:
+def test_by_name_nothing_else_counts() -> None:
     hashes = ranks.hashes_of([b"%d" % i for i in range(10_000)], 0)
-    whole = ranks.by_hash(hashes, (0.8, 0.2))
-    assert (ranks.by_hash(hashes[::3], (0.8, 0.2)) == whole[::3]).all()
+    whole = ranks.by_name(hashes, (0.8, 0.2))
+    assert (ranks.by_name(hashes[::3], (0.8, 0.2)) == whole[::3]).all()
     assert abs(whole.mean() - 0.2) < 0.02
-    assert not (whole == ranks.by_hash(ranks.hashes_of([b"%d" % i for i in range(10_000)], 1), (0.8, 0.2))).all()
+    assert not (whole == ranks.by_name(ranks.hashes_of([b"%d" % i for i in range(10_000)], 1), (0.8, 0.2))).all()
+
+
+def test_a_split_without_a_file_of_a_class_takes_the_nearest_and_no_other_moves() -> None:
+    fractions = (0.8, 0.1, 0.1)
+    hashes = ranks.hashes_of([b"%d" % i for i in range(200 * 5 + 2)], 3)
+    classes = np.concatenate([np.repeat(np.arange(200), 5), [200, 200]])
+    none = np.zeros((3, 201), np.int64)
+    alone = ranks.by_name(hashes, fractions)
+    found = ranks.none_without(alone, hashes, classes, fractions, none)
+    counts = np.zeros((3, 201), np.int64)
+    np.add.at(counts, (alone, classes), 1)
+    lacking = (counts[:, :200] == 0).sum(axis=0)
+    moved = np.bincount(classes[found != alone], minlength=201)
+    # two files are not enough for three splits
+    assert moved[200] == 0 and (moved[:200] == lacking).all() and lacking.any()
+    np.add.at(none, (found, classes), 1)
+    assert none[:, :200].min() == 1
+    # the order they are found in does not count, and what is there already does
+    assert (ranks.none_without(alone[::-1], hashes[::-1], classes[::-1], fractions, none * 0)[::-1] == found).all()
+    assert (ranks.none_without(alone, hashes, classes, fractions, none) == alone)[classes < 200].all()
 
 
 def test_hashes_are_what_they_were() -> None:
