@@ -150,7 +150,7 @@ def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     return [
         Advice(
             "prefetch", waiting, both * _PROMISED, "no batch is made while the script computes",
-            "`.prefetch(tf.data.AUTOTUNE)`, or prefetch(2), as the last of the dataset",
+            "`.prefetch(2)` as the last of the dataset",
         )
     ]  # fmt: skip
 
@@ -162,7 +162,8 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
     if waiting < WORTH_SAYING or kept or not blame.passes(record) or record["by"] == "feed_dict":
         return []
     slow = next((node for node in blame.blamed(record) if node.kind in ("Map", "Generator", *_SOURCES)), None)
-    if slow is None:
+    # what is in memory is as quick again
+    if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random"):
         return []
     share = waiting * slow.share
     return [

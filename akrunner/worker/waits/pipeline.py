@@ -12,6 +12,17 @@ _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
 #: operations of a map's function that hold up Python's lock, decode, and read
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
+#: operations whose names begin so give something else each time
+_RANDOM = (
+    "Random",
+    "StatelessRandom",
+    "StatefulUniform",
+    "StatefulStandardNormal",
+    "StatefulTruncated",
+    "TruncatedNormal",
+    "Parameterized",
+    "Multinomial",
+)
 _here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
 #: where these modules are
 HERE = _here["waits"] = os.path.dirname(__file__) + os.sep
@@ -147,6 +158,8 @@ def _function(function):
         told["python"] = True
     if any(kind.startswith(_DECODES) for kind in kinds):
         told["decodes"] = True
+    if any(kind.startswith(_RANDOM) for kind in kinds):
+        told["random"] = True
     if "ReadFile" in kinds:
         told["reads"] = True
     if any(kind.startswith("ParseExample") for kind in kinds):

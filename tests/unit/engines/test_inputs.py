@@ -141,6 +141,14 @@ def test_a_cache_for_what_is_done_in_every_pass() -> None:
     assert "cache" not in [one.rule for one in advised(record(nodes, kept, passes=6))]
 
 
+def test_no_cache_for_what_is_another_each_time_or_is_in_memory() -> None:
+    nodes = {path.replace("::Map", "::ParallelMapV2"): took for path, took in MAPPED.items()}
+    drawn = [{**one, "random": True} if one["node"] == "Map" else one for one in CHAIN]
+    assert "cache" not in [one.rule for one in advised(record(nodes, drawn, passes=6))]
+    counted = {"Model": (0.0, 20), "Model::Prefetch": (0.0, 20), "Model::Prefetch::Range": (1.0, 20)}
+    assert "cache" not in [one.rule for one in advised(record(counted, [node("Prefetch", 2), node("Range", 1)], passes=6))]
+
+
 def test_a_shuffle_that_fills() -> None:
     chain = [node("Prefetch", 9), node("Batch", 9), node("Shuffle", 8, buffer=2500), node("Range", 7)]
     found = first(record({}, chain, wait=0.1, between=9.0, first=5.0))
