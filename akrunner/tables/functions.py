@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: MaxCompute's letters of a date, in which mm are months, as DuckDB's
-FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"))
+FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"), ("ff3", "%g"))
 #: (function, how many arguments it is given) -> its name here: Hive has one of that name, which takes others
 RENAMED = {
     ("isnull", 1): "odps_isnull",
@@ -18,14 +18,80 @@ RENAMED = {
     ("second", 1): "odps_second",
     ("find_in_set", 2): "odps_find_in_set",
     ("substring_index", 3): "odps_substring_index",
+    ("substr", 2): "odps_substr",
+    ("substr", 3): "odps_substr",
+    ("substring", 2): "odps_substr",
+    ("substring", 3): "odps_substr",
+    ("instr", 3): "odps_instr",
+    ("instr", 4): "odps_instr",
+    ("split", 2): "odps_split",
+    ("split", 3): "odps_split",
+    ("split_part", 4): "odps_split_part",
+    ("lpad", 3): "odps_lpad",
+    ("rpad", 3): "odps_rpad",
+    ("ceil", 1): "odps_ceil",
+    ("floor", 1): "odps_floor",
+    ("percentile", 2): "odps_percentile",
+    ("percentile_approx", 2): "odps_percentile",
+    ("date_add", 2): "odps_date_add",
+    ("date_sub", 2): "odps_date_sub",
+    ("add_months", 2): "odps_add_months",
+    ("last_day", 1): "odps_last_day",
+    ("quarter", 1): "odps_quarter",
+    ("weekofyear", 1): "odps_weekofyear",
+    ("dayofweek", 1): "odps_dayofweek",
+    ("dayofyear", 1): "odps_dayofyear",
+    ("unix_timestamp", 0): "odps_unix_timestamp",
+    ("unix_timestamp", 1): "odps_unix_timestamp",
+    ("unix_timestamp", 2): "odps_unix_timestamp_of",
+    ("from_unixtime", 1): "odps_from_unixtime",
+    ("from_unixtime", 2): "odps_from_unixtime_as",
+    ("date_format", 2): "odps_date_format",
+    ("isdate", 2): "odps_isdate",
 }
 #: -> DuckDB's function, and what its first argument is
-DATES = {"odps_to_date": ("strptime", "VARCHAR"), "odps_to_char": ("strftime", "TIMESTAMP")}
+DATES = {
+    "odps_to_date": ("strptime", "VARCHAR"),
+    "odps_to_char": ("strftime", "TIMESTAMP"),
+    "odps_isdate": ("odps_is_date", "VARCHAR"),
+    "odps_date_format": ("strftime", "TIMESTAMP"),
+    "odps_from_unixtime_as": ("odps_unix_text", "BIGINT"),
+    "odps_unix_timestamp_of": ("odps_unix_of", "VARCHAR"),
+}
+#: letters of date_format and from_unixtime, in which upper and lower case differ
+JAVA_FORMAT = (
+    ("yyyy", "%Y"),
+    ("MM", "%m"),
+    ("dd", "%d"),
+    ("HH", "%H"),
+    ("hh", "%I"),
+    ("mm", "%M"),
+    ("ss", "%S"),
+    ("SSS", "%g"),
+)
+JAVA_DATES = ("odps_date_format", "odps_from_unixtime_as", "odps_unix_timestamp_of")
+#: functions of MaxCompute's that are not here -> what to do in their place
+ABSENT = {
+    "from_json": "get_json_object(x, '$.a') takes one value out of a JSON text",
+    "crc32": "md5(x) is",
+    "str_to_map": "split(x, ',') takes a text apart",
+    "inline": "LATERAL VIEW EXPLODE(x) v AS one gives the structs, and one.a their fields",
+    "hash": "its numbers would be others than MaxCompute's; md5(x) gives the same text in both",
+}
+#: sqlglot's names of comparisons -> our names of them, and the sign
+COMPARED = {
+    "EQ": ("eq", "="),
+    "NEQ": ("ne", "<>"),
+    "GT": ("gt", ">"),
+    "GTE": ("ge", ">="),
+    "LT": ("lt", "<"),
+    "LTE": ("le", "<="),
+    "NullSafeEQ": ("same", "IS NOT DISTINCT FROM"),
+}
 #: functions of MaxCompute's that neither sqlglot nor DuckDB has
 MACROS = (
     "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' WHEN 'hh' THEN 'hour' "
     "WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
-    "CREATE MACRO wm_concat(sep, x) AS string_agg(CAST(x AS VARCHAR), sep)",
     "CREATE MACRO getdate() AS CAST(now() AS TIMESTAMP)",
     "CREATE MACRO odps_isnull(x) AS x IS NULL",
     "CREATE MACRO odps_datediff(a, b, part) AS date_diff(odps_unit(part), CAST(b AS TIMESTAMP), CAST(a AS TIMESTAMP))",
@@ -44,10 +110,49 @@ MACROS = (
     "CREATE MACRO odps_substring_index(x, sep, n) AS CASE WHEN x IS NULL OR sep IS NULL OR n IS NULL THEN NULL WHEN n = 0 OR sep = '' THEN '' "
     "ELSE array_to_string(CASE WHEN n > 0 THEN str_split(x, sep)[:n] ELSE str_split(x, sep)[n:] END, sep) END",
     "CREATE MACRO lengthb(x) AS strlen(x)",
-    "CREATE MACRO percentile(x, p) AS quantile_cont(x, p)",
+    "CREATE MACRO odps_percentile(x, p) AS quantile_cont(CAST(x AS DOUBLE), p)",
     "CREATE MACRO tolower(x) AS lower(x)",
     "CREATE MACRO toupper(x) AS upper(x)",
     # MaxCompute cuts what DuckDB rounds; by its digits, as a double would not have all of them
     "CREATE MACRO odps_whole(x) AS coalesce(TRY_CAST(regexp_extract(trim(CAST(x AS VARCHAR)), '^([+-]?[0-9]+)([.][0-9]*)?$', 1) AS HUGEINT), "
     "TRY_CAST(trunc(TRY_CAST(x AS DOUBLE)) AS HUGEINT))",
+    # a text beside a number is a DOUBLE, or nothing
+    "CREATE MACRO odps_number(x VARCHAR) AS TRY_CAST(x AS DOUBLE), (x) AS x",
+    *(
+        f"CREATE MACRO odps_{name}(a VARCHAR, b DOUBLE) AS TRY_CAST(a AS DOUBLE) {sign} b, "
+        f"(a DOUBLE, b VARCHAR) AS a {sign} TRY_CAST(b AS DOUBLE), (a, b) AS a {sign} b"
+        for name, sign in COMPARED.values()
+    ),
+    "CREATE MACRO odps_random(seed, x) AS (hash(x, seed) % 4503599627370496) / 4503599627370496",
+    "CREATE MACRO odps_substr(x, n) AS CASE WHEN n = 0 OR -n > length(x) THEN left(x, 0) ELSE substr(x, n) END, "
+    "(x, n, many) AS CASE WHEN n = 0 OR -n > length(x) OR many <= 0 THEN left(x, 0) ELSE substr(x, n, many) END",
+    "CREATE MACRO odps_nth(x, y, n, nth) AS CASE WHEN x IS NULL OR y IS NULL THEN NULL "
+    "WHEN n <= 0 THEN error('instr: the place to begin at must be 1 or more') "
+    "ELSE coalesce([i for i in range(n, length(x) + 1) if substr(x, i, length(y)) = y][nth], 0) END",
+    "CREATE MACRO odps_instr(x, y, n) AS odps_nth(x, y, n, 1), (x, y, n, nth) AS odps_nth(x, y, n, nth)",
+    "CREATE MACRO odps_filled(found) AS found[:coalesce(list_max([i for i in range(1, len(found) + 1) if found[i] <> '']), 0)]",
+    "CREATE MACRO odps_split(x, y) AS CASE WHEN x = '' THEN [''] ELSE odps_filled(str_split_regex(x, y)) END, "
+    "(x, y, trimmed) AS CASE WHEN trimmed AND x <> '' THEN odps_filled(str_split_regex(x, y)) ELSE str_split_regex(x, y) END",
+    "CREATE MACRO odps_split_part(x, sep, n, m) AS array_to_string(str_split(x, sep)[n:m], sep)",
+    "CREATE MACRO odps_lpad(x, n, y) AS lpad(CAST(x AS VARCHAR), CAST(n AS INTEGER), y)",
+    "CREATE MACRO odps_rpad(x, n, y) AS rpad(CAST(x AS VARCHAR), CAST(n AS INTEGER), y)",
+    "CREATE MACRO odps_real(x BIGINT) AS CAST(x AS DOUBLE), (x VARCHAR) AS TRY_CAST(x AS DOUBLE), (x) AS x",
+    "CREATE MACRO odps_ceil(x) AS CAST(ceil(x) AS BIGINT)",
+    "CREATE MACRO odps_floor(x) AS CAST(floor(x) AS BIGINT)",
+    "CREATE MACRO pmod(a, b) AS ((a % b) + b) % b",
+    "CREATE MACRO odps_date_add(x, n) AS CAST(x AS DATE) + CAST(n AS INTEGER)",
+    "CREATE MACRO odps_date_sub(x, n) AS CAST(x AS DATE) - CAST(n AS INTEGER)",
+    "CREATE MACRO odps_add_months(x, n) AS strftime(CAST(x AS TIMESTAMP) + to_months(CAST(n AS INTEGER)), '%Y-%m-%d')",
+    "CREATE MACRO odps_last_day(x) AS last_day(CAST(x AS TIMESTAMP))",
+    "CREATE MACRO odps_quarter(x) AS quarter(CAST(x AS TIMESTAMP))",
+    "CREATE MACRO odps_weekofyear(x) AS weekofyear(CAST(x AS TIMESTAMP))",
+    "CREATE MACRO odps_dayofweek(x) AS dayofweek(CAST(x AS TIMESTAMP)) + 1",
+    "CREATE MACRO odps_dayofyear(x) AS dayofyear(CAST(x AS TIMESTAMP))",
+    "CREATE MACRO odps_unix_timestamp() AS CAST(floor(epoch(now())) AS BIGINT), "
+    "(x) AS CAST(floor(epoch(CAST(CAST(x AS TIMESTAMP) AS TIMESTAMPTZ))) AS BIGINT)",
+    "CREATE MACRO odps_from_unixtime(x) AS CAST(to_timestamp(x) AS TIMESTAMP)",
+    "CREATE MACRO odps_unix_text(x, form) AS strftime(CAST(to_timestamp(x) AS TIMESTAMP), form)",
+    "CREATE MACRO odps_unix_of(x, form) AS CAST(floor(epoch(CAST(strptime(x, form) AS TIMESTAMPTZ))) AS BIGINT)",
+    "CREATE MACRO odps_at(x, i VARCHAR) AS x[i], (x, i) AS CASE WHEN starts_with(typeof(x), 'MAP(') THEN x[i] ELSE x[i + 1] END",
+    "CREATE MACRO odps_is_date(x, form) AS try_strptime(x, form) IS NOT NULL",
 )

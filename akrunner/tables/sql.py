@@ -21,8 +21,9 @@ from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.tables import types
-from akrunner.tables.functions import DATES, FORMAT, MACROS, RENAMED
+from akrunner.tables.functions import ABSENT, DATES, FORMAT, JAVA_DATES, JAVA_FORMAT, MACROS, RENAMED
 from akrunner.tables.local_reading import LocalReading, literal, quoted
+from akrunner.tables.meaning import ALONE, as_meant
 from akrunner.tables.names import TableName
 from akrunner.tables.sqltext import Token, tokens
 from akrunner.tables.store import Reading, TableStore
@@ -141,6 +142,11 @@ class Queries:
             relation = self._connection.sql(
                 f"SELECT {', '.join(columns(names, list(map(str, relation.types))))} FROM ({text}) AS q({aliases})"
             )
+        elif any(_final(kind) != kind for kind in map(str, relation.types)):
+            kinds = [_final(str(kind)) for kind in relation.types]
+            aliases = ", ".join(f"c{number}" for number in range(len(names)))
+            chosen = ", ".join(f"CAST(c{number} AS {kind}) AS {quoted(names[number])}" for number, kind in enumerate(kinds))
+            relation = self._connection.sql(f"SELECT {chosen} FROM ({text}) AS q({aliases})")
         return duckdb_reader(relation)
 
     def _translated(self, query: str) -> str:
@@ -166,12 +172,15 @@ class Queries:
                 self._view(table)
         for select in list(tree.find_all(exp.Select)):
             self._choose_columns(select)
-        _unqualify(tree)
         self.named = [isinstance(one, (exp.Alias, exp.Column)) or one.is_star for one in tree.selects]
         for cast in list(tree.find_all(exp.Cast)):
             if cast.to.this in exp.DataType.INTEGER_TYPES:
                 cast.set("this", exp.Anonymous(this="odps_whole", expressions=[cast.this]))
-        for call in list(tree.find_all(exp.Anonymous)):
+            if cast.to.this == exp.DataType.Type.TIMESTAMP:
+                cast.set("to", exp.DataType.build("TIMESTAMP_NS", dialect="duckdb"))
+        as_meant(tree)
+        # those within others first: they are moved
+        for call in reversed(list(tree.find_all(exp.Anonymous))):
             if call.name.lower() in DATES:
                 _set_format(call)
             if call.name.lower() == "max_pt":
@@ -257,10 +266,17 @@ def _renamed(query: str) -> str:
     pieces, at = [], 0
     for number, token in enumerate(found[:-1]):
         if token.kind == "word" and found[number + 1].text == "(":
+            if token.low in ABSENT:
+                raise ConfigError(
+                    f"sql: {token.low} is not among the functions of the tables of this machine; {ABSENT[token.low]}"
+                )
             name = RENAMED.get((token.low, _arguments(found, number + 1)))
             if name is not None:
                 pieces += [query[at : token.at], name]
                 at = token.end
+        if (token.low, found[number + 1].low) == ("grouping", "sets") and found[number - 1].low not in (",", "by"):
+            pieces += [query[at : token.at], f", {ALONE} "]
+            at = token.at
     return "".join([*pieces, query[at:]])
 
 
@@ -272,17 +288,6 @@ def _fits(pattern: str, name: str) -> bool:
         return not re.fullmatch(but[1], name, re.I) if but is not None else re.fullmatch(pattern, name, re.I) is not None
     except re.error as e:
         raise ConfigError(f"sql: {pattern!r} in backticks is no column, and no pattern of columns: {e}") from None
-
-
-def _unqualify(tree: Any) -> None:
-    """sqlglot puts the name of a POSEXPLODE's rows where nothing outside can say it."""
-    from sqlglot import exp
-
-    for lateral in tree.find_all(exp.Lateral):
-        if isinstance(lateral.this, exp.Posexplode) and lateral.alias:
-            for column in lateral.parent_select.find_all(exp.Column):
-                if column.table.lower() == lateral.alias.lower():
-                    column.set("table", None)
 
 
 def _check_places(tree: Any) -> None:
@@ -308,22 +313,33 @@ def _check_places(tree: Any) -> None:
 
 
 def _set_format(call: Any) -> None:
-    """`to_date` and `to_char`, in DuckDB's words. Raises: ConfigError: the format is computed, or another than MaxCompute's."""
+    """`to_date`, `to_char`, `date_format`, in DuckDB's words. Raises: ConfigError: the format is computed, or another than MaxCompute's."""
     from sqlglot import exp
 
     value, given = call.expressions
     if not (isinstance(given, exp.Literal) and given.is_string):
-        raise ConfigError("sql: the format of to_date and to_char must be a text, like 'yyyymmdd'")
-    form = str(given.this).lower()
-    for letters, theirs in FORMAT:
-        form = form.replace(letters, theirs)
+        raise ConfigError("sql: the format of a date must be a text, like 'yyyymmdd'")
+    java = call.name.lower() in JAVA_DATES
+    letters = JAVA_FORMAT if java else FORMAT
+    known, words = dict(letters), str(given.this) if java else str(given.this).lower()
+    form = re.sub("|".join(known), lambda found: known[found[0]], words)
+    if re.search("[A-Za-z]", re.sub("%[A-Za-z]", "", form)):
+        raise ConfigError(f"sql: the format {given.this!r} of a date: letters that are known are {', '.join(known)}")
     name, kind = DATES[call.name.lower()]
     call.replace(exp.Anonymous(this=name, expressions=[exp.cast(value, kind, dialect="duckdb"), exp.Literal.string(form)]))
+
+
+def _final(kind: str) -> str:
+    """The type in which a query gives what DuckDB has computed in this one: a sum of whole numbers is a BIGINT, a time a DATETIME."""
+    kind = re.sub(r"\bHUGEINT\b", "BIGINT", kind)
+    return re.sub(r"\bTIMESTAMP\b(?! WITH)", "TIMESTAMP_MS", kind)
 
 
 def _arguments(found: List[Token], number: int) -> int:
     """How many stand in the parentheses that the token of a number opens."""
     depth, count = 0, 1
+    if found[number + 1].text == ")":
+        return 0
     for token in found[number:]:
         depth += {"(": 1, ")": -1}.get(token.text, 0)
         if not depth:

@@ -1,0 +1,147 @@
+"""What MaxCompute means by a query, where DuckDB would take the same words for something else."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Iterator, List, Tuple
+
+import pytest
+
+from akrunner.errors import ConfigError
+from akrunner.tables.local import LocalTables
+from akrunner.tables.statements import run
+
+_MADE = """create table t (k string, v bigint, d double, s string);
+    insert into t values ('a', 1, 1.5, 'abc'), ('a', 2, -2.5, null), ('b', -7, 3.5, 'x,y'), (null, 4, null, '')"""
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> LocalTables:
+    store = LocalTables(str(tmp_path_factory.mktemp("tables")))
+    run(_MADE, lambda project: store, "demo")
+    return store
+
+
+def rows(store: LocalTables, text: str) -> List[Tuple[Any, ...]]:
+    found = run(text, lambda project: store, "demo")[-1].rows
+    assert found is not None
+    return list(zip(*(column.to_pylist() for column in found.columns)))
+
+
+@pytest.mark.parametrize(
+    "query, expected",
+    [
+        # GROUP BY
+        ("select k, sum(v) from t group by k grouping sets ((k), ())", [("a", 3), ("b", -7), (None, 4), (None, 0)]),
+        ("select k, sum(v) from t group by k, grouping sets ((k), ())", [*[("a", 3), ("b", -7), (None, 4)] * 2]),
+        ("select k, sum(v) from t group by k with rollup", [("a", 3), ("b", -7), (None, 4), (None, 0)]),
+        ("select k, count(*) from t where k = 'a' group by k, v with cube", [("a", 1), ("a", 1), ("a", 2), *[(None, 1)] * 2, (None, 2)]),
+        (
+            "select grouping__id, grouping(v), count(*) from t group by k, v grouping sets ((k), ())",
+            [(1, 1, 1), (1, 1, 1), (1, 1, 2), (3, 1, 4)],
+        ),
+        ("select k from t group by k having count(*) > 1 and max(s) > 'a'", [("a",)]),
+        # numbers
+        ("select 7 / 2, -7 div 2, -7 % 3, 7 / 0, 7 % 0, 7 div 0, pmod(-7, 3)", [(3.5, -3, -1, None, None, None, 2)]),
+        ("select round(2.5), round(-2.5), round(2), ceil(1.2), floor(-1.2), least(1, null), greatest(1, null)", [(3, -3, 2, 2, -2, None, 1)]),
+        ("select stddev(v), percentile(v, 0.5), median(v) from t where v in (1, 2)", [(0.5, 1.5, 1.5)]),
+        ("select cast('abc' as bigint), cast('1.9' as bigint), cast(-1.9 as int), cast(300 as tinyint)", [(None, 1, -1, None)]),
+        ("select cast(0.1 + 0.2 as string), concat('a', 1.5), cast(1.0 as string)", [("0.30000000000000004", "a1.5", "1.0")]),
+        # texts beside numbers
+        ("select '1.5' = 2, '10' > 9, 'abc' = 0, '10' < '9', 2 = '1.5', '1.5' in (1, 2)", [(False, True, None, True, False, False)]),
+        ("select '1.5' + 1, case '1.5' when 2 then 'y' else 'n' end, '1.6' between 1 and 1.7", [(2.5, "n", True)]),
+        ("select sum(x) from (select '1.5' x union all select 'w' x) q", [(1.5,)]),
+        ("select max(v) - min(v), max(k) from t having max(k) > 'a' and max(v) = '4'", [(11, "b")]),
+        # texts
+        ("select substr('abc', 0), substr('abc', -2), substr('abc', -5, 3), substring('abc', 0, 2), substr(null, 0)", [("", "bc", "", "", None)]),
+        ("select concat('a', null), concat_ws(',', 'a', null, 'b'), lpad('a', 3, '0'), lpad('abc', 2, '0')", [(None, "a,b", "00a", "ab")]),
+        ("select split('a,b,,', ','), split(',a', ',')[0], split('a', ',')[5], split('a,,', ',', false)", [(["a", "b"], "", None, ["a", "", ""])]),
+        ("select split('a,b,c', ',')[v], map('a', 1, 'b', 2)[k] from t where v = 1", [("b", 1)]),
+        ("select instr('hello', 'l'), instr('hello', 'l', 4), instr('hello', 'l', 1, 2), instr('hello', 'z')", [(3, 4, 4, 0)]),
+        ("select regexp_extract('foothebar', 'foo(.*?)(bar)'), regexp_replace('aba', 'a', 'x', 0)", [("the", "xbx")]),
+        ("select 'a_b' like 'a\\\\_b', 'axb' like 'a\\\\_b', split_part('a,b,c', ',', 1, 2)", [(True, False, "a,b")]),
+        ("select wm_concat(distinct '-', k) from t where k = 'a' having wm_concat('-', k) = 'a-a'", [("a",)]),
+        ("select K, nvl(S, 'n') from T where V = 2", [("a", "n")]),
+        # dates
+        ("select to_char(to_date('20260101', 'yyyymmdd'), 'yyyymmdd')", [("20260101",)]),
+        ("select to_char(dateadd(to_date('20260101', 'yyyymmdd'), -1, 'dd'), 'yyyymmdd')", [("20251231",)]),
+        ("select datediff('2020-01-03', '2020-01-01'), datediff('2020-01-03 00:00:00', '2020-01-01 23:00:00', 'hh')", [(2, 25)]),
+        ("select date_format('2020-01-02 03:04:05', 'yyyyMMdd HH:mm'), concat(date_add('2020-01-01', 3), '')", [("20200102 03:04", "2020-01-04")]),
+        ("select weekofyear('2021-01-01'), dayofweek('2020-05-03'), weekday('2020-05-03 00:00:00'), quarter('2020-05-06')", [(53, 1, 6, 2)]),
+        ("select unix_timestamp(from_unixtime(86400)), unix_timestamp('20200102', 'yyyyMMdd') - unix_timestamp('2020-01-01 00:00:00')", [(86400, 86400)]),
+        ("select isdate('20200230', 'yyyymmdd'), isdate('20200229', 'yyyymmdd'), add_months('2020-01-31', 1)", [(False, True, "2020-02-29")]),
+        # rows out of rows
+        ("select k, x from t lateral view explode(split(s, ',')) e as x where k = 'a'", [("a", "abc")]),
+        ("select k, x from t lateral view outer explode(split(s, ',')) e as x where k = 'a'", [("a", "abc"), ("a", None)]),
+        ("select e.p, x from t lateral view outer posexplode(split(s, ',')) e as p, x where k is not null", [(0, "abc"), (None, None), (0, "x"), (1, "y")]),
+        ("select a, b from t lateral view explode(map('q', v)) m as a, b where v = 1", [("q", 1)]),
+        # order
+        ("select v from t distribute by k sort by v desc limit 2", [(4,), (2,)]),
+        ("select sum(v) over (order by k) from t where k = 'a'", [(1,), (3,)]),
+        ("select k, v from (select *, row_number() over (partition by k order by rand()) n from t) q where n = 1 and k = 'b'", [("b", -7)]),
+        ("select count(*) from (select row_number() over (order by rand()) n from t) q where n < 4", [(3,)]),
+    ],
+)  # fmt: skip
+def test_rows_are_those_of_maxcompute(filled: LocalTables, query: str, expected: List[Tuple[Any, ...]]) -> None:
+    found = rows(filled, query)
+    ordered = " sort by " in query
+    assert (found if ordered else sorted(found, key=repr)) == (expected if ordered else sorted(expected, key=repr))
+
+
+def test_nulls_are_least(filled: LocalTables) -> None:
+    assert [one for (one,) in rows(filled, "select d from t order by d")] == [None, -2.5, 1.5, 3.5]
+    assert [one for (one,) in rows(filled, "select d from t order by d desc")] == [3.5, 1.5, -2.5, None]
+
+
+@pytest.mark.parametrize(
+    "query, said",
+    [
+        ("select grouping__id from t", "GROUPING__ID is of a GROUP BY"),
+        ("select hash(k) from t", "hash is not among the functions .* md5"),
+        ("select from_json(s, 'array<int>') from t", "from_json is not among .* get_json_object"),
+        ("select crc32(s) from t", "crc32 is not among"),
+        ("select regexp_replace('aaa', 'a', 'b', 2)", "replaces all"),
+        ("select date_format('2020-01-02', 'yy/MMM')", "letters that are known"),
+        ("select instr('hello', 'l', -1)", "must be 1 or more"),
+        ("select x from t lateral view explode(split(s, ',')) e as p, q, x", "gives 1 columns, and 3 are named"),
+    ],
+)
+def test_what_cannot_be_kept_is_an_error(filled: LocalTables, query: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        rows(filled, query)
+
+
+def test_a_table_made_by_a_query_has_the_types_of_maxcompute(tmp_path: Path) -> None:
+    store = LocalTables(str(tmp_path))
+    run(
+        f"""{_MADE};
+        create table u as select sum(v) a, sum(if(v > 1, 1, 0)) b, sum(1) c, count(*) d, avg(v) e, max(v) - 1 f, sum(d) g, unix_timestamp() h,
+            getdate() i, 1 j, 1.5 k, 1.5 * 2 l, sum(v) * 0.1 m, case when max(v) > 1 then 1 else 0 end n, cast(0.1 + 0.2 as string) o,
+            round(avg(v), 1) p, max(cast('2020-01-01 00:00:00' as timestamp)) q, collect_list(1) r from t;
+        create table w as select v, sum(v) over (partition by k) a, row_number() over (order by v) b, decode(k, 'a', 1, 0) c from t;
+        create table x (a bigint, b double, c string); insert into x select sum(v), 0.1 + 0.2, 1.5 * 2 from t""",
+        lambda project: store,
+        "demo",
+    )
+    kinds = [kind for _, kind, _ in rows(store, "desc u")]
+    assert kinds == (
+        "bigint bigint bigint bigint double bigint double bigint datetime bigint double double double bigint string double timestamp array<bigint>".split()
+    )
+    assert rows(store, "select o from u") == [("0.30000000000000004",)]
+    assert [kind for _, kind, _ in rows(store, "desc w")] == ["bigint"] * 4
+    assert rows(store, "select * from x") == [(0, 0.30000000000000004, "3.0")]
+
+
+@pytest.fixture
+def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Asia/Shanghai")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> None:
+    asked = "select unix_timestamp('2020-01-01 00:00:00'), from_unixtime(0, 'yyyy-MM-dd HH'), unix_timestamp(from_unixtime(7))"
+    assert rows(filled, asked) == [(1577808000, "1970-01-01 08", 7)]
