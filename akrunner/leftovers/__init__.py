@@ -12,7 +12,7 @@ There is one guard for a process, while anything is registered. Threads may call
 
 from akrunner.leftovers.keeper import drop, forget, guards, keep_awake, mark, register, temp_folder, unmark, unwatch, watch
 from akrunner.leftovers.private import state_dir
-from akrunner.wire.ending import remove
+from akrunner.wire.ending import remove, started
 
 __all__ = [
     "drop",
@@ -22,6 +22,7 @@ __all__ = [
     "mark",
     "register",
     "remove",
+    "started",
     "state_dir",
     "temp_folder",
     "unmark",

@@ -7,8 +7,8 @@
     ROOT/PROJECT/TABLE/*.parquet                    its rows
     ROOT/PROJECT/TABLE/pt=a/hh=1/*.parquet          ... of a partition; what no file name may hold is %XX
     ROOT/PROJECT/.TABLE.*.partial                   what is being written, or removed
-    ROOT/PROJECT/.TABLE.aside                       a table while another takes its place, where directories cannot be swapped; a process that
-                                                    is killed meanwhile leaves it, and whoever looks next puts it back
+    ROOT/.commit                                    what is being put in place (`renames`); of a process that is gone whoever looks next does
+                                                    the rest
     ROOT/oss/BUCKET/                                the files of a bucket (`oss`)
 """
 
@@ -19,16 +19,16 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 from typing import Iterator, List, Optional, Tuple
 from urllib.parse import unquote
 
 from akrunner import leftovers
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.paths import format_of
-from akrunner.io.rename import move_new, swap
 from akrunner.io.unfinished import is_partial, partial_of
+from akrunner.tables import renames
 from akrunner.tables.names import Partition, TableName
+from akrunner.tables.renames import Move
 
 TABLE_SQL = "_table.sql"
 #: the directory of OSS's buckets
@@ -38,7 +38,6 @@ _ENDINGS = (".parquet", ".pq", ".parq")
 #: a partition, and its directory
 Placed = Tuple[Partition, str]
 _NUMBERS = re.compile(r"(\d+)")
-_ASIDE = ".aside"
 
 
 def table_dir(root: str, name: TableName) -> str:
@@ -64,7 +63,7 @@ def place(root: str, name: TableName, partition: Partition) -> str:
     """The directory of a table, or of a partition of it, whether or not it is there. Raises: OSError."""
     folder = table_dir(root, name)
     spelled = os.path.join(folder, *(partition_dir(key, value) for key, value in partition))
-    if partition and os.path.isdir(folder) and not there(spelled):
+    if partition and os.path.isdir(folder) and not os.path.isdir(spelled):
         names = tuple(key for key, _ in partition)
         others_way = [path for found, path in partitions_below(folder, names) if found == partition]
         if others_way:
@@ -114,7 +113,6 @@ def partitions_below(folder: str, names: Tuple[str, ...]) -> List[Placed]:
     """All partitions there are, sorted, with their directories: people may have spelled those otherwise. Raises: OSError."""
     if not names:
         return [((), folder)]
-    put_back(folder)
     found: List[Placed] = []
     for entry in _entries(folder):
         key, sign, value = entry.name.partition("=")
@@ -145,19 +143,44 @@ def visible(folder: str) -> List[str]:
 
 @contextlib.contextmanager
 def locked(root: str, exclusive: bool) -> Iterator[None]:
-    """While in the block, nobody puts a table in place, or, if it is exclusive, nobody else does and nobody begins to read one."""
+    """While in the block, nobody puts a table in place, or, if it is exclusive, nobody else does and nobody begins to read one.
+
+    What a process that is gone was putting in place is in place then. Raises: SourceError: it cannot be.
+    """
+    while True:
+        with _flocked(root, exclusive) as held:
+            left = renames.is_left(root, held)
+            if left and exclusive:
+                renames.finish(root)
+            if exclusive or not left:
+                yield
+                return
+        try:
+            with _flocked(root, True):
+                renames.finish(root)
+        except PermissionError as e:
+            raise SourceError(
+                f"a process was killed while it put tables in place below {root}; look at them once as whoever owns them ({e})"
+            ) from None
+
+
+@contextlib.contextmanager
+def _flocked(root: str, exclusive: bool) -> Iterator[bool]:
+    """Gives: whether there is a lock."""
     path = os.path.join(root, ".lock")
     fd: Optional[int] = None
+    held = False
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666) if exclusive else _open_shared(path)
         if fd is not None:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+                held = True
             except OSError as e:
                 # a file system without locks
                 if e.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
                     raise
-        yield
+        yield held
     finally:
         if fd is not None:
             os.close(fd)
@@ -194,83 +217,9 @@ def stage(root: str, name: TableName) -> str:
     return path
 
 
-def removed(path: str) -> None:
-    """Remove what a `stage` made, or holds now."""
-    if os.path.islink(path):
-        os.remove(path)
-    else:
-        shutil.rmtree(path, ignore_errors=True)
-    leftovers.forget(path)
-
-
-def put_new(staged: str, target: str) -> None:
-    """Put a new table's directory in place; what is in it, where somebody made a directory of that name and no table. Raises: OSError."""
+def puts(staged: str, target: str) -> List[Move]:
+    """What puts a new table's directory in place; what is in it, where somebody made a directory of that name and no table. Raises: OSError."""
     if not os.path.isdir(target):
-        put(staged, target)
-        return
-    for name in sorted(os.listdir(staged), key=lambda one: one == TABLE_SQL):
-        os.rename(os.path.join(staged, name), os.path.join(target, name))
-
-
-def put(staged: str, target: str) -> bool:
-    """Put a directory in place, in one step, or, where directories cannot be swapped, in two; what was there is where it was. Returns: whether anything was. Raises: OSError."""
-    if not os.path.lexists(target):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        move_new(staged, target)
-        return False
-    if swap(staged, target):
-        return True
-    aside = _aside(target)
-    if os.path.lexists(aside):
-        # of a process that was killed when the other was in place
-        shutil.rmtree(aside)
-    os.rename(target, aside)
-    try:
-        os.rename(staged, target)
-    except BaseException:
-        os.rename(aside, target)
-        raise
-    # from here on nobody wants it
-    leftovers.register(aside)
-    os.rename(aside, staged)
-    leftovers.forget(aside)
-    return True
-
-
-def _aside(target: str) -> str:
-    folder, name = os.path.split(target.rstrip("/"))
-    return os.path.join(folder, f".{name}{_ASIDE}")
-
-
-def there(target: str) -> bool:
-    """Whether there is a directory; one that a killed process has set aside is put back. Whoever calls holds the lock."""
-    if os.path.isdir(target):
-        return True
-    with contextlib.suppress(OSError):
-        os.rename(_aside(target), target)
-    return os.path.isdir(target)
-
-
-def put_back(folder: str) -> None:
-    """Put back what a killed process has set aside in a directory. Whoever calls holds the lock. Raises: OSError."""
-    for entry in _entries(folder):
-        if entry.name.startswith(".") and entry.name.endswith(_ASIDE):
-            there(os.path.join(folder, entry.name[1 : -len(_ASIDE)]))
-
-
-def made_dirs(path: str) -> List[str]:
-    """Make a directory and those it is in. Returns: those that were not there, the outermost first. Raises: OSError; none is made."""
-    missing: List[str] = []
-    while not os.path.isdir(path):
-        missing.append(path)
-        path = os.path.dirname(path)
-    made: List[str] = []
-    try:
-        for one in reversed(missing):
-            os.mkdir(one)
-            made.append(one)
-    except BaseException:
-        for one in reversed(made):
-            os.rmdir(one)
-        raise
-    return made
+        return [Move(target, staged)]
+    names = sorted(os.listdir(staged), key=lambda one: one == TABLE_SQL)
+    return [Move(os.path.join(target, name), os.path.join(staged, name)) for name in names]

@@ -20,6 +20,7 @@ from akrunner.tables import ddl, layout, types
 from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
+from akrunner.tables.renames import Move, carry_out, removed
 from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput, check_keys, whole_partition
 
 #: of a disk that takes no more, or is broken: nothing an argument could mend
@@ -79,8 +80,6 @@ class LocalTables:
             whole = TableName.parse(f"odps://{project}/tables/any")
             folder = os.path.dirname(layout.table_dir(self.place, whole))
             with layout.locked(self.place, exclusive=False):
-                if os.path.isdir(folder):
-                    layout.put_back(folder)
                 return layout.visible(folder)
 
     def projects(self) -> List[str]:
@@ -95,7 +94,6 @@ class LocalTables:
     def info_at(self, folder: str) -> Optional[TableInfo]:
         """What the table in a directory is; None: there is none. Raises: SourceError: its files do not say."""
         path = os.path.join(folder, layout.TABLE_SQL)
-        layout.there(folder)
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -220,9 +218,9 @@ class LocalTables:
                     if not if_not_exists:
                         self._check_new(name)
                     if self.info_at(target) is None:
-                        layout.put_new(staged, target)
+                        removed(carry_out(self.place, layout.puts(staged, target)))
             finally:
-                layout.removed(staged)
+                removed(staged)
 
     def write_sql(self, folder: str, name: TableName, info: TableInfo) -> None:
         with open(os.path.join(folder, layout.TABLE_SQL), "w", encoding="utf-8") as file:
@@ -232,29 +230,21 @@ class LocalTables:
         target = layout.table_dir(self.place, name)
         with self._writing(name):
             with layout.locked(self.place, exclusive=False):
-                found = layout.there(target)
+                found = os.path.isdir(target)
             if not found:
                 if if_exists:
                     return
                 raise SinkError(f"{self._not_there(name)}; {NOTHING_DROPPED}")
-            self._take_away(name, [target])
+            self._take_away([target])
 
-    def _take_away(self, name: TableName, targets: List[str]) -> None:
+    def _take_away(self, targets: List[str]) -> None:
         """Directories go, for everybody at once: all of them, or none."""
-        staged = layout.stage(self.place, name)
-        gone: List[str] = []
-        try:
-            with layout.locked(self.place, exclusive=True):
-                try:
-                    for target in targets:
-                        os.rename(target, os.path.join(staged, str(len(gone))))
-                        gone.append(target)
-                except BaseException:
-                    for number, target in enumerate(gone):
-                        os.rename(os.path.join(staged, str(number)), target)
-                    raise
-        finally:
-            layout.removed(staged)
+        with layout.locked(self.place, exclusive=True):
+            for target in targets:
+                if not os.path.lexists(target):
+                    raise SinkError(f"{target} was dropped meanwhile; {NOTHING_DROPPED}")
+            old = carry_out(self.place, [Move(target) for target in targets])
+        removed(old)
 
     def rename(self, name: TableName, table: str) -> None:
         to = TableName.parse(f"odps://{name.project}/tables/{table}")
@@ -283,25 +273,27 @@ class LocalTables:
                 self.write_sql(staged, name, more)
                 os.replace(os.path.join(staged, layout.TABLE_SQL), os.path.join(folder, layout.TABLE_SQL))
             finally:
-                layout.removed(staged)
+                removed(staged)
 
     def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
         with self._writing(names[0]):
             info = self._described(names[0])
             partitions = [whole_partition(name, info) for name in names]
-            made: List[str] = []
-            with layout.locked(self.place, exclusive=True):
-                places = [layout.place(self.place, names[0], one) for one in partitions]
-                for number, (name, place) in enumerate(zip(names, places)):
-                    if (os.path.isdir(place) or place in places[:number]) and not if_not_exists:
-                        raise SinkError(f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is")
-                try:
-                    for place in places:
-                        made += layout.made_dirs(place)
-                except BaseException:
-                    for folder in reversed(made):
-                        os.rmdir(folder)
-                    raise
+            staged = layout.stage(self.place, names[0])
+            try:
+                with layout.locked(self.place, exclusive=True):
+                    places = [layout.place(self.place, names[0], one) for one in partitions]
+                    for number, (name, place) in enumerate(zip(names, places)):
+                        if (os.path.isdir(place) or place in places[:number]) and not if_not_exists:
+                            raise SinkError(f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is")
+                    wanted = [place for place in dict.fromkeys(places) if not os.path.isdir(place)]
+                    moves = [Move(place, os.path.join(staged, str(number))) for number, place in enumerate(wanted)]
+                    for move in moves:
+                        os.mkdir(str(move.staged))
+                    old = carry_out(self.place, moves)
+                removed(old)
+            finally:
+                removed(staged)
 
     def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
         with self._writing(names[0]):
@@ -315,7 +307,7 @@ class LocalTables:
                     if not fitting and not if_exists:
                         raise SinkError(f"{name} does not exist: {self._known_partitions(name.whole, info)}")
                     found += fitting
-            self._take_away(names[0], list(dict.fromkeys(found)))
+            self._take_away(list(dict.fromkeys(found)))
 
     def _described(self, name: TableName) -> TableInfo:
         with layout.locked(self.place, exclusive=False):

@@ -4,7 +4,7 @@
 
     part(key)      ROOT/PROJECT/.TABLE.*.partial/NUMBER.parquet, of each task its own
     commit         files are finished and synced; then, under the lock: those that stay are linked beside the new ones, and the directory
-                   is swapped with the table's, or the partition's; of several outputs one after the other, and back if one cannot be
+                   is swapped with the table's, or the partition's, that of each output or of none (`renames`)
     abort, a kill  the directory goes, the table is as it was
 """
 
@@ -14,7 +14,7 @@ import contextlib
 import os
 import shutil
 import threading
-from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, cast
+from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, cast
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from akrunner.io.writers import Gate, Writer, writer_of
 from akrunner.schema import nearest, to_floats
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
+from akrunner.tables.renames import Move, carry_out, removed
 from akrunner.tables.store import TableInfo
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class LocalOutput:
         self.restart()
         self._over = True
         if self._stage is not None:
-            layout.removed(self._stage)
+            removed(self._stage)
             self._stage = None
 
     def finish(self) -> None:
@@ -151,13 +152,12 @@ class LocalOutput:
             part.close()
         self.staged()
 
-    def put(self) -> Tuple[str, str, bool]:
-        """Put the rows in place; whoever calls holds the lock. Returns: (the directory with what was there, the table's, whether
-        anything was). Raises: WriteError; OSError."""
+    def moves(self) -> List[Move]:
+        """What puts the rows in place; whoever calls holds the lock, and does it. Raises: WriteError; OSError."""
         folder = layout.table_dir(self._store.place, self.name)
         found = self._store.info_at(folder)
         if found is None and self._creates:
-            return self._put_new(folder)
+            return self._new_table(folder)
         if found is None or found != self.info:
             changed = "was dropped" if found is None else "was made anew with other columns"
             raise WriteError(f"output: {self.name.whole} {changed} while rows were written; they are given up")
@@ -176,7 +176,7 @@ class LocalOutput:
             self._store.write_sql(staged, self.name, self.info)
         shown = os.stat(target if os.path.isdir(target) else folder).st_mode & 0o777
         os.chmod(staged, shown)
-        return staged, target, layout.put(staged, target)
+        return [Move(target, staged)]
 
     def _name_parts(self, staged: str, number: int) -> None:
         """The parts' files get their names, in the order of their keys. Args: number: of the first."""
@@ -186,8 +186,8 @@ class LocalOutput:
                 os.rename(part.path, os.path.join(staged, _file_name(number)))
                 number += 1
 
-    def _put_new(self, folder: str) -> Tuple[str, str, bool]:
-        """As `put`, of a table that is not there."""
+    def _new_table(self, folder: str) -> List[Move]:
+        """As `moves`, of a table that is not there."""
         staged = self.staged()
         self._name_parts(staged, 0)
         if self._partition:
@@ -196,17 +196,16 @@ class LocalOutput:
             inner = os.path.join(outer, *(layout.partition_dir(key, value) for key, value in self._partition))
             os.makedirs(os.path.dirname(inner), exist_ok=True)
             os.rename(staged, inner)
-            layout.removed(staged)
+            removed(staged)
             self._stage = staged = outer
         self._store.write_sql(staged, self.name, self.info)
-        layout.put_new(staged, folder)
-        return staged, folder, False
+        return layout.puts(staged, folder)
 
     def done(self) -> None:
-        """It is committed: what was there goes."""
+        """It is committed."""
         self._over = True
         if self._stage is not None:
-            layout.removed(self._stage)
+            removed(self._stage)
             self._stage = None
 
 
@@ -214,27 +213,19 @@ def commit(store: "LocalTables", outputs: Sequence[LocalOutput]) -> None:
     """All outputs, or none. Raises: WriteError."""
     for output in outputs:
         output.finish()
-    put: List[Tuple[str, str, bool]] = []
+    if not outputs:
+        return
     layout.make_root(store.place)
+    moves: List[Move] = []
     with layout.locked(store.place, exclusive=True):
         for output in outputs:
-            try:
-                with output.told():
-                    put.append(output.put())
-            except BaseException:
-                for staged, target, replaced in reversed(put):
-                    _back(staged, target, replaced)
-                raise
+            with output.told():
+                moves += output.moves()
+        with outputs[0].told():
+            old = carry_out(store.place, moves)
+    removed(old)
     for output in outputs:
         output.done()
-
-
-def _back(staged: str, target: str, replaced: bool) -> None:
-    with contextlib.suppress(OSError):
-        if replaced:
-            layout.put(staged, target)
-        else:
-            os.rename(target, staged)
 
 
 def _file_name(number: int) -> str:

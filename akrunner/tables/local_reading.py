@@ -27,6 +27,7 @@ from akrunner.io.unfinished import partial_of
 from akrunner.schema import nearest
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
+from akrunner.tables.renames import removed
 from akrunner.tables.store import Reading, TableInfo
 
 #: files that are held open; of more, links are made
@@ -226,7 +227,7 @@ class LocalReading(Reading):
         while self._held:
             os.close(self._held.pop())
         if self._links is not None:
-            layout.removed(self._links)
+            removed(self._links)
             self._links = None
 
 

@@ -94,8 +94,8 @@ def test_partitions_are_added_and_dropped_all_of_them_or_none(
         with pytest.raises(SinkError, match="exists; ADD IF NOT EXISTS"):
             store.add_partitions(many)
         assert store.partitions(named("t")) == [two.partition] and not (root / "demo" / "t" / "dt=1").exists()
-    mkdir = os.mkdir
-    monkeypatch.setattr(os, "mkdir", lambda path, *mode: mkdir(path, *mode) if "dt=3" not in path else os.listdir("/none"))
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", lambda old, new: rename(old, new) if "dt=3" not in new else os.listdir("/none"))
     with pytest.raises(SinkError):
         store.add_partitions([one, three])
     monkeypatch.undo()
@@ -103,7 +103,6 @@ def test_partitions_are_added_and_dropped_all_of_them_or_none(
     store.add_partitions([one, two, three], if_not_exists=True)
     with pytest.raises(SinkError, match="t/dt=5 does not exist"):
         store.drop_partitions([one, named("t/dt=5")])
-    rename = os.rename
     monkeypatch.setattr(os, "rename", lambda old, new: rename(old, new) if "dt=2" not in old else os.listdir("/none"))
     with pytest.raises(SinkError):
         store.drop_partitions([one, two])
