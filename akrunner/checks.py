@@ -26,6 +26,10 @@ _MOST_SECONDS = 1e9
 _MOST_COUNT = 2**31 - 1
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
+#: nobody calls a file so
+_NO_PATH = re.compile(r"[{}\[\]<>\"'`;|*]|-----|://")
+#: from the root, from here or from home, or a name with an ending: a key is none of these
+_PATH = re.compile(r"/|~|\.\.?(/|$)|[\w./ -]{0,200}\.[a-z]{1,5}$")
 #: Linux takes no longer text in an environment or among the arguments of a process
 _LONGEST_VARIABLE = 128 << 10
 _DEEPEST = 200
@@ -47,6 +51,19 @@ def shown(value: Any) -> str:
         text = f"a {type(value).__name__}"
     text = redacted(text)
     return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
+
+
+def path_shown(value: str, nothing: str = "something that is no path") -> str:
+    """A variable that should hold a path, for people: what it holds may be the secret itself, and is shown only if it is a path plainly.
+
+    Args: nothing: what is said in its place.
+    """
+    if not value.isprintable() or len(value) > _LONGEST_PATH:
+        return nothing
+    if os.path.lexists(value):
+        return value
+    plain = all(len(part) <= _LONGEST_NAME for part in value.split("/")) and not _NO_PATH.search(value)
+    return value if plain and _PATH.match(value) else nothing
 
 
 def check_count(name: str, value: Any, least: int, most: int = _MOST_COUNT) -> int:

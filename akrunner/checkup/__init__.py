@@ -64,7 +64,9 @@ def _of_job(folder: str) -> Checkup:
         return found[0].lines
 
     lines = looked([Check("job", look, _JOB_SECONDS)])
-    return found[0] if found else Checkup(tuple(Line(line.about, BROKEN, line.found, line.do) for line in lines))
+    if found:
+        return Checkup(tuple(lines), found[0].job)
+    return Checkup(tuple(Line(line.about, BROKEN, line.found, line.do) for line in lines))
 
 
 def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: str, quick: bool) -> List[Check]:

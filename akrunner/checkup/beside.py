@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Callable, List, Sequence
 
 from akrunner.checkup.lines import BROKEN, LOOK, Line
-from akrunner.foreign import in_words, redacted
+from akrunner.checkup.plain import plain
+from akrunner.foreign import in_words
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Check:
         try:
             self.found = [*self.look()]
         except BaseException as e:  # whatever a library raises is told, not raised
-            self.found = [Line(self.about, LOOK, redacted(f"could not be looked at: {type(e).__name__}: {in_words(e)}"))]
+            self.found = [Line(self.about, LOOK, f"could not be looked at: {type(e).__name__}: {in_words(e)}")]
 
     def result(self, began: float) -> List[Line]:
         """Args: began: when all were started (`time.monotonic`)."""
@@ -59,4 +60,4 @@ def looked(checks: Sequence[Check]) -> List[Line]:
     began = time.monotonic()
     for check in checks:
         check.start()
-    return [line for check in checks for line in check.result(began)]
+    return [plain(line) for check in checks for line in check.result(began)]

@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
+from akrunner.checks import path_shown
 from akrunner.checkup.limits import gib
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.foreign import in_words
@@ -78,19 +79,24 @@ def temp() -> List[Line]:
     lines = looked_at(Place("temp directory", folder, "TMPDIR=DIR, or --work-dir,"))
     if named and os.path.realpath(named) != os.path.realpath(folder):
         lines.append(
-            Line("TMPDIR", LOOK, f"{named} cannot be written, so {folder} is used in its place", "make it, or unset TMPDIR")
+            Line(
+                "TMPDIR",
+                LOOK,
+                f"{path_shown(named)} cannot be written, so {folder} is used in its place",
+                "make it, or unset TMPDIR",
+            )
         )
     return lines
 
 
 def looked_at(place: Place) -> List[Line]:
     """A directory that is there, or the nearest above it that is."""
-    path = place.path
+    path, do, bad = place.path, f"{place.knob} names another place", BROKEN if place.needed else LOOK
+    if not path_shown(path, ""):
+        return [Line(place.about, bad, "what names it holds something that is no path", do)]
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     made = "" if path == place.path else " (it will be made when it is needed)"
-    bad = BROKEN if place.needed else LOOK
-    do = f"{place.knob} names another place"
     if not os.path.isdir(path):
         return [Line(place.about, bad, f"{path} is no directory", do)]
     kind, device = kind_of(path)
@@ -130,7 +136,9 @@ def unwritable(path: str) -> str:
     except OSError as e:
         return _why(e, path)
     try:
-        os.write(fd, b"\0" * 65536)
+        # a file that may not be so large is written as far as it may
+        for _ in range(16):
+            os.write(fd, b"\0" * 4096)
         os.fsync(fd)
     except OSError as e:
         return _why(e, path)
@@ -145,6 +153,8 @@ def _why(error: OSError, path: str) -> str:
         return "it is read-only"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"it cannot be written by this user (uid {os.geteuid()}; it is uid {os.stat(path).st_uid}'s)"
+    if error.errno == errno.EFBIG:
+        return "a file of 64 kB is larger than files may be (ulimit -f)"
     return in_words(error)
 
 

@@ -280,9 +280,4 @@ def _tail(folder: str, task: str) -> List[str]:
             text = f.read().decode("utf-8", "replace")
     except OSError:
         return []
-    return [_plain(line) for line in text.splitlines() if line.strip()][-_TAIL_LINES:]
-
-
-def _plain(line: str) -> str:
-    """What a terminal cannot be made to do anything by."""
-    return "".join(letter if letter.isprintable() or letter == "\t" else "\N{REPLACEMENT CHARACTER}" for letter in line[:2000])
+    return [line for line in text.splitlines() if line.strip()][-_TAIL_LINES:]

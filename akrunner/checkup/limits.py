@@ -14,6 +14,7 @@ _GIB = 1 << 30
 _LITTLE, _TOO_LITTLE = 1 << 30, 300 << 20
 _FEW_FILES, _TOO_FEW_FILES = 1024, 48
 _LEAST_ADDRESSES, _FEW_ADDRESSES = 1 << 30, 8 << 30
+_LEAST_FILE, _SMALL_FILE = 100 << 20, 10 << 30
 #: of processes and threads: what a job of two workers with TensorFlow takes on a machine of some cores
 _FEW_THREADS, _TOO_FEW_THREADS = 500, 60
 
@@ -96,7 +97,7 @@ def cores(root: str = "/") -> List[Line]:
 
 
 def allowed() -> List[Line]:
-    """What `ulimit` says of address space and open files."""
+    """What `ulimit` says of address space, open files and the size of files."""
     addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
     lines = [Line("address space", OK, "not limited (ulimit -v)")]
     if addresses != resource.RLIM_INFINITY:
@@ -114,6 +115,11 @@ def allowed() -> List[Line]:
         else f"the hard limit is {hard}: limits.conf, docker run --ulimit nofile={wanted}"
     )
     lines.append(Line("open files", state, "not limited" if endless else f"{soft} (ulimit -n)", do if state != OK else ""))
+    largest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if largest != resource.RLIM_INFINITY:
+        state = BROKEN if largest < _LEAST_FILE else LOOK if largest < _SMALL_FILE else OK
+        do = "a job's rows, logs and models are files: ulimit -f unlimited before the job" if state != OK else ""
+        lines.append(Line("size of files", state, f"{gib(largest)} at most (ulimit -f)", do))
     return lines
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from typing import List, Mapping
 
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
-from akrunner.foreign import in_words, redacted
+from akrunner.foreign import in_words
 
 _SECONDS = 5.0
 _FEW_PORTS = 1000
 _PROXIES = ("grpc_proxy", "https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+
+#: scheme, user and password, host and port
+_ADDRESS = re.compile(
+    r"([a-z][a-z0-9+.-]{0,15}://)?([^@/\s]{1,1000}@)?((?:\[[0-9a-f:.]{2,45}\]|(?:[a-z0-9-]{1,63}\.){0,9}[a-z0-9-]{1,63})(?::[0-9]{1,5})?)/?",
+    re.I,
+)
 
 
 def ports(root: str = "/") -> List[Line]:
@@ -73,7 +80,7 @@ def proxies(environ: Mapping[str, str] = os.environ) -> List[Line]:
     if not named:
         return []
     without = ",".join(environ.get(name, "") for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"))
-    told = f"{named[0]}={redacted(environ[named[0]])}"
+    told = f"{named[0]}={_address(environ[named[0]])}"
     parts = {part.strip() for part in without.split(",")}
     if parts & {"127.0.0.1", "localhost", "*", "127.0.0.0/8"}:
         return [Line("proxy", OK, f"{told}, not for this machine itself")]
@@ -85,6 +92,12 @@ def proxies(environ: Mapping[str, str] = os.environ) -> List[Line]:
             "export no_proxy=localhost,127.0.0.1: TensorFlow's servers are asked through the proxy else",
         )
     ]
+
+
+def _address(value: str) -> str:
+    """A proxy's, without user and password; what is none may be anything, and is not shown."""
+    found = _ADDRESS.fullmatch(value.strip())
+    return f"{found[1] or ''}{'***@' if found[2] else ''}{found[3]}" if found else "something that is no address"
 
 
 def _range(root: str) -> "tuple[int, int]":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import shutil
 import sys
 from importlib import metadata
@@ -20,6 +21,10 @@ from akrunner.launch.environments import RECIPES
 #: seconds an import of TensorFlow may take: on a network disk a minute is nothing
 IMPORT_SECONDS = 90.0
 _OURS = ("numpy", "pyarrow", "psutil", "typer", "duckdb")
+#: numbers and names of cards, as CUDA_VISIBLE_DEVICES has them
+_CARDS = re.compile(
+    r"|(?:-1|[0-9]{1,3}|NoDevFiles|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})(?:, ?(?:-1|[0-9]{1,3}|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})){0,64}"
+)
 
 #: run under the task's interpreter: Python 3.7
 _LOOK = """
@@ -171,9 +176,10 @@ def gpu(about: str, said: Mapping[str, Any], root: str = "/", environ: Mapping[s
 def _obstacles(said: Mapping[str, Any], cards: int, hidden: Optional[str], root: str) -> "List[tuple[str, str]]":
     """What stands in the way, the first first, and what to do about it."""
     found = []
+    named = f"={hidden!r}" if hidden is not None and _CARDS.fullmatch(hidden) else ""
     if hidden is not None and hidden.strip().split(",")[0] in ("", "-1", "NoDevFiles"):
-        found.append((f"CUDA_VISIBLE_DEVICES={hidden!r} hides all", "unset it, or name cards: CUDA_VISIBLE_DEVICES=0"))
-    elif hidden is not None and cards and hidden.isdigit() and int(hidden) >= cards:
+        found.append((f"CUDA_VISIBLE_DEVICES{named} hides all", "unset it, or name cards: CUDA_VISIBLE_DEVICES=0"))
+    elif hidden is not None and cards and named and hidden.isdecimal() and int(hidden) >= cards:
         found.append((f"CUDA_VISIBLE_DEVICES={hidden} names one that is not there", f"cards are numbered 0 to {cards - 1}"))
     devices = glob.glob(os.path.join(root, "dev/nvidia[0-9]*"))
     if not said["cuda"]:

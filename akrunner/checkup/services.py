@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import stat
 from importlib import metadata
 from typing import List, Mapping, Optional, Sequence, Tuple
 
+from akrunner.checks import path_shown
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.rest import Rest
@@ -44,6 +46,8 @@ _MODULES = {
     "pyiceberg": "Iceberg tables",
     "PIL": "pack --resize",
 }
+#: where docker's service is; it says what it was given, if it cannot reach that
+_DOCKER = re.compile(r"|(unix|tcp|ssh|http|https|fd|npipe)://[\w./:@-]{0,200}")
 
 
 def flink(master: Optional[str], python: str) -> List[Line]:
@@ -122,7 +126,9 @@ def _store(service: str, variables: Sequence[str], files: Sequence[str], library
     about = f"credentials of {service}"
     named = next((name for name in variables if environ.get(name)), None)
     if named is not None and named.endswith(("_CREDENTIALS", "_FILE")) and not os.path.isfile(environ[named]):
-        return Line(about, LOOK, f"{named} names a file that is not there: {environ[named]}", "name one that is, or unset it")
+        path = path_shown(environ[named], "")
+        said = f"{named} names a file that is not there: {path}" if path else f"{named} holds something that is no path"
+        return Line(about, LOOK, said, "name a file that is there, or unset it")
     if named is not None:
         return _found(about, f"the environment ({named})", library, f"pip install {library}")
     for name in files:
@@ -156,6 +162,8 @@ def tools() -> List[Line]:
 
 def _docker() -> List[Line]:
     """Whether its service is there. No job needs it."""
+    if not _DOCKER.fullmatch(os.environ.get("DOCKER_HOST", "")):
+        return [Line("docker", OK, "installed; DOCKER_HOST holds something that is no address")]
     try:
         done = ask(["docker", "version", "--format", "{{.Server.Version}}"], _SECONDS)
     except OSError as e:

@@ -18,6 +18,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from akrunner.checks import path_shown
 from akrunner.errors import ConfigError
 
 CONFIG_VARIABLE = "ODPS_CONFIG_FILE_PATH"
@@ -96,7 +97,7 @@ def odps_credentials() -> Optional[Credentials]:
         places.append(_of_file(usual, ""))
     if not any(set(place.values) & {"id", "secret", "endpoint"} for place in places):
         if named:
-            raise ConfigError(f"{CONFIG_VARIABLE}: {named} has no access_id=, access_key= and end_point={_OUT}")
+            raise ConfigError(f"{CONFIG_VARIABLE}: {path_shown(named)} has no access_id=, access_key= and end_point={_OUT}")
         return None
     made = _joined("MaxCompute", places)
     if not made.endpoint:
@@ -168,7 +169,9 @@ def _of_file(path: str, parameter: str) -> _Place:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(_LONGEST_FILE)
     except OSError as e:
-        raise ConfigError(f"{parameter + ': ' if parameter else ''}cannot read {path}: {e.strerror}{_OUT}") from None
+        raise ConfigError(
+            f"{parameter + ': ' if parameter else ''}cannot read {path_shown(path)}: {e.strerror}{_OUT}"
+        ) from None
     values: Dict[str, str] = {}
     names: Dict[str, str] = {"id": "access_id=", "secret": "access_key="}
     for line in text.splitlines():

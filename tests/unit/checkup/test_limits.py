@@ -83,7 +83,8 @@ def test_a_processor_without_avx(tmp_path: Path) -> None:
 
 
 def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: Dict[int, Any] = {resource.RLIMIT_AS: (resource.RLIM_INFINITY,) * 2, resource.RLIMIT_NOFILE: (1 << 16, 1 << 16)}
+    endless = (resource.RLIM_INFINITY,) * 2
+    said: Dict[int, Any] = {resource.RLIMIT_AS: endless, resource.RLIMIT_FSIZE: endless, resource.RLIMIT_NOFILE: (1 << 16, 1 << 16)}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: said[kind])
     assert [line.state for line in limits.allowed()] == [OK, OK]
     said.update({resource.RLIMIT_AS: (4 << 30, 4 << 30), resource.RLIMIT_NOFILE: (256, 256)})
@@ -93,6 +94,9 @@ def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.allowed()[1].do == "ulimit -n 4096 before the job"
     said.update({resource.RLIMIT_AS: (1 << 29, 1 << 29), resource.RLIMIT_NOFILE: (16, 64)})
     assert [line.state for line in limits.allowed()] == [BROKEN, BROKEN]
+    for most, state in ((10 << 10, BROKEN), (1 << 30, LOOK), (1 << 40, OK)):
+        said[resource.RLIMIT_FSIZE] = (most, most)
+        assert [(line.about, line.state) for line in limits.allowed()][2:] == [("size of files", state)]
 
 
 @pytest.mark.parametrize("most, now, state", [(1 << 20, 10, OK), (400, 10, LOOK), (50, 10, BROKEN)])

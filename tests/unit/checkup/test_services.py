@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from akrunner.checkup import network, services
+from akrunner.checkup import disks, network, pythons, services
+from akrunner.checkup.beside import Check, looked
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.launch.asking import Asked
@@ -55,6 +57,34 @@ def test_credentials_are_never_shown(home: Path, monkeypatch: pytest.MonkeyPatch
     assert lines["Google Cloud Storage"].state == LOOK and "is not there" in lines["Google Cloud Storage"].found
     (home / ".aws/credentials").chmod(0o644)
     assert "chmod 600" in of(services.credentials({}))["S3"].do
+
+
+KEYS = [
+    json.dumps({"private_key": f"-----BEGIN PRIVATE KEY-----\nab//cd/{SECRET}"}),
+    f"-----BEGIN PRIVATE KEY-----\nab//cd/{SECRET}\n",
+    f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwMTIzNDU2Nzg5MCJ9/{SECRET}",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    "name",
+    ["GOOGLE_APPLICATION_CREDENTIALS", "AWS_WEB_IDENTITY_TOKEN_FILE", "ODPS_CONFIG_FILE_PATH", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME",
+     "XDG_DATA_HOME", "AKRUNNER_TABLES", "HOME", "https_proxy", "DOCKER_HOST", "CUDA_VISIBLE_DEVICES"],
+)  # fmt: skip
+def test_what_is_no_path_is_not_shown(home: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str) -> None:
+    monkeypatch.setattr(services.shutil, "which", lambda name: name)
+    monkeypatch.setenv(name, key)
+    gpu = {"gpus": [], "driver": True, "cuda": True, "build": {}}
+    looks = [services.credentials, disks.temp, network.proxies, services.tools, lambda: [pythons.gpu("cards", gpu)]]
+    looks += [lambda place=place: disks.looked_at(place) for place in disks.places()]
+    found = looked([Check("it", look) for look in looks])
+    assert SECRET not in str(found) and "could not be looked at" not in str(found)
+
+
+def test_a_path_is_shown(home: Path) -> None:
+    for path in ("/nowhere/key.json", "keys/me.json", "~/x", "../x"):
+        assert path in str(services.credentials({"GOOGLE_APPLICATION_CREDENTIALS": path}))
 
 
 def test_a_library_that_is_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
