@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 
-from akrunner.worker.waits import meter, pipeline, tracing
+from akrunner.worker.waits import drawing, meter, pipeline, tracing
 
 _now = {"meter": None}
 #: TensorFlow's functions that draw, by module
@@ -39,8 +39,8 @@ _SAVES = (
     ("tensorflow.python.keras.engine.network", "Network", "save"),
     ("tensorflow.python.keras.engine.network", "Network", "save_weights"),
 )
-#: graphs from whose iterators a session may draw
-_drawn_from = weakref.WeakSet()
+#: graphs from whose iterators a session may draw -> which of their operations do (`drawing`)
+_drawn_from = weakref.WeakKeyDictionary()
 _saves = set()
 _inside = threading.local()
 _iterators = {}
@@ -62,9 +62,9 @@ def install():
         tracing.give_way(made.give_up)
         pipeline.install(made)
         _not_to_be_named()
-        _watch_draws()
-        _watch_functions()
-        _watch_sessions()
+        _watch_draws(made)
+        _watch_functions(made)
+        _watch_sessions(made)
         _watch_saves()
         # Keras comes when it is used
         made.lines.also = _watch_saves
@@ -87,6 +87,7 @@ def off(error):
     """The meter is of no use any more."""
     made, _now["meter"] = _now["meter"], None
     if made is not None:
+        made.wholly()
         made.failed = "%s: %s" % (type(error).__name__, error)
 
 
@@ -95,21 +96,33 @@ def running():
     return _now["meter"]
 
 
-def _watch_draws():
+def _watch_draws(made):
     module = sys.modules["tensorflow.python.ops.gen_dataset_ops"]
     context = sys.modules["tensorflow.python.eager.context"]
     ops = sys.modules["tensorflow.python.framework.ops"]
+    quick, clock, thread = made.quick["dataset"], meter.clock, threading.get_ident
 
     def watched(real):
         @functools.wraps(real)
         def draw(*args, **kwargs):
+            began = clock()
+            if began < quick.until and thread() == quick.thread:
+                try:
+                    drawn = real(*args, **kwargs)
+                finally:
+                    quick.last = clock()
+                    quick.wait += quick.last - began
+                quick.calls += 1
+                if quick.at is not None:
+                    quick.rows += drawn[quick.at]._shape_tuple()[0]
+                return drawn
             made = _now["meter"]
             if made is None:
                 return real(*args, **kwargs)
             if not context.executing_eagerly():
-                _drawn_from.add(ops.get_default_graph())
+                _drawn_from.setdefault(ops.get_default_graph(), {})
                 return real(*args, **kwargs)
-            return _timed(made, "dataset", real, args, kwargs, _rows)
+            return _timed(made, "dataset", None, real, args, kwargs, _rows)
 
         return draw
 
@@ -118,28 +131,40 @@ def _watch_draws():
             setattr(module, name, watched(getattr(module, name)))
 
 
-def _rows(drawn):
+def _rows(drawn, quick):
     """Rows of a batch: the length of its first tensor that has one; None: it may have any."""
+    quick.at = None
     if not isinstance(drawn, (list, tuple)):
         return None
-    for tensor in drawn:
+    for index, tensor in enumerate(drawn):
         shape = tensor._shape_tuple()
         if shape:
+            quick.at = index
             return shape[0]
     return 1
 
 
-def _watch_functions():
+def _watch_functions(made):
     name = next(one for one in _FUNCTIONS if hasattr(sys.modules.get(one), "Function"))
     function = sys.modules[name].Function
     real = function.__call__
+    quick, clock, thread = made.quick["function"], meter.clock, threading.get_ident
 
     @functools.wraps(real)
     def call(self, *args, **kwargs):
-        made = _now["meter"]
-        if made is None or not any(map(_is_iterator, args)) or getattr(_inside, "call", False):
+        if self is quick.of:
+            began = clock()
+            if began < quick.until and thread() == quick.thread:
+                return _quickly(quick, began, real, (self,) + args, kwargs)
+        for value in args:
+            if _iterators.get(type(value), True) and _is_iterator(value):
+                break
+        else:
             return real(self, *args, **kwargs)
-        return _timed(made, "function", real, (self,) + args, kwargs)
+        made = _now["meter"]
+        if made is None or getattr(_inside, "call", False):
+            return real(self, *args, **kwargs)
+        return _timed(made, "function", self, real, (self,) + args, kwargs)
 
     function.__call__ = call
 
@@ -152,20 +177,39 @@ def _is_iterator(value):
     return known
 
 
-def _watch_sessions():
+def _quickly(quick, began, real, args, kwargs):
+    """What `real` returns: a step that is counted, and no more."""
+    try:
+        made = real(*args, **kwargs)
+    finally:
+        quick.last = meter.clock()
+        quick.wait += quick.last - began
+    quick.calls += 1
+    return made
+
+
+def _watch_sessions(made):
     base = sys.modules["tensorflow.python.client.session"].BaseSession
     run, call = base.run, base._Callable.__call__
+    quicks, clock, thread = made.quick, meter.clock, threading.get_ident
 
     @functools.wraps(run)
     def run_watched(self, *args, **kwargs):
-        made = _now["meter"]
+        made, graph = _now["meter"], self.graph
         fed = bool(args[1] if len(args) > 1 else kwargs.get("feed_dict"))
-        if made is None or not (fed or self.graph in _drawn_from) or getattr(_inside, "call", False):
+        if made is None or not (fed or graph in _drawn_from) or getattr(_inside, "call", False):
             return run(self, *args, **kwargs)
         if len(args) > 2 or kwargs.get("options") is not None:
             # it may have a trace of its own
             made.give_up()
-        return _timed(made, "feed_dict" if fed else "session", run, (self,) + args, kwargs)
+        elif not fed and not drawing.draws(_drawn_from[graph], args[0] if args else kwargs.get("fetches")):
+            # an initializer, a number of the graph's
+            return run(self, *args, **kwargs)
+        name = "feed_dict" if fed else "session"
+        quick, began = quicks[name], clock()
+        if began < quick.until and graph is quick.of and thread() == quick.thread:
+            return _quickly(quick, began, run, (self,) + args, kwargs)
+        return _timed(made, name, graph, run, (self,) + args, kwargs)
 
     @functools.wraps(call)
     def call_watched(self, *args, **kwargs):
@@ -173,7 +217,10 @@ def _watch_sessions():
         graph = getattr(self._session, "graph", None)
         if made is None or graph not in _drawn_from or getattr(_inside, "call", False):
             return call(self, *args, **kwargs)
-        return _timed(made, "session", call, (self,) + args, kwargs)
+        quick, began = quicks["session"], clock()
+        if began < quick.until and graph is quick.of and thread() == quick.thread:
+            return _quickly(quick, began, call, (self,) + args, kwargs)
+        return _timed(made, "session", graph, call, (self,) + args, kwargs)
 
     base.run, base._Callable.__call__ = run_watched, call_watched
 
@@ -218,11 +265,13 @@ class spending(object):
                 made.add(self._what, meter.clock() - self._began)
 
 
-def _timed(made, name, real, args, kwargs, rows_of=None):
-    """What `real` returns, and the meter knows how long it took."""
+def _timed(made, name, of, real, args, kwargs, rows_of=None):
+    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls."""
     try:
         way = made.way(name)
-        began = made.before(way) if way is not None else 0
+        if way is not None:
+            way.quick.of = of
+            began = made.before(way)
     except Exception as e:
         off(e)
         way = None
@@ -243,7 +292,7 @@ def _timed(made, name, real, args, kwargs, rows_of=None):
 def _told(made, way, began, drawn, end, rows_of=None):
     try:
         now = meter.clock()
-        way.drew(began, now, rows_of(drawn) if rows_of is not None and drawn is not None else None, end)
+        way.drew(began, now, rows_of(drawn, way.quick) if rows_of is not None and drawn is not None else None, end)
         made.after(way, now)
     except Exception as e:
         off(e)

@@ -23,10 +23,26 @@ _MOST_NODES = 64
 #: steps of a look, seconds after which it ends early, bytes of a trace that are worth reading
 _STEPS, _LONGEST, _MOST = 4, 3.0, 2 << 20
 #: of the time, what looks may take
-_SHARE = 0.004
+_SHARE = 0.002
 _FIRST_NS = 500 * 1000 * 1000
+#: steps that come within so many ns of one that was looked at wholly are only counted, and their waiting summed
+_QUICK_NS = 10 * 1000 * 1000
 
 clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else time.monotonic_ns
+
+
+class Quick(object):
+    """Steps that are too short to do more than read the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
+
+    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: the function, or graph, it calls; at: which tensor of
+        a batch has its rows, None: none has; calls, rows, wait (ns): since the last step that was looked at wholly; last: ns when the last ended.
+    """
+
+    __slots__ = ("at", "calls", "last", "of", "rows", "thread", "until", "wait")
+
+    def __init__(self):
+        self.until = self.calls = self.rows = self.wait = self.last = 0
+        self.thread = self.of = self.at = None
 
 
 class Way(object):
@@ -36,8 +52,9 @@ class Way(object):
         calls, of a way that has them; looked: steps of looks, `look_ns` and `look_wait`: their ns; windows: [ns, batches, wait, between].
     """
 
-    def __init__(self, name, began):
+    def __init__(self, name, began, quick=None):
         self.name = name
+        self.quick = quick or Quick()
         self.batches = self.calls = self.rows = 0
         self.wait = self.between = self.inside = self.first = 0
         self.looked = self.look_ns = self.look_wait = self.look_draws = 0
@@ -63,21 +80,37 @@ class Way(object):
             self.batches += 1
             self.rows = None if rows is None or self.rows is None else self.rows + rows
         if self.calls > 2:
-            self._window(ended, took, gap, end)
+            self._window(ended, not end, took, gap)
+
+    def settle(self):
+        """Take over what was counted quickly; there is none before the third call."""
+        quick = self.quick
+        if not quick.last:
+            return
+        gap = quick.last - self._last - quick.wait
+        self.calls += quick.calls
+        self.batches += quick.calls
+        self.wait += quick.wait
+        self.between += gap
+        if self.rows is not None:
+            self.rows += quick.rows if quick.at is not None else quick.calls
+        self._window(quick.last, quick.calls, quick.wait, gap)
+        self._last = quick.last
+        quick.calls = quick.rows = quick.wait = quick.last = 0
 
     def skip(self, ns):
         """What has just been done was for the look, and none of the script's time."""
         if self._last is not None:
             self._last += ns
 
-    def _window(self, now, took, gap, end):
+    def _window(self, now, batches, took, gap):
         at = (now - self._began) // self._width * self._width
         if not self.windows or self.windows[-1][0] != at:
             self.windows.append([at, 0, 0, 0])
             if len(self.windows) > _WINDOWS:
                 self._widen()
         last = self.windows[-1]
-        last[1] += not end
+        last[1] += batches
         last[2] += took
         last[3] += gap
 
@@ -104,6 +137,7 @@ class Meter(object):
     def __init__(self, steps=0):
         self.steps = steps
         self.ways = {}
+        self.quick = {name: Quick() for name in ("dataset", "function", "session", "feed_dict")}
         self.pipelines = []
         self.nodes = {}
         self.spent = {}
@@ -134,12 +168,13 @@ class Meter(object):
             self._thread = thread
         found = self.ways.get(name)
         if found is None:
-            found = self.ways[name] = Way(name, self._began)
+            found = self.ways[name] = Way(name, self._began, self.quick.get(name))
             self._due = self._due or clock() + (0 if self.steps else _FIRST_NS)
         return found
 
     def before(self, way):
         """The script is about to make a step: perhaps it is the first of a look. Returns: ns, now."""
+        way.settle()
         now = clock()
         if self._trace is None and self._may_look and way.calls >= 3 and now >= self._due:
             self._open(way)
@@ -150,6 +185,8 @@ class Meter(object):
 
     def after(self, way, now):
         """It has made one. Args: now: ns, when."""
+        if self._trace is None and way.calls >= 3:
+            way.quick.thread, way.quick.until = self._thread, now + _QUICK_NS
         if self._trace is None or self._looks_at is not way:
             return
         self._look_calls += 1
@@ -168,6 +205,7 @@ class Meter(object):
             self._due = began + _FIRST_NS * 20
             return
         self._looks_at, self._look_calls = way, 0
+        self.wholly()
         seconds = _LONGEST * (20 if self.steps else 1)
         self._timer = threading.Timer(seconds, self.give_up)
         self._timer.daemon = True
@@ -212,6 +250,11 @@ class Meter(object):
         self._may_look = self._may_look and not self.steps
         self._due = max(clock() + _FIRST_NS, self._began + int(self._cost / _SHARE))
 
+    def wholly(self):
+        """From now on no step is a quick one, until one has been looked at wholly."""
+        for quick in self.quick.values():
+            quick.until = 0
+
     def add(self, what, ns):
         """Time that went into something else the doctor knows: checkpoint, report, output."""
         self.spent[what] = self.spent.get(what, 0) + ns
@@ -231,6 +274,9 @@ class Meter(object):
         """What the host is told, JSON."""
         self.give_up()
         self.lines.stop()
+        self.wholly()
+        for way in self.ways.values():
+            way.settle()
         way = self._read() or Way("", self._began)
         seconds = 1e-9
         wait, between, batches = way.wait, way.between, way.batches

@@ -7,11 +7,11 @@ import struct
 import sys
 import threading
 import weakref
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
-from akrunner.worker.waits import hooks, lines, meter, nodes, tracing
+from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, tracing
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
@@ -36,6 +36,49 @@ def test_the_call_that_finds_the_end_is_no_batch() -> None:
     made = way((1, 1), (1, 1))
     made.drew(10 * SECOND, 11 * SECOND, None, True)
     assert made.batches == 2 and made.rows == 64 and made.wait == 2 * SECOND
+
+
+def test_steps_that_were_only_counted_are_taken_over_with_what_was_between_them() -> None:
+    made = way((1, 1), (1, 1), (1, 1))
+    quick = made.quick
+    # the last step ended at 5 s; two quick ones since then, which waited a second together
+    quick.calls, quick.wait, quick.rows, quick.at, quick.last = 2, SECOND, 64, 0, 8 * SECOND
+    made.settle()
+    made.settle()
+    made.drew(9 * SECOND, 10 * SECOND, 32)
+    assert (made.batches, made.rows) == (6, 192)
+    # the first step's wait does not count, nor what came between it and the second
+    assert made.wait == 4 * SECOND and made.between == 4 * SECOND
+    assert sum(window[1] for window in made.windows) == 4
+
+
+def test_steps_are_counted_quickly_only_behind_one_that_was_looked_at_wholly(clocks: meter.Meter) -> None:
+    made = clocks.way("dataset")
+    assert made is not None
+    for step in range(4):
+        assert step > 2 or made.quick.until == 0
+        began = clocks.before(made)
+        made.drew(began, meter.clock(), 1)
+        clocks.after(made, meter.clock())
+    assert made.quick.until > meter.clock() - SECOND and made.quick.thread == threading.get_ident()
+    clocks.wholly()
+    assert made.quick.until == 0
+
+
+class Op:
+    """An operation of a graph."""
+
+    def __init__(self, name: str, kind: str, *inputs: "Op") -> None:
+        self.name, self.type, self.op, self.inputs, self.control_inputs = name, kind, self, inputs, []
+
+
+def test_a_run_that_only_initializes_draws_nothing() -> None:
+    drawn = Op("get", "IteratorGetNext")
+    loss, start, step = Op("loss", "Sum", drawn), Op("init", "MakeIterator", Op("var", "Variable")), Op("step", "Variable")
+    known: Dict[str, bool] = {}
+    assert drawing.draws(known, loss) and drawing.draws(known, {"a": step, "b": [loss]}) and drawing.draws(known, "loss:0")
+    assert not drawing.draws(known, start) and not drawing.draws(known, [start, step])
+    assert known == {"loss": True, "init": False, "step": False}
 
 
 def test_over_time_there_are_at_most_sixty_windows_and_nothing_is_lost() -> None:

@@ -1,0 +1,37 @@
+"""Which runs of a session draw from an iterator: an initializer does not, nor what only reads a variable."""
+
+#: operations that are looked through for one that is fetched; a larger graph is taken to draw
+_MOST = 20000
+_DRAWS = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard")
+#: a function may draw: nobody looks into it
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "If", "While", "StatelessIf", "StatelessWhile")
+
+
+def draws(known, fetches):
+    """Whether a run that fetches this draws. Args: known: operation's name -> whether it does; what is asked for is added."""
+    if isinstance(fetches, (list, tuple)):
+        return not fetches or any([draws(known, one) for one in fetches])
+    if isinstance(fetches, dict):
+        return any([draws(known, one) for one in fetches.values()])
+    name = getattr(fetches, "name", None)
+    found = known.get(name)
+    if found is None:
+        operation = getattr(fetches, "op", fetches)
+        found = not hasattr(operation, "control_inputs") or _reaches(operation)
+        if name is not None:
+            known[name] = found
+    return found
+
+
+def _reaches(operation):
+    """Whether what draws must run before an operation does."""
+    seen, waiting = {operation}, [operation]
+    while waiting:
+        one = waiting.pop()
+        if one.type in _DRAWS or one.type in _CALLS or len(seen) > _MOST:
+            return True
+        for other in [tensor.op for tensor in one.inputs] + list(one.control_inputs):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return False
