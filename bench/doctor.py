@@ -53,16 +53,23 @@ def doctor() -> List[Row]:
 
 
 def overhead() -> List[Row]:
-    """Steps with the clocks on against steps with them off, in turns, in one process: a loop over a dataset, and Keras."""
+    """Passes with the clocks on against passes with them off, in pairs, in one process: a loop over a dataset, and Keras; steps as people have them, and
+    as short as they get."""
     rows = []
     table = {"a": np.arange(40_000, dtype=np.float32) % 7}
-    for how, what in (("cost_loop", "a loop over a dataset"), ("cost_fit", "Keras fit")):
+    for how, what in (
+        ("cost_loop", "a loop over a dataset"),
+        ("cost_fit", "Keras fit"),
+        ("cost_short", "a loop that does next to nothing"),
+        ("cost_fit_short", "Keras fit of next to nothing"),
+    ):
         params = {"how": how, "mended": False}
         result = akrunner.run(_SCRIPT, table, user_params=params, python_env="tf2.3", timeout=300)
-        on, off, steps = (result.stats.reports[0][name] for name in ("on", "off", "steps"))
-        each = f"{1e6 * on / steps:,.0f} us of the processor a step"
+        off, ratio, steps = (result.stats.reports[0][name] for name in ("off", "ratio", "steps"))
+        each = f"{1e6 * off * ratio / steps:,.0f} us of the processor a step"
         against = f"clocks off: {1e6 * off / steps:,.0f} us"
-        rows.append((f"the input doctor, always on: {what}", each, against, f"{on / off:.3f} x", "<= 1.01 x", on / off <= 1.01))
+        most = 1.05 if "short" in how else 1.01
+        rows.append((f"the input doctor, always on: {what}", each, against, f"{ratio:.3f} x", f"<= {most} x", ratio <= most))
     return rows
 
 

@@ -216,38 +216,55 @@ def fine_fit(config, mended):
     model.fit(config.dataset(64).map(apart).prefetch(2), epochs=1, verbose=0)
 
 
-def in_turns(one):
-    """The processor's seconds of a pass with the input doctor's clocks on, and off: of each half the quieter passes count."""
+def in_turns(one, pairs=40):
+    """The processor's seconds of passes with the input doctor's clocks on, and off: in pairs, of which each second one is the other way round. The
+    median of the pairs counts."""
     from akrunner.worker.waits import hooks
 
-    clocks, seconds = hooks.running(), {True: [], False: []}
-    for turn in range(41):
-        on = turn % 2 == 0
-        hooks._now["meter"] = clocks if on else None
-        began = time.process_time()
-        one()
-        if turn:
-            seconds[on].append(time.process_time() - began)
+    clocks, off, ratios = hooks.running(), [], []
+    for pair in range(-1, pairs):
+        took = {}
+        for on in (True, False) if pair % 2 else (False, True):
+            clocks.wholly()
+            hooks._now["meter"] = clocks if on else None
+            began = time.process_time()
+            one()
+            took[on] = time.process_time() - began
+        if pair >= 0:
+            off.append(took[False])
+            ratios.append(took[True] / took[False])
     hooks._now["meter"] = clocks
-    return {name: sum(sorted(seconds[on])[:10]) / 10 for name, on in (("on", True), ("off", False))}
+    return {"off": float(np.median(off)), "ratio": float(np.median(ratios))}
 
 
-def cost_loop(config, mended):
-    dataset = config.dataset(64)
-    weights = tf.ones([64, 512])
+def cost_loop(config, mended, size=2048, steps=60):
+    """Steps of some milliseconds."""
+    dataset = config.dataset(64).take(steps)
+    weights = tf.ones([512, size])
 
     def one():
         for columns in dataset:
-            tf.matmul(tf.ones([64, 64]) * columns["a"][0], weights)
+            tf.matmul(tf.ones([64, 512]) * columns["a"][0], weights)
 
-    config.report(dict(in_turns(one), steps=config.dataset_length / 64))
+    config.report(dict(in_turns(one), steps=steps))
 
 
-def cost_fit(config, mended):
-    model = tf.keras.Sequential([tf.keras.layers.Dense(64, activation="relu"), tf.keras.layers.Dense(1)])
+def cost_short(config, mended):
+    """Steps of a tenth of one."""
+    cost_loop(config, mended, 16, 600)
+
+
+def cost_fit(config, mended, units=2000, steps=60):
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(units, activation="relu"), tf.keras.layers.Dense(units), tf.keras.layers.Dense(1)]
+    )
     model.compile("sgd", "mse")
-    dataset = config.dataset(64).map(lambda columns: (tf.reshape(columns["a"], [-1, 1]), columns["a"])).prefetch(2)
-    config.report(dict(in_turns(lambda: model.fit(dataset, verbose=0)), steps=config.dataset_length / 64))
+    dataset = config.dataset(64).map(lambda columns: (tf.reshape(columns["a"], [-1, 1]), columns["a"])).prefetch(2).take(steps)
+    config.report(dict(in_turns(lambda: model.fit(dataset, verbose=0), 24), steps=steps))
+
+
+def cost_fit_short(config, mended):
+    cost_fit(config, mended, 16, 600)
 
 
 def main(task_config):

@@ -59,7 +59,7 @@ def install():
         if made is None or not hasattr(sys.modules.get("tensorflow"), "__version__"):
             return
         made.may_look(bool(made.steps) or tracing.cheap())
-        tracing.give_way(made.give_up)
+        tracing.give_way(made.give_up, made.look_no_more)
         pipeline.install(made)
         _not_to_be_named()
         _watch_draws(made)
@@ -81,6 +81,29 @@ def _not_to_be_named():
         if isinstance(passed_over, list):
             # as the stack of an operation has it, too: without the first "/"
             passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/")]
+    # newer ones show the whole stack an operation was made in
+    stacks = sys.modules.get("tensorflow.python.util.tf_stack")
+    filters, kind = getattr(stacks, "_source_filter_stacks", None), getattr(stacks, "SentinelFilter", None)
+    if not hasattr(filters, "default_factory") or not hasattr(kind, "get_filtered_filenames"):
+        return
+
+    class Ours(kind):
+        def get_filtered_filenames(self):
+            return _FILES
+
+    def outermost():
+        made = Ours()
+        made.update()
+        return made
+
+    filters.default_factory = lambda: [outermost()]
+    for stack in filters.values():
+        if type(stack[0]) is kind:
+            stack[0] = outermost()
+
+
+#: of code that stands between the script and TensorFlow
+_FILES = frozenset(made.__code__.co_filename for made in (install, pipeline.install))
 
 
 def off(error):
@@ -196,13 +219,14 @@ def _watch_sessions(made):
     @functools.wraps(run)
     def run_watched(self, *args, **kwargs):
         made, graph = _now["meter"], self.graph
-        fed = bool(args[1] if len(args) > 1 else kwargs.get("feed_dict"))
-        if made is None or not (fed or graph in _drawn_from) or getattr(_inside, "call", False):
-            return run(self, *args, **kwargs)
-        if len(args) > 2 or kwargs.get("options") is not None:
+        feed = args[1] if len(args) > 1 else kwargs.get("feed_dict")
+        fed = isinstance(feed, dict) and bool(feed)
+        if made is not None and (len(args) > 2 or kwargs.get("options") is not None):
             # it may have a trace of its own
             made.give_up()
-        elif not fed and not drawing.draws(_drawn_from[graph], args[0] if args else kwargs.get("fetches")):
+        if made is None or not (fed or graph in _drawn_from) or getattr(_inside, "call", False):
+            return run(self, *args, **kwargs)
+        if not fed and not _draws(graph, args[0] if args else kwargs.get("fetches")):
             # an initializer, a number of the graph's
             return run(self, *args, **kwargs)
         name = "feed_dict" if fed else "session"
@@ -223,6 +247,15 @@ def _watch_sessions(made):
         return _timed(made, "session", graph, call, (self,) + args, kwargs)
 
     base.run, base._Callable.__call__ = run_watched, call_watched
+
+
+def _draws(graph, fetches):
+    try:
+        return drawing.draws(_drawn_from[graph], fetches)
+    except Exception as e:
+        # the session knows better what is wrong with them
+        off(e)
+        return False
 
 
 def _watch_saves():

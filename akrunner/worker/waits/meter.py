@@ -207,7 +207,7 @@ class Meter(object):
         self._looks_at, self._look_calls = way, 0
         self.wholly()
         seconds = _LONGEST * (20 if self.steps else 1)
-        self._timer = threading.Timer(seconds, self.give_up)
+        self._timer = threading.Timer(seconds, self._late)
         self._timer.daemon = True
         self._timer.start()
         self._look_began = clock()
@@ -222,11 +222,26 @@ class Meter(object):
         return trace
 
     def give_up(self):
-        """End a look that lasts too long, or is in the script's way."""
+        """End a look that is in the script's way; there is none for a while."""
+        self._due = max(self._due or 0, clock() + _FIRST_NS)
         trace = self._taken()
-        if trace is not None:
+        if trace is None:
+            return
+        try:
             trace.stop()
-            self._due = clock() + _FIRST_NS * 20
+        except Exception as e:
+            # whoever asks is about to start a profiler of the script's, which has nothing to do with it
+            self.failed = "%s: %s" % (type(e).__name__, e)
+
+    def look_no_more(self):
+        """End a look; there is to be none from now on."""
+        self.give_up()
+        self._may_look = False
+
+    def _late(self):
+        """A look lasts too long."""
+        self.give_up()
+        self._due = max(self._due, clock() + _FIRST_NS * 20)
 
     def _close(self, now):
         trace = self._taken()

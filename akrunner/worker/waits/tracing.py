@@ -6,6 +6,8 @@ import sys
 
 _V1 = "tensorflow.python.pywrap_tensorflow"
 _V2 = "tensorflow.python.profiler.internal._pywrap_profiler"
+#: which of them have the one the script has started
+_OWN = ("tensorflow.python.profiler.profiler_v2", "tensorflow.python.eager.profiler")
 #: a longer trace is not read: that would take seconds
 _MOST_BYTES = 16 << 20
 #: by number, as `tensorflow.profiler.TraceEvent` has them
@@ -31,6 +33,9 @@ class Trace(object):
 
     def __init__(self):
         """Raises: RuntimeError or one of TensorFlow's: another profiler is running."""
+        if any(getattr(sys.modules.get(name), "_profiler", None) is not None for name in _OWN):
+            # asked before TensorFlow is, which would log a warning
+            raise RuntimeError("the script's own profiler is running")
         self._session = _second() if _V2 in sys.modules else _first()
 
     def stop(self, most=None):
@@ -84,10 +89,18 @@ def _first():
     return stop
 
 
-def give_way(call):
-    """Have `call` called before the script starts a profiler of its own."""
+def give_way(call, for_ever):
+    """Have `call` called before the script starts a profiler of its own, and `for_ever` before it starts a server that others ask for one."""
     module, name = (sys.modules[_V2], "ProfilerSession") if _V2 in sys.modules else (sys.modules[_V1], "TFE_NewProfiler")
-    real = _known["session"] = getattr(module, name)
+    _known["session"] = getattr(module, name)
+    _first_call(module, name, call)
+    for name in ("start_server", "TFE_StartProfilerServer"):
+        if hasattr(module, name):
+            _first_call(module, name, for_ever)
+
+
+def _first_call(module, name, call):
+    real = getattr(module, name)
 
     def made(*args, **kwargs):
         call()
