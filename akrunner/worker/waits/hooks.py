@@ -175,7 +175,7 @@ def _watch_functions(made):
 
     @functools.wraps(real)
     def call(self, *args, **kwargs):
-        if self is quick.of:
+        if id(self) == quick.of:
             began = clock()
             if began < quick.until and thread() == quick.thread:
                 return _quickly(quick, began, real, (self,) + args, kwargs)
@@ -231,7 +231,7 @@ def _watch_sessions(made):
             return run(self, *args, **kwargs)
         name = "feed_dict" if fed else "session"
         quick, began = quicks[name], clock()
-        if began < quick.until and graph is quick.of and thread() == quick.thread:
+        if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
             return _quickly(quick, began, run, (self,) + args, kwargs)
         return _timed(made, name, graph, run, (self,) + args, kwargs)
 
@@ -242,7 +242,7 @@ def _watch_sessions(made):
         if made is None or graph not in _drawn_from or getattr(_inside, "call", False):
             return call(self, *args, **kwargs)
         quick, began = quicks["session"], clock()
-        if began < quick.until and graph is quick.of and thread() == quick.thread:
+        if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
             return _quickly(quick, began, call, (self,) + args, kwargs)
         return _timed(made, "session", graph, call, (self,) + args, kwargs)
 
@@ -303,7 +303,8 @@ def _timed(made, name, of, real, args, kwargs, rows_of=None):
     try:
         way = made.way(name)
         if way is not None:
-            way.quick.of = of
+            # no reference: the script's things go when it lets them go
+            way.quick.of = id(of)
             began = made.before(way)
     except Exception as e:
         off(e)

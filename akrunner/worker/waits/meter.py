@@ -34,7 +34,7 @@ clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else time.monot
 class Quick(object):
     """Steps that are too short to do more than read the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
 
-    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: the function, or graph, it calls; at: which tensor of
+    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: id of the function, or graph, it calls; at: which tensor of
         a batch has its rows, None: none has; calls, rows, wait (ns): since the last step that was looked at wholly; last: ns when the last ended.
     """
 
