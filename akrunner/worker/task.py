@@ -115,6 +115,7 @@ class Task(object):
                 self.tables.finish()
         except BaseException as e:
             failed = e
+        self.notes += self.tables.notes
         self.tables.end()
         return failed
 

@@ -12,6 +12,7 @@ chunks ahead of the reader that is furthest as there are credits; what has come 
 import os
 import struct
 import threading
+import time
 
 from akrunner.wire import frames, messages, tables
 from akrunner.worker.tables.errors import TableError, failed
@@ -20,6 +21,8 @@ _BUFFER = 1 << 20
 #: in front of each chunk in a spool: its bytes, its rows
 CHUNK = struct.Struct("<QQ")
 _REQUEST = struct.Struct("<Q")
+#: seconds the end of a script waits for what its threads and processes, still at it, try to write then
+_LINGER = 0.25
 #: why a writer takes no more rows
 REPLACED = "table %s: its slice was opened again, which drops what this writer has written; it takes no more rows"
 
@@ -39,10 +42,11 @@ class _Spool(object):
 
 class _Writing(object):
     """Attributes: table; columns: of it, None: not opened yet; credits; rows: sent; done; error: the host's; replaces: requests that had
-    its slice before; replaced: another has it now."""
+    its slice before; replaced: another has it now; slice; process: who has opened it; ended: by the script's end, not by who has opened it."""
 
-    def __init__(self, table):
-        self.table = table
+    def __init__(self, table, slice_id, process):
+        self.table, self.slice, self.process = table, slice_id, process
+        self.ended = False
         self.columns = None
         self.replaces = []
         self.replaced = False
@@ -67,7 +71,10 @@ class Broker(object):
         self._over = False
         self._buffer = memoryview(bytearray(_BUFFER))
         # of this process's writers, which are closed when the script has ended; set by `install`
-        self.close_writers = lambda: None
+        self.close_writers = lambda: False
+        #: what the script's user should know
+        self.notes = []
+        self._late = []
 
     # -- asked by scripts
 
@@ -131,7 +138,7 @@ class Broker(object):
         with self._changed:
             self._check()
             number = self._next()
-            writing = self._writes[number] = _Writing(table)
+            writing = self._writes[number] = _Writing(table, slice_id, process)
             asked = {"request": number, "table": table, "slice": slice_id, "process": process}
             self._writer.write_json(frames.WRITE_TABLE, asked)
             while writing.columns is None:
@@ -154,6 +161,8 @@ class Broker(object):
             if of.replaced:
                 raise failed("TableUseError", REPLACED % of.table)
             if of.closing:
+                if of.ended:
+                    self.late(of.table, rows)
                 raise TableError("table %s: its writer is closed" % of.table)
             of.credits -= 1
             of.rows += rows
@@ -309,22 +318,60 @@ class Broker(object):
 
         Raises: TableError: rows were refused.
         """
-        self.close_writers()
+        others = self.close_writers()
         for number, writing in list(self._writes.items()):
-            if not writing.done and writing.error is None and writing.columns is not None:
-                self.close(number)
+            if writing.closing or writing.error is not None or writing.columns is None:
+                continue
+            with self._changed:
+                writing.ended = True
+            there = _lives(writing.process)
+            others = others or there
+            self.notes.append(_unclosed(writing, there))
+            self.close(number)
+        if others:
+            # whoever is still writing finds it closed now, and would be the only one to know
+            time.sleep(_LINGER)
         with self._changed:
             self._over = True
+            if self._late:
+                raise TableError(self._late[0])
             for spool in self._reads.values():
                 if spool.error is None:
                     self._close_reading(spool)
             self._changed.notify_all()
+
+    def late(self, table, rows):
+        """The script has ended, and something of it tried to write rows nevertheless: they are lost."""
+        self._late.append(
+            "table %s: a thread or process that the script had not waited for tried to write %d rows more when the script had ended, and they are "
+            "lost: wait for it (join) before the script ends" % (table, rows)
+        )
 
     def end(self):
         """The task has failed, or is over: whoever still waits is told."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
+
+
+def _lives(process):
+    """Args: process: as `asking.process` has it."""
+    try:
+        with open("/proc/%s/stat" % process.partition(":")[0], "rb") as f:
+            return f.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
+def _unclosed(writing, there):
+    """Words for a writer that whoever has opened it has not closed. Args: there: whether it still runs."""
+    number = writing.process.partition(":")[0]
+    what = "still ran when the script had ended, and had not closed" if there else "ended without closing"
+    return (
+        "process %s %s its TableWriter(%r, slice_id=%d), of which %d rows are in the table: they are all of them only if it was not killed "
+        "in the midst, nor wrote on; close it there (with ... as writer)"
+        % (number, what, writing.table, writing.slice, writing.rows)
+    )
 
 
 def _write(fd, data):

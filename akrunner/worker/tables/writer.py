@@ -30,9 +30,13 @@ _OPEN = set()
 
 
 def close_all():
-    """Close those the script has left open. Raises: TableError: their rows are refused."""
-    for writer in list(_OPEN):
+    """Close those the script has left open. Returns: whether threads of the script may write on. Raises: TableError: their rows are refused."""
+    left = list(_OPEN)
+    for writer in left:
+        writer._ended = True
         writer.close()
+    own = (threading.current_thread(), threading.main_thread())
+    return bool(left) and any(one not in own and not one.name.startswith("akrunner") for one in threading.enumerate())
 
 
 def _forked():
@@ -66,7 +70,7 @@ class TableWriter(object):
         self._columns = [column for column in told["columns"] if not column["partition"]]
         self._held, self._held_rows, self._names = [], 0, None
         self._rows = 0
-        self._closed = self._replaced = False
+        self._closed = self._replaced = self._ended = False
         self._lock, self._opener = threading.RLock(), os.getpid()
         _OPEN.add(self)
 
@@ -94,6 +98,9 @@ class TableWriter(object):
             if self._replaced:
                 raise TableUseError(REPLACED % self._name)
             if self._closed:
+                broker = asking.broker()
+                if self._ended and broker is not None:
+                    broker.late(self._name, 1)
                 raise ValueError("table %s: its writer is closed" % self._name)
             chosen = self._chosen(indices)
             given = columns_of(values, len(chosen), self._name)

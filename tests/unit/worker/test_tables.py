@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import gc
 import json
 import os
@@ -516,6 +517,49 @@ def test_the_end_closes_what_the_script_has_left_open(host: Host) -> None:
     for late in (lambda: TableReader("other"), lambda: TableWriter("out")):
         with pytest.raises(errors.TableError, match="the task is over"):
             late()
+
+
+@pytest.mark.parametrize("by", ["thread", "process", "nobody"])
+def test_rows_that_come_when_the_script_has_ended(host: Host, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    """They are not lost without a word."""
+    from akrunner.worker.tables import broker as brokers
+    from akrunner.worker.tables import writer as writers
+
+    host.broker.close_writers = writers.close_all
+    closed, tried = threading.Event(), threading.Event()
+    # what waits for those who still write, waits until they have
+    monkeypatch.setattr(brokers.time, "sleep", lambda seconds: (closed.set(), tried.wait(60)))
+    if by == "process":
+        made = host.broker.write("out", 3, f"{os.getpid()}:another")["writing"]
+        late: Any = functools.partial(host.broker.put, made, 7, [b""])
+    else:
+        own = TableWriter("out", 3)
+        own.write((1, 2.0, "x"))
+        late = functools.partial(own.write, (1, 2.0, "x"))
+
+    def go_on() -> None:
+        closed.wait(60)
+        if by != "nobody":
+            with pytest.raises((errors.TableError, ValueError), match="its writer is closed"):
+                late()
+        tried.set()
+
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    if by == "nobody":
+        host.broker.finish()
+    else:
+        with pytest.raises(errors.TableError, match="table out: a thread or process .* tried to write [17] rows more"):
+            host.broker.finish()
+    thread.join(60)
+    assert bool(host.broker.notes) == (by == "process")
+
+
+def test_a_process_that_has_not_closed_its_writer_is_told_of(host: Host) -> None:
+    host.broker.write("out", 3, "999999999:gone")
+    host.broker.finish()
+    assert len(host.broker.notes) == 1
+    assert "process 999999999 ended without closing its TableWriter('out', slice_id=3), of which 0 rows" in host.broker.notes[0]
 
 
 def test_a_slice_that_is_opened_again(host: Host) -> None:
