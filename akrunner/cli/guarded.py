@@ -89,7 +89,7 @@ def _failed(error: BaseException, as_json: bool) -> int:
     signals.decided()
     if number is not None:
         kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-        return _say(kind, f"{signals.words(number)}; every task was stopped", 128 + number, as_json)
+        return _say(kind, f"{signals.words(number)}; every task was stopped{_changed()}", 128 + number, as_json)
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
     done = f"; {error.done}" if isinstance(error, Untold) else ""
@@ -108,6 +108,14 @@ def _failed(error: BaseException, as_json: bool) -> int:
         return _say("InternalError", message, code, as_json, trace)
     body = failure(error, code) if as_json else None
     return _say(type(error).__name__, str(error), code, as_json, kind=True, body=body)
+
+
+def _changed() -> str:
+    """Half a sentence if tables were changed before a signal came: they stay so."""
+    store = sys.modules.get("akrunner.tables.store")
+    names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f". Its rows are in {', '.join(names[:5])}{more} already, and stay there" if names else ""
 
 
 def _in_engine(error: BaseException) -> bool:

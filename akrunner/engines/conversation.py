@@ -164,7 +164,8 @@ class Conversation:
         self._writer.write_json(kind, body)
 
     def _refuse(self, number: int, error: Exception) -> None:
-        self._say(frames.TABLE_FAILED, request=number, type=type(error).__name__, message=str(error))
+        words = crossing.said(error) if isinstance(error, DataError) else str(error)
+        self._say(frames.TABLE_FAILED, request=number, type=type(error).__name__, message=words)
 
     def _look(self) -> None:
         while not self._stopped:
@@ -254,7 +255,7 @@ class Conversation:
                 count, payload = taken
                 batch = codec.decode_some_columns(schema, payload, request.rows, count)
                 with underway(WriteError, f"table {body['table']}"):
-                    part.write(crossing.back(batch, output.info))
+                    part.write(crossing.back(batch, output.info, request.rows))
                 request.rows += count
                 self._tables.has_moved()
                 with self._changed:

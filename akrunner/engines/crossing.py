@@ -17,6 +17,9 @@ from akrunner.schema import Field, Schema
 from akrunner.tables import types
 from akrunner.tables.store import TableInfo
 
+#: what is raised of a text that says no value of a type
+_ODD = (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
+
 
 def described(info: TableInfo) -> List[Dict[str, Any]]:
     """What a worker is told of a table's columns, those it is partitioned by last (`akrunner.wire.messages`)."""
@@ -46,7 +49,7 @@ def crossed(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
     for name, column in zip(batch.schema.names, batch.columns):
         try:
             columns.append(_as_crossing(column))
-        except (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError) as e:
+        except _ODD as e:
             raise ReadError(
                 f"table {table}: column {name!r} ({types.type_words(column.type)}) has a value that a script cannot be given: {e}; select other columns, "
                 "or CAST it in a table made for the script"
@@ -87,13 +90,13 @@ def written(info: TableInfo) -> Schema:
     return Schema(tuple(Field(one.name, one.type if _crosses(one.type) else pa.string()) for one in info.columns))
 
 
-def back(batch: pa.RecordBatch, info: TableInfo) -> pa.RecordBatch:
-    """What a script wrote, of the table's types. Raises: DataError: a text is no such value; null where the table has none."""
+def back(batch: pa.RecordBatch, info: TableInfo, first: int = 0) -> pa.RecordBatch:
+    """What a script wrote, of the table's types. Args: first: number of its first row. Raises: DataError: a text is no such value; null where the table has none."""
     columns = []
     for name, column in zip(batch.schema.names, batch.columns):
         known = info.columns.field(name)
         if column.type != known.type:
-            column = _from_text(column, known)
+            column = _from_text(column, known, first)
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -103,11 +106,32 @@ def said(error: DataError) -> str:
     return str(error).replace("declare it as varbinary", "declare it as BINARY")
 
 
-def _from_text(column: pa.Array, known: pa.Field) -> pa.Array:
+def _from_text(column: pa.Array, known: pa.Field, first: int) -> pa.Array:
     try:
-        if pa.types.is_nested(known.type):
-            values = [None if one is None else nested.from_json(one, known.type) for one in column.to_pylist()]
-            return pa.array(values, known.type)
-        return column.cast(known.type)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError) as e:
-        raise DataError(f"column {known.name!r}: text that is no {types.words_of(known)}: {e}", column=known.name) from None
+        return _made(column, known)
+    except _ODD:
+        # one by one, to know which it is
+        for row in range(len(column)):
+            try:
+                _made(column.slice(row, 1), known)
+            except _ODD as e:
+                raise DataError(
+                    f"row {first + row}, column {known.name!r}: text that is no {types.words_of(known)}: {e}",
+                    row=first + row,
+                    column=known.name,
+                ) from None
+        raise
+
+
+def _made(column: pa.Array, known: pa.Field) -> pa.Array:
+    """Values from text. Raises: what `_ODD` has."""
+    if pa.types.is_nested(known.type):
+        values = [None if one is None else nested.from_json(one, known.type) for one in column.to_pylist()]
+        return pa.array(values, known.type)
+    if pa.types.is_timestamp(known.type):
+        # what is finer than the column is cut off, as PyODPS does it
+        digits = {"ms": 3, "us": 6}.get(known.type.unit, 9)
+        column = pc.replace_substring_regex(column, pattern=rf"(\.\d{{{digits}}})\d+$", replacement=r"\1")
+    elif pa.types.is_date(known.type):
+        column = pc.replace_substring_regex(column, pattern=r"[ T]00:00:00(\.0+)?$", replacement="")
+    return column.cast(known.type)

@@ -27,7 +27,7 @@ from akrunner.schema import nearest, to_floats
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move, carry_out, removed
-from akrunner.tables.store import TableInfo
+from akrunner.tables.store import CHANGED, TableInfo
 
 if TYPE_CHECKING:
     from akrunner.tables.local import LocalTables
@@ -223,6 +223,7 @@ def commit(store: "LocalTables", outputs: Sequence[LocalOutput]) -> None:
                 moves += output.moves()
         with outputs[0].told():
             old = carry_out(store.place, moves)
+            CHANGED.extend(str(output.name) for output in outputs)
     removed(old)
     for output in outputs:
         output.done()

@@ -22,7 +22,7 @@ from akrunner.foreign import ours
 from akrunner.tables.local_output import fitted_to
 from akrunner.tables.maxcompute_reading import worth_another
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import TableInfo, TableOutput
+from akrunner.tables.store import CHANGED, TableInfo, TableOutput
 
 if TYPE_CHECKING:
     from akrunner.tables.maxcompute import MaxComputeTables
@@ -226,6 +226,7 @@ def commit(outputs: Sequence[TableOutput]) -> None:
                 f"{e} ({', '.join(done)} {'was' if len(done) == 1 else 'were'} committed before: run the job again)"
             ) from e
         done.append(str(output.name))
+        CHANGED.append(str(output.name))
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

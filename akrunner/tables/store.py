@@ -27,6 +27,8 @@ from akrunner.tables.names import Partition, TableName
 
 #: what is said of a table that is to go, and is not there
 NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
+#: names of what this process has committed: for what is said of a command that a signal ends then
+CHANGED: List[str] = []
 
 
 @dataclass(frozen=True)

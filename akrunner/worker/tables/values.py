@@ -10,6 +10,8 @@ from akrunner.worker.tables.errors import TableWriteError
 
 #: the largest whole number of which a double holds every smaller one
 _EXACT = 1 << 53
+#: of values that are one row, which begins with a list
+ALONE = "; a single row whose first value is a list or tuple is given in a list: write([row], ...)"
 
 
 def _is_row(value):
@@ -45,7 +47,8 @@ def columns_of(values, width, table=""):
     if not set(map(type, rows)) <= {tuple, list, np.void, np.record} or set(map(len, rows)) != {width}:
         for row in rows:
             if not _is_row(row) or len(row) != width:
-                raise _odd(row, width, table)
+                alone = len(rows) == width and not all(map(_is_row, rows))
+                raise _odd(row, width, table, ALONE if alone else "")
     return list(zip(*rows))
 
 
@@ -65,13 +68,13 @@ def _of_array(values, width, table):
     return [values[:, i] for i in range(width)] if len(values) else None
 
 
-def _odd(row, width, table):
+def _odd(row, width, table, more=""):
     shown = (
         "%d values (%.60r)" % (len(row), row)
         if hasattr(row, "__len__") and not isinstance(row, (str, bytes))
         else "%.60r" % (row,)
     )
-    return ValueError("table %s: a row of %d columns was expected (indices), and %s came" % (table, width, shown))
+    return ValueError("table %s: a row of %d columns was expected (indices), and %s came%s" % (table, width, shown, more))
 
 
 def as_column(table, column, values, first_row=0, cast=False):
@@ -103,7 +106,14 @@ def _unmasked(values):
     """A list in which what is masked is None: its number is another, which nobody has given."""
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, values))):
         return [one.tolist() if isinstance(one, np.ma.MaskedArray) and one.ndim == 0 else one for one in values]
+    if any(_is_no_time(kind) for kind in set(map(type, values))):
+        return [None if _is_no_time(type(one)) and one != one else one for one in values]
     return list(values)
+
+
+def _is_no_time(kind):
+    """Whether a value of a type may be NaT, which is null."""
+    return issubclass(kind, np.datetime64) or kind.__name__ == "NaTType"
 
 
 def _plain(values):
@@ -155,6 +165,10 @@ def _text(table, column, row, value):
         raise _wrong(table, column, row, value, ", which it cannot hold")
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None and kind not in ("array", "map", "struct"):
+        raise _wrong(
+            table, column, row, value, ", with a time zone, which the table has not: value.astimezone().replace(tzinfo=None)"
+        )
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple, dict)):

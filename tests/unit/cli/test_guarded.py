@@ -15,6 +15,7 @@ from akrunner.cli import guarded
 from akrunner.cli.guarded import asks_for_json, emit, ended, telling
 from akrunner.cli.main import main as command
 from akrunner.errors import TaskFailure
+from akrunner.tables import store
 
 ENDS = [
     (akrunner.ConfigError("x"), 2, "ConfigError"),
@@ -45,6 +46,18 @@ def test_an_end(error: BaseException, code: int, name: str, capsys: pytest.Captu
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("akrunner: ")
     assert ("Traceback" in err) == (name == "InternalError")
+
+
+def test_a_signal_that_comes_when_tables_were_changed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "CHANGED", ["odps://p/tables/t", "odps://p/tables/t"])
+
+    def run() -> Any:
+        raise KeyboardInterrupt
+
+    assert ended(run, False) == 130
+    assert "every task was stopped. Its rows are in odps://p/tables/t already, and stay there" in capsys.readouterr().err
 
 
 def test_what_is_told_of_a_failure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,6 +60,31 @@ def test_text_that_is_no_such_value(column: str, text: str) -> None:
         crossing.back(pa.record_batch([[text]], names=[column]), INFO)
 
 
+@pytest.mark.parametrize(
+    "column, text, wanted",
+    [
+        ("when", "2024-01-02 03:04:05.123999", datetime.datetime(2024, 1, 2, 3, 4, 5, 123000)),
+        ("when", "2024-01-02T03:04:05.123456789", datetime.datetime(2024, 1, 2, 3, 4, 5, 123000)),
+        ("when", "1969-12-31 23:59:59.9999", datetime.datetime(1969, 12, 31, 23, 59, 59, 999000)),
+        ("when", "2024-01-02 03:04:05.5", datetime.datetime(2024, 1, 2, 3, 4, 5, 500000)),
+        ("day", "2024-01-02 00:00:00", datetime.date(2024, 1, 2)),
+        ("day", "2024-01-02T00:00:00.000000", datetime.date(2024, 1, 2)),
+    ],
+)
+def test_times_that_are_finer_than_a_column(column: str, text: str, wanted: Any) -> None:
+    made = crossing.back(pa.record_batch([[text, None]], names=[column]), INFO)
+    assert made.column(0).to_pylist() == [wanted, None]
+
+
+@pytest.mark.parametrize(
+    ("column", "good", "bad"), [("money", "1.5", "x"), ("list", "[1]", "[1,"), ("day", "2024-01-02", "2024-01-02 01:00:00")]
+)
+def test_an_error_of_text_names_its_row(column: str, good: str, bad: str) -> None:
+    with pytest.raises(DataError, match=f"row 102, column '{column}': text that is no") as told:
+        crossing.back(pa.record_batch([[good, None, bad]], names=[column]), INFO, 100)
+    assert told.value.row == 102
+
+
 def test_text_that_is_not_utf_8() -> None:
     written = codec.encode_columns(pa.record_batch([pa.array([b"\xff"])], names=["s"]))
     with pytest.raises(DataError) as told:

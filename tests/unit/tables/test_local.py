@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
-from akrunner.tables import local_reading
+from akrunner.tables import local_output, local_reading
 from akrunner.tables.ddl import parse_create
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
@@ -110,6 +110,17 @@ def test_partitions_are_added_and_dropped_all_of_them_or_none(
     assert len(store.partitions(named("t"))) == 3
     store.drop_partitions([one, named("t/hh=0")])
     assert store.partitions(named("t")) == []
+
+
+def test_what_was_committed_is_known(store: LocalTables, named: Named, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: List[str] = []
+    monkeypatch.setattr(local_output, "CHANGED", changed)
+    made(store, named, "create table t (id bigint)")
+    output = store.output(named("t"))
+    output.part("0").write(pa.record_batch({"id": [1]}))
+    assert changed == []
+    output.commit()
+    assert changed == ["odps://demo/tables/t"]
 
 
 def test_what_else_is_in_the_directory_stays(store: LocalTables, named: Named, root: Path) -> None:

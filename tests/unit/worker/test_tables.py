@@ -132,6 +132,11 @@ def test_rows_of_one_type_and_of_one_column() -> None:
         (DATETIME, ["2024-01-02 03:04:05", None], [b"2024-01-02 03:04:05", None]),
         (BIGINT, [None, None], [None, None]),
         (DATETIME, np.array(["2024-01-02T03:04:05", "NaT"], "M8[s]"), [b"2024-01-02T03:04:05", None]),
+        (
+            DATETIME,
+            [np.datetime64("NaT"), np.datetime64("2024-01-02T03:04:05.123456", "us")],
+            [None, b"2024-01-02T03:04:05.123456"],
+        ),
         (REAL, [1e300 * 1e300, 100_000_000, 0.1], [float("inf"), 1e8, np.float32(0.1)]),
         (LIST, [[np.float32(1.5), b"a"], np.array([1]), {1: None}], [b'[1.5, "a"]', b"[1]", b'{"1": null}']),
         (LIST, [[decimal.Decimal("1.50"), datetime.date(2024, 1, 2)]], [b'["1.50", "2024-01-02"]']),
@@ -149,7 +154,7 @@ def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[An
         (BIGINT, [1, 2.5], 11), (BIGINT, ["1"], 10), (BIGINT, [2**70], 10), (BIGINT, [True], 10), (BIGINT, [1, [2]], 11), (INT, [1, 2**31], 11),
         (DOUBLE, ["x"], 10), (DOUBLE, [2**53 + 1], 10), (TEXT, ["a", 5], 11), (TEXT, [1.5], 10), (TRUTH, [1], 10), (BIGINT, [{}], 10),
         (TEXT, ["a", "\ud800"], 11), (REAL, [1e300], 10), (REAL, [2**24 + 1], 10), (LIST, [["a", {1}]], 10), (LIST, ["[1]", {1: "a", "1": "b"}], 11), (DATETIME, [5], 10),
-        (DATETIME, ["2024-01-02", 1.5], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
+        (DATETIME, ["2024-01-02", 1.5], 11), (DATETIME, ["2024-01-02", datetime.datetime.now(datetime.timezone.utc)], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
         (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10), (DOUBLE, [None, 2**53 + 1], 11), (DOUBLE, [1.0, 2**53 + 1], 11),
         (DOUBLE, [None, True], 11), (BIGINT, [2, None, True], 12), (BIGINT, [-1, 2**63], 11), (REAL, [0.5, 2**24 + 1], 11), (TRUTH, [True, 1], 11),
     ],
@@ -158,6 +163,13 @@ def test_values_a_column_refuses(column: Dict[str, Any], values: Any, row: int) 
     words = f"table t: column '{column['name']}' is {column['type']}, and row {row} has"
     with pytest.raises(TypeError, match=re.escape(words)):
         as_column("t", column, values, 10)
+
+
+def test_a_row_that_begins_with_a_list() -> None:
+    for value in ([1.0], (1.0,)):
+        with pytest.raises(ValueError, match="a single row whose first value is a list or tuple is given in a list"):
+            columns_of((value, 2), 2, "t")
+        assert columns_of([(value, 2)], 2, "t") == [(value,), (2,)]
 
 
 def test_values_that_are_cast_if_that_is_asked_for() -> None:
