@@ -21,7 +21,7 @@ from akrunner.checks import nearest_file
 from akrunner.checkup.advice import advice
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.engines import record
-from akrunner.engines.inputs import verdict
+from akrunner.engines.inputs import calls_for_change, verdict
 from akrunner.foreign import redacted
 from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import started
@@ -134,7 +134,7 @@ def _success(body: Mapping[str, Any]) -> Iterator[Line]:
     )
     yield from _time(stats)
     for sentence in verdict(stats):
-        yield Line("input", LOOK, sentence)
+        yield Line("input", LOOK if calls_for_change(sentence) else OK, sentence)
     yield from _balance(body)
     for warning in stats["warnings"]:
         yield Line("warning", LOOK, redacted(str(warning)))

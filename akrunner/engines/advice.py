@@ -122,8 +122,13 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
         return Advice(
             "pipe", share, 0.0, f"{where} waits for rows to come", "the source, or the host, is slower than the script"
         )
+    if node.kind == "TFRecord":
+        return Advice(
+            "spool", share, 0.0, f"{where} reads the rows' file in the work directory more slowly than the script takes them",
+            "a faster disk for it (work_dir=, --work-dir; TMPDIR), columns= for those that are needed, cache=True for several passes",
+        )  # fmt: skip
     return Advice(
-        "parse", share, 0.0, f"{where} reads and parses the rows more slowly than the script takes them",
+        "parse", share, 0.0, f"{where} parses the rows more slowly than the script takes them",
         "data_format='columns' (--data-format columns) is several times faster; columns= for those that are needed; larger batches",
     )  # fmt: skip
 

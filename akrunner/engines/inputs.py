@@ -20,7 +20,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Union
+from typing import Any, List, Mapping, Union
 
 from akrunner.engines.advice import WORTH_SAYING, Advice, advised, wait_share
 from akrunner.engines.base import Stats
@@ -29,6 +29,9 @@ from akrunner.engines.base import Stats
 _TOO_SHORT = 0.5
 #: of a task that was looked at closely, how many things to change are named; else one
 _MOST = 4
+#: of sentences that tell of nothing to change
+_FINE, _CARDS = "the input is fine", "the graphics cards were busy"
+_TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
 
 
 def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
@@ -36,9 +39,20 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
 
     Args: stats: of the job, or what `dataclasses.asdict` made of them and JSON kept.
     """
-    inputs: Mapping[str, Dict[str, Any]] = stats.get("inputs", {}) if isinstance(stats, Mapping) else stats.inputs
-    found = [(_weight(record), task, _sentences(record)) for task, record in inputs.items()]
+    inputs = stats.get("inputs") if isinstance(stats, Mapping) else stats.inputs
+    found = []
+    for task, record in inputs.items() if isinstance(inputs, Mapping) else ():
+        try:
+            found.append((_weight(record), str(task), _sentences(record)))
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+            # kept by JSON, it may have been damaged, or be of another version: nothing is said of that task
+            continue
     return [f"[{task}] {words}" for _, task, told in sorted(found, key=lambda one: (-one[0], one[1])) for words in told]
+
+
+def calls_for_change(sentence: str) -> bool:
+    """Whether one of `verdict`'s sentences tells of something to change."""
+    return not any(words in sentence for words in (_FINE, _TOO_LITTLE, _CARDS))
 
 
 def holds_up(inputs: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -52,9 +66,7 @@ def _weight(record: Mapping[str, Any]) -> float:
 
 def _sentences(record: Mapping[str, Any]) -> List[str]:
     if record["main"] < _TOO_SHORT or (record["by"] and _whole(record) < _TOO_SHORT and record["first"] < _TOO_SHORT):
-        return (
-            ["its steps took less than half a second: too little to tell what its input waits for"] if record["asked"] else []
-        )
+        return [_TOO_LITTLE] if record["asked"] else []
     share, told = wait_share(record), advised(record)
     most = _MOST if record["asked"] else 1
     changes = [one for one in told if one.saves >= 0.02 or one.share >= WORTH_SAYING][:most]
@@ -66,9 +78,9 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = [one for one in changes if one is not node]
     found += [_saving(one) for one in changes]
     if record["busy"] is not None:
-        found.append(f"the graphics cards were busy {record['busy']:.0%} of the time")
+        found.append(f"{_CARDS} {record['busy']:.0%} of the time")
     if record["asked"] and not found and record["by"]:
-        found.append(f"the input is fine: {share:.0%} of the time of {record['batches']:,} steps is waiting for it")
+        found.append(f"{_FINE}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it")
     return found
 
 

@@ -113,6 +113,29 @@ def test_what_task_config_made_is_not_the_scripts_fault(pipe: float, rule: str) 
     assert [one.rule for one in told] == (["pipe"] if pipe > 1 else [])
 
 
+@pytest.mark.parametrize("source, rule", [("TFRecord", "spool"), ("Map", "parse")])
+def test_the_rows_file_is_told_from_the_parsing_of_its_rows(source: str, rule: str) -> None:
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), "Root::Prefetch::" + source: (1.8, 640)}
+    chain = [node("Prefetch", 9, ours=True), node(source, 9, ours=True)]
+    assert [one.rule for one in advised(record(nodes, chain))] == [rule]
+
+
+@pytest.mark.parametrize(
+    "inputs_of",
+    [None, 7, [1], {"a": None}, {"a": 5}, {"a": {}}, {"a": {**record(MAPPED, CHAIN), "nodes": 3}}, {"a": {"main": "x"}}],
+)
+def test_nothing_is_said_of_a_damaged_record(inputs_of: Any) -> None:
+    assert inputs.verdict({"inputs": inputs_of}) == []
+    whole = {"worker:0": record(MAPPED, CHAIN), **(inputs_of if isinstance(inputs_of, dict) else {})}
+    assert [inputs.calls_for_change(words) for words in inputs.verdict({"inputs": whole})][:1] == [True]
+
+
+def test_an_input_that_is_fine_calls_for_no_change() -> None:
+    told = inputs.verdict({"inputs": {"a": record({}, [], wait=0.1, between=9.0, busy=0.9)}})
+    short = inputs.verdict({"inputs": {"a": record({}, [], main=0.1)}})
+    assert told and short and not any(map(inputs.calls_for_change, told + short))
+
+
 def test_sources_one_after_another() -> None:
     nodes = {
         "Model": (0.0, 20),
