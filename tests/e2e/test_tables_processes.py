@@ -208,6 +208,18 @@ for sql in ("alter table u drop partition (p='1') partition (p='2') partition (p
         if not was_killed:
             break
     assert counts == {0, 3}, counts
+
+# what is dropped first of all behind a writer that was killed does not come back
+for at in range(chance.randrange(4), 1000, 4):
+    anew()
+    was_killed = killed_at(at, store.commit, lambda: written(at + 1))
+    run("drop table t; alter table u drop if exists partition (p='1')")
+    assert [one is None for one in state()][::3] == [True, True], (at, state())
+    run("create table t (id bigint); alter table u add partition (p='1')")
+    assert state()[::3] == [[], []], (at, state())
+    is_clean()
+    if not was_killed:
+        break
 print("fine")
 """
 
