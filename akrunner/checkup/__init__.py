@@ -37,7 +37,7 @@ def doctor(
         flink_python: interpreter that has PyFlink; None: this one.
         quick: do not import TensorFlow, which takes seconds.
     Returns: lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
-    Raises: ConfigError: an argument is not what it may be.
+    Raises: ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.
     """
     folder = None if work_dir is None else check_path("work_dir", work_dir)
     envs = _environments(python_env)
@@ -59,11 +59,18 @@ def _of_job(folder: str) -> Checkup:
 
     found: List[Checkup] = []
 
+    wrong: List[ConfigError] = []
+
     def look() -> Sequence[Line]:
-        found.append(explained(folder))
-        return found[0].lines
+        try:
+            found.append(explained(folder))
+        except ConfigError as e:
+            wrong.append(e)
+        return found[0].lines if found else ()
 
     lines = looked([Check("job", look, _JOB_SECONDS)])
+    if wrong:
+        raise wrong[0]
     if found:
         return Checkup(tuple(lines), found[0].job)
     return Checkup(tuple(Line(line.about, BROKEN, line.found, line.do) for line in lines))
@@ -77,7 +84,8 @@ def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: st
         return Check(
             "TensorFlow" if env is None else f"TensorFlow of {env}",
             lambda: pythons.environment(env, not quick),
-            pythons.IMPORT_SECONDS + 10,
+            # an interpreter that answers late says so itself, and what is asked of it has ended by then
+            pythons.PROBE_SECONDS + 5 + (0 if quick else pythons.IMPORT_SECONDS),
             late,
         )
 

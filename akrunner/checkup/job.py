@@ -9,19 +9,22 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
 import re
 import socket
+import stat
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import IO, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from akrunner.checks import nearest_file
 from akrunner.checkup.advice import advice
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.engines import record
 from akrunner.engines.inputs import calls_for_change, verdict
+from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import started
@@ -31,16 +34,18 @@ _RECORD = "job.json"
 _ABOVE = 6
 _RECORD_BYTES = 64 << 20
 _TAIL_BYTES, _TAIL_LINES = 1 << 16, 20
+#: of tasks, warnings: more than these are not told one by one
+_SOME, _MANY = 8, 100
 _TASK = re.compile(r"[a-z]+:[0-9]+")
 #: share of a job's time, and seconds, from which on something is said
 _SHARE, _SECONDS = 0.1, 2.0
 
 
 def explained(given: str) -> Checkup:
-    """Args: given: the directory, or something in it. Never raises: what is not a job's is said to be none."""
+    """Args: given: the directory, or something in it. Raises: ConfigError: it is no job's; nothing else, whatever is in it."""
     folder = folder_of(given)
     if folder is None:
-        return Checkup((_none(given),))
+        raise ConfigError(_none(given))
     try:
         body = _read(os.path.join(folder, _RECORD))
     except (OSError, ValueError, RecursionError) as e:
@@ -73,29 +78,44 @@ def newest_failed() -> Optional[str]:
     return os.path.join(folder, names[-1]) if folder is not None and names else None
 
 
-def _none(given: str) -> Line:
+def _none(given: str) -> str:
+    """Why it is none's, and where there may be one."""
     path = os.path.abspath(os.path.expanduser(given))
     if not os.path.lexists(path):
         said = f"there is no {given}{nearest_file(path)}"
     else:
         said = f"{given} is no work directory of a job: it has no {_RECORD}"
     last = newest_failed()
-    return Line(
-        "job",
-        BROKEN,
-        said,
-        "jobs keep theirs with --debug or --work-dir DIR" + (f"; the last that failed left {last}" if last else ""),
-    )
+    kept = "jobs keep theirs with --debug or --work-dir DIR" + (f"; the last that failed left {last}" if last else "")
+    return f"work_dir: {said}. {kept[0].upper()}{kept[1:]}"
 
 
 def _read(path: str) -> Dict[str, Any]:
-    if os.path.getsize(path) > _RECORD_BYTES:
+    with _opened(path) as f:
+        text = f.read(_RECORD_BYTES + 1)
+    if len(text) > _RECORD_BYTES:
         raise ValueError("too long")
-    with open(path, encoding="utf-8") as f:
-        body = json.load(f)
+    body = json.loads(text)
     if not isinstance(body, dict):
         raise ValueError("no object")
     return body
+
+
+def _opened(path: str) -> IO[bytes]:
+    """Raises: OSError: it is not there, or no file: of a pipe nobody would ever come to the end."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no file")
+    return os.fdopen(fd, "rb")
+
+
+def _list(body: Mapping[str, Any], name: str) -> List[Any]:
+    """Raises: TypeError: it is none; a text has an end and letters, too."""
+    found = body[name]
+    if not isinstance(found, list):
+        raise TypeError(name)
+    return found
 
 
 def _lines(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
@@ -112,7 +132,8 @@ def _lines(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _about(body: Mapping[str, Any]) -> str:
-    tasks = ", ".join(map(str, body["tasks"][:8])) + (" ..." if len(body["tasks"]) > 8 else "")
+    names = _list(body, "tasks")
+    tasks = ", ".join(map(str, names[:_SOME])) + (" ..." if len(names) > _SOME else "")
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(body["began"])))
     return f"{body['script'] or 'a prediction'} ({body['mode']}; {tasks}), begun {when}"
 
@@ -136,8 +157,7 @@ def _success(body: Mapping[str, Any]) -> Iterator[Line]:
     for sentence in verdict(stats):
         yield Line("input", LOOK if calls_for_change(sentence) else OK, sentence)
     yield from _balance(body)
-    for warning in stats["warnings"]:
-        yield Line("warning", LOOK, redacted(str(warning)))
+    yield from _warnings("warning", stats)
 
 
 def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
@@ -176,7 +196,7 @@ def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
 
 def _balance(body: Mapping[str, Any]) -> Iterator[Line]:
     """Tasks side by side."""
-    results = [result for result in body["results"] if result["rows_in"]]
+    results = [result for result in _list(body, "results") if result["rows_in"]]
     times = sorted((float(result["main_seconds"]), str(result["name"])) for result in results)
     if len(times) > 1 and times[-1][0] > 1.5 * times[0][0] and times[-1][0] - times[0][0] > _SECONDS:
         (least, quick), (most, slow) = times[0], times[-1]
@@ -213,13 +233,21 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
         )
         if log:
             yield Line(f"log of {task}", OK, redacted("its last lines\n" + "\n".join(log)))
-    for other in body["others"]:
+    for other in _list(body, "others")[:_MANY]:
         lines = str(other["what"]).splitlines() or [""]
         yield Line(str(other["task"]), OK, redacted(lines[0]))
-    for warning in body["warnings"]:
-        yield Line("before that", LOOK, redacted(str(warning)))
+    yield from _warnings("before that", body)
     if os.path.isfile(os.path.join(folder, "stall.txt")):
         yield Line("stall", LOOK, f"nothing moved: {os.path.join(folder, 'stall.txt')} says who waited for whom, with stacks")
+
+
+def _warnings(about: str, body: Mapping[str, Any]) -> Iterator[Line]:
+    """The first of them, and how many more there are."""
+    told = _list(body, "warnings")
+    for warning in told[:_SOME]:
+        yield Line(about, LOOK, str(warning))
+    if len(told) > _SOME:
+        yield Line(about, LOOK, f"{len(told) - _SOME} more")
 
 
 def _end(traceback: str) -> List[str]:
@@ -265,7 +293,7 @@ def _logs(folder: str, body: Mapping[str, Any]) -> List[Line]:
     if not names:
         tasks = os.path.join(folder, "tasks")
         names = [name.replace("-", ":") for name in sorted(os.listdir(tasks))] if os.path.isdir(tasks) else []
-    tails: List[Tuple[str, List[str]]] = [(name, _tail(folder, name)) for name in names[:8]]
+    tails: List[Tuple[str, List[str]]] = [(name, _tail(folder, name)) for name in names[:_SOME]]
     return [Line(f"log of {name}", OK, redacted("its last lines\n" + "\n".join(lines))) for name, lines in tails if lines]
 
 
@@ -274,7 +302,7 @@ def _tail(folder: str, task: str) -> List[str]:
     if not _TASK.fullmatch(task):
         return []
     try:
-        with open(os.path.join(folder, "tasks", task.replace(":", "-"), "log.txt"), "rb") as f:
+        with _opened(os.path.join(folder, "tasks", task.replace(":", "-"), "log.txt")) as f:
             f.seek(0, os.SEEK_END)
             f.seek(max(0, f.tell() - _TAIL_BYTES))
             text = f.read().decode("utf-8", "replace")

@@ -20,6 +20,8 @@ from akrunner.launch.environments import RECIPES
 
 #: seconds an import of TensorFlow may take: on a network disk a minute is nothing
 IMPORT_SECONDS = 90.0
+#: seconds in which an interpreter says what it is
+PROBE_SECONDS = 10.0
 _OURS = ("numpy", "pyarrow", "psutil", "typer", "duckdb")
 #: numbers and names of cards, as CUDA_VISIBLE_DEVICES has them
 _CARDS = re.compile(
@@ -83,7 +85,7 @@ def environment(python_env: Optional[str], importing: bool = True) -> List[Line]
     """What a job with this `python_env=` would run under. Args: importing: whether to import its TensorFlow, which takes seconds."""
     about = "TensorFlow" if python_env is None else f"TensorFlow of {python_env}"
     try:
-        found = interpreters.asked_for(python_env)
+        found = interpreters.asked_for(python_env, PROBE_SECONDS, remember=False)
     except PythonEnvError as e:
         return [Line(about, BROKEN, str(e), "akrunner env list shows what is there")]
     version = ".".join(map(str, found.python))
@@ -106,7 +108,7 @@ def _without(about: str, python_env: Optional[str], path: str) -> Line:
     there = []
     for recipe in RECIPES.values():
         try:
-            there.append(f"{recipe.name} ({interpreters.named(recipe).path})")
+            there.append(f"{recipe.name} ({interpreters.named(recipe, PROBE_SECONDS, remember=False).path})")
         except PythonEnvError:
             continue
     do = f"--python-env {there[0].split()[0]} has it" if there else "pip install tensorflow, or akrunner env create tf2"
@@ -116,7 +118,7 @@ def _without(about: str, python_env: Optional[str], path: str) -> Line:
 
 def _imported(about: str, told: str, path: str) -> List[Line]:
     try:
-        done = ask([path, "-c", _LOOK], IMPORT_SECONDS)
+        done = ask([path, "-c", _LOOK], IMPORT_SECONDS, noted=False)
     except OSError as e:
         return [Line(about, BROKEN, f"{told}; importing it: {e}", "an environment on a local disk, a machine that does less")]
     try:

@@ -54,7 +54,7 @@ def flink(master: Optional[str], python: str) -> List[Line]:
     """PyFlink and Java here, and the cluster. Args: master: its REST address, None: not asked for; python: may have PyFlink."""
     lines = []
     try:
-        done = ask([python, "-c", _VERSION], _SECONDS)
+        done = ask([python, "-c", _VERSION], _SECONDS, noted=False)
         version = done.out.strip() if done.code == 0 else ""
     except OSError:
         version = ""
@@ -165,7 +165,7 @@ def _docker() -> List[Line]:
     if not _DOCKER.fullmatch(os.environ.get("DOCKER_HOST", "")):
         return [Line("docker", OK, "installed; DOCKER_HOST holds something that is no address")]
     try:
-        done = ask(["docker", "version", "--format", "{{.Server.Version}}"], _SECONDS)
+        done = ask(["docker", "version", "--format", "{{.Server.Version}}"], _SECONDS, noted=False)
     except OSError as e:
         return [Line("docker", OK, f"installed; its service: {in_words(e)}")]
     if done.code != 0:

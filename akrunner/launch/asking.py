@@ -30,16 +30,24 @@ class Asked(NamedTuple):
 
 
 def ask(
-    command: Sequence[str], seconds: Optional[float], env: Optional[Mapping[str, str]] = None, most: Optional[int] = _MOST
+    command: Sequence[str],
+    seconds: Optional[float],
+    env: Optional[Mapping[str, str]] = None,
+    most: Optional[int] = _MOST,
+    noted: bool = True,
 ) -> Asked:
     """Run a program to its end; what it started and left running goes with it.
 
-    Args: seconds: it may take, None: for ever; env: its environment, None: this process's; most: bytes it may print, None: any number.
+    Args: seconds: it may take, None: for ever; env: its environment, None: this process's; most: bytes it may print, None: any number;
+            noted: write down, for the case that this process is killed, that it runs. False, of who must make nothing: only where the
+            directory for that is there.
     Raises: OSError: it cannot be run, has not ended by then, or prints without end. Nothing of it runs on.
     """
     mark = f"ask-{uuid.uuid4().hex}"
     inherited: Mapping[str, str] = os.environ if env is None else env
-    leftovers.mark(mark)
+    noted = noted or leftovers.state_dir("leftovers", make=False) is not None
+    if noted:
+        leftovers.mark(mark)
     try:
         with subprocess.Popen(
             command,
@@ -54,7 +62,8 @@ def ask(
             finally:
                 ending.end([(process.pid, "")], [mark])
     finally:
-        leftovers.unmark(mark)
+        if noted:
+            leftovers.unmark(mark)
 
 
 def _listen(process: "subprocess.Popen[bytes]", seconds: Optional[float], most: Optional[int]) -> Asked:

@@ -38,7 +38,8 @@ print(json.dumps({"python": list(sys.version_info[:3]), "executable": sys.execut
     "tensorflow": (version("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly") or "unknown") if found("tensorflow") else "",
     "tf_keras": version("tf-keras") if found("tf_keras") else ""}))
 """
-_PROBE_SECONDS = 60
+_PROBE_SECONDS = 60.0
+_PROBES = "probes.json"
 _OLDEST = (3, 7)
 
 
@@ -88,22 +89,22 @@ def resolve(python_env: Optional[str], keras: Optional[str] = None) -> Interpret
     return found
 
 
-def asked_for(python_env: Optional[str]) -> Interpreter:
-    """The interpreter itself, whatever is in it. Args and raises: as `resolve`."""
+def asked_for(python_env: Optional[str], seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
+    """The interpreter itself, whatever is in it. Args: as `resolve` and `probe`. Raises: as `resolve`."""
     if python_env is None:
         return _this()
     if python_env in environments.RECIPES:
-        return named(environments.RECIPES[python_env])
+        return named(environments.RECIPES[python_env], seconds, remember)
     if environments.is_packed(python_env):
-        return probe(environments.python_in(environments.unpacked(python_env)))
-    return probe(_executable(python_env))
+        return probe(environments.python_in(environments.unpacked(python_env)), seconds, remember)
+    return probe(_executable(python_env), seconds, remember)
 
 
-def named(recipe: environments.Recipe) -> Interpreter:
-    """The interpreter a name stands for. Raises: PythonEnvError: there is none; it gives the command to create one."""
+def named(recipe: environments.Recipe, seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
+    """The interpreter a name stands for. Args: as of `probe`. Raises: PythonEnvError: there is none; it gives the command to create one."""
     for path in environments.candidates(recipe):
         try:
-            interpreter = probe(path)
+            interpreter = probe(path, seconds, remember)
         except PythonEnvError:
             continue
         if interpreter.tensorflow.startswith(recipe.tensorflow):
@@ -115,31 +116,33 @@ def named(recipe: environments.Recipe) -> Interpreter:
     )
 
 
-def probe(path: str) -> Interpreter:
+def probe(path: str, seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:
     """Ask an interpreter what it is; asked once per executable file as it is.
 
+    Args: seconds: it may take; remember: write down what it said; False: nothing is written anywhere.
     Raises: PythonEnvError: it does not run.
     """
     try:
         stat = os.stat(path)
     except OSError as e:
         raise PythonEnvError(f"python_env: {path}: {e.strerror}") from None
-    return _probe(path, stat.st_mtime_ns, stat.st_ino)
+    return _probe(path, stat.st_mtime_ns, stat.st_ino, seconds, remember)
 
 
 @functools.lru_cache(maxsize=64)
-def _probe(path: str, mtime_ns: int, inode: int) -> Interpreter:
+def _probe(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool) -> Interpreter:
     known = _remembered(path, mtime_ns, inode)
     if known is not None:
         return known
     try:
-        done = ask([path, "-c", _PROBE], _PROBE_SECONDS)
+        done = ask([path, "-c", _PROBE], seconds, noted=remember)
     except OSError as e:
         raise PythonEnvError(f"python_env: {path} does not run: {e}") from None
     try:
         told = json.loads(done.out.strip().splitlines()[-1])
         found = _interpreter(path, told)
-        _remember(path, mtime_ns, inode, told)
+        if remember:
+            _remember(path, mtime_ns, inode, told)
         return found
     except (ValueError, LookupError, TypeError):
         said = (done.err or done.out).strip()[-600:]
@@ -156,7 +159,7 @@ def _interpreter(path: str, told: Mapping[str, Any]) -> Interpreter:
 def _remembered(path: str, mtime_ns: int, inode: int) -> Optional[Interpreter]:
     """What it said before, if neither it nor what is installed beside it has changed since."""
     try:
-        with open(cache.directory("probes.json")) as f:
+        with open(os.path.join(cache.base(), _PROBES)) as f:
             told = json.load(f)[path]
         if told["identity"] == [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]:
             return _interpreter(path, told)
@@ -166,7 +169,7 @@ def _remembered(path: str, mtime_ns: int, inode: int) -> Optional[Interpreter]:
 
 
 def _remember(path: str, mtime_ns: int, inode: int, told: Dict[str, Any]) -> None:
-    name = cache.directory("probes.json")
+    name = cache.directory(_PROBES)
     try:
         told["identity"] = [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]
         try:

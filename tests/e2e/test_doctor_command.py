@@ -56,6 +56,17 @@ def test_an_environment_that_is_none_and_a_cluster_that_is_not_there(leaves_noth
     assert told["TensorFlow of /nowhere/python"]["state"] == told["Flink cluster"]["state"] == "broken"
 
 
+def test_it_makes_nothing_and_a_hanging_interpreter_has_ten_seconds(leaves_nothing: Path, tmp_path: Path) -> None:
+    hangs = tmp_path / "python"
+    hangs.write_text("#!/bin/sh\nexec sleep 50\n")
+    hangs.chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    done = doctor("--quick", "--json", "--python-env", str(hangs), env={**env, "HOME": str(tmp_path / "none")})
+    told = lines(done)
+    assert "it had not ended after 10 s" in told[f"TensorFlow of {hangs}"]["found"]
+    assert os.listdir(tmp_path) == ["python"]
+
+
 def test_a_job_that_failed_is_explained_from_the_directory_its_error_names(leaves_nothing: Path, script: Script) -> None:
     with pytest.raises(akrunner.ScriptFailedError) as failed:
         akrunner.run(script(FAILS), {"a": [1, 2]}, num_workers=2)
@@ -77,8 +88,9 @@ def test_a_job_whose_host_was_killed(leaves_nothing: Path, script: Script, tmp_p
     process = subprocess.Popen(command)
     try:
         deadline = time.monotonic() + 60
-        while "asleep" not in str(found := akrunner.doctor(kept)):
-            assert time.monotonic() < deadline, found
+        # what is there before its record is no job's yet
+        while not os.path.exists(f"{kept}/job.json") or "asleep" not in str(found := akrunner.doctor(kept)):
+            assert time.monotonic() < deadline, os.listdir(tmp_path)
             time.sleep(0.1)
         assert "still runs" in found.lines[0].found and found.ok
     finally:

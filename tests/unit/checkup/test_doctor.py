@@ -63,8 +63,10 @@ def test_the_command(machine: List[Any], capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_of_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", str(tmp_path / "none"), "--json"]) == 1
-    assert "there is no" in json.loads(capsys.readouterr().out)["lines"][0]["found"]
+    for wrong, words in ((tmp_path / "none", "there is no"), (tmp_path, "is no work directory of a job")):
+        assert main(["doctor", str(wrong), "--json"]) == 2
+        told = json.loads(capsys.readouterr().out)
+        assert (told["ok"], told["exit_code"]) == (False, 2) and words in str(told)
     assert main(["doctor", str(tmp_path), "--python-env", "tf2"]) == 2
     assert "work_dir" in capsys.readouterr().err
 

@@ -138,18 +138,53 @@ def test_a_record_of_an_earlier_akrunner(tmp_path: Path) -> None:
 
 
 def test_what_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> str:
+        with pytest.raises(akrunner.ConfigError) as told:
+            akrunner.doctor(path)
+        return str(told.value)
+
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    lines = said(tmp_path / "nowhere")
-    assert lines["job"].state == BROKEN and lines["job"].found.startswith("there is no ") and "--debug" in lines["job"].do
-    assert "is no work directory of a job" in said(tmp_path)["job"].found
+    assert refused(tmp_path / "nowhere").startswith("work_dir: there is no ")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        assert "is no work directory of a job" in refused(path) and "--debug" in refused(path)
     (tmp_path / "tasks/mine").mkdir(parents=True)
-    assert "is no work directory of a job" in said(tmp_path)["job"].found, "others call their directories so, too"
+    assert "is no work directory of a job" in refused(tmp_path), "others call their directories so, too"
     (tmp_path / "tasks/chief-0").mkdir()
     (tmp_path / "tasks/chief-0/log.txt").write_text("its words")
     assert "it is not there" in said(tmp_path)["job"].found and "its words" in said(tmp_path)["log of chief:0"].found
     (tmp_path / "tasks/chief-0/log.txt").unlink()
     (tmp_path / "state/akrunner/failed/20260101-000000-ab").mkdir(parents=True)
-    assert "failed left" in said(tmp_path)["job"].do
+    assert "failed left" in refused(tmp_path)
+
+
+def test_pipes_in_place_of_files(tmp_path: Path) -> None:
+    folder = kept(tmp_path / "w", failure(), "its words")
+    (folder / "job.json").unlink()
+    os.mkfifo(folder / "job.json")
+    lines = said(folder)
+    assert "damaged: it is no file" in lines["job"].found and "its words" in lines["log of worker:0"].found
+    (folder / "tasks/chief-0/log.txt").unlink(missing_ok=True)
+    os.mkfifo(folder / "tasks/chief-0/log.txt")
+    assert "log of chief:0" not in said(folder)
+
+
+def test_texts_in_place_of_lists_and_lists_without_end(tmp_path: Path) -> None:
+    for name in ("warnings", "others", "tasks"):
+        folder = kept(tmp_path / name, failure(**{name: "x" * 100_000}))
+        found = akrunner.doctor(folder)
+        assert "damaged" in found.lines[0].found and len(str(found)) < 10_000
+    folder = kept(tmp_path / "many", failure(warnings=["w" * 10_000] * 1000, others=failure()["others"] * 10_000))
+    found = akrunner.doctor(folder)
+    assert "failed after" in found.lines[0].found and len(str(found)) < 60_000
+    assert [line.found for line in found.lines if line.about == "before that"][-1] == "992 more"
+
+
+def test_nothing_of_a_record_reaches_a_terminal_that_it_obeys(tmp_path: Path) -> None:
+    body = failure(warnings=["\x1b]0;title\a"], message="bad\x1b[2J\r\nok         job: fine")
+    body["failure"] = {**body["failure"], "what": "\a\x9b31m", "task": "x\x1b[1m"}
+    text = str(akrunner.doctor(kept(tmp_path / "w", {**body, "script": "\x1b[2J"})))
+    assert all(letter.isprintable() or letter in "\t\n" for letter in text) and "\nok         job: fine" not in text
 
 
 def test_a_names_way_out_is_not_followed(tmp_path: Path) -> None:

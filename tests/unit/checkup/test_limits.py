@@ -84,7 +84,11 @@ def test_a_processor_without_avx(tmp_path: Path) -> None:
 
 def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = (resource.RLIM_INFINITY,) * 2
-    said: Dict[int, Any] = {resource.RLIMIT_AS: endless, resource.RLIMIT_FSIZE: endless, resource.RLIMIT_NOFILE: (1 << 16, 1 << 16)}
+    said: Dict[int, Any] = {
+        resource.RLIMIT_AS: endless,
+        resource.RLIMIT_FSIZE: endless,
+        resource.RLIMIT_NOFILE: (1 << 16, 1 << 16),
+    }
     monkeypatch.setattr(resource, "getrlimit", lambda kind: said[kind])
     assert [line.state for line in limits.allowed()] == [OK, OK]
     said.update({resource.RLIMIT_AS: (4 << 30, 4 << 30), resource.RLIMIT_NOFILE: (256, 256)})

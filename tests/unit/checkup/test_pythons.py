@@ -66,17 +66,17 @@ def test_why_none_is_seen(
 
 
 def environment(monkeypatch: pytest.MonkeyPatch, given: Optional[str], found: Any, done: Optional[Asked] = None) -> Line:
-    def asked_for(python_env: Optional[str]) -> Interpreter:
+    def asked_for(python_env: Optional[str], seconds: float, remember: bool) -> Interpreter:
         if isinstance(found, Exception):
             raise found
         return Interpreter(*found)
 
-    def ask(command: Any, seconds: float) -> Asked:
+    def ask(command: Any, seconds: float, noted: bool) -> Asked:
         if done is None:
             raise OSError("it had not ended after 90 s")
         return done
 
-    def named(recipe: Any) -> Interpreter:
+    def named(recipe: Any, seconds: float, remember: bool) -> Interpreter:
         raise PythonEnvError("none")
 
     monkeypatch.setattr(pythons.interpreters, "asked_for", asked_for)

@@ -128,7 +128,7 @@ def test_pyflink_and_java(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConfigError("Flink needs Java 11 or 17, and none was found: set JAVA_HOME")
 
     answers = {"flink": Asked(0, "2.3.0\n", ""), "none": Asked(0, "\n", ""), "broken": Asked(1, "", "")}
-    monkeypatch.setattr(services, "ask", lambda command, seconds: answers[command[0]])
+    monkeypatch.setattr(services, "ask", lambda command, seconds, noted: answers[command[0]])
     monkeypatch.setattr(services, "java_home", no_java)
     monkeypatch.setattr(services, "Rest", type("Asked", (Rest,), {"overview_is": {"slots-available": 1}}))
     there = services.flink(None, "flink")
@@ -155,7 +155,7 @@ def test_tools_and_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services.shutil, "which", lambda name: None)
     assert [line.state for line in services.tools()] == [OK, OK]
     monkeypatch.setattr(services.shutil, "which", lambda name: name)
-    monkeypatch.setattr(services, "ask", lambda command, seconds: Asked(1, "", "Cannot connect\n"))
+    monkeypatch.setattr(services, "ask", lambda command, seconds, noted: Asked(1, "", "Cannot connect\n"))
     assert services.tools()[-1].state == OK and "Cannot connect" in services.tools()[-1].found
     monkeypatch.setattr(services.metadata, "requires", lambda name: ["numpy>=99.1", "pytest>=99; extra == 'dev'", "psutil"])
     (line,) = services.packages()
