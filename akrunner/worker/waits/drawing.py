@@ -1,10 +1,10 @@
 """Which runs of a session draw from an iterator: an initializer does not, nor what only reads a variable."""
 
+from akrunner.worker.waits import pipeline
+
 #: operations that are looked through for one that is fetched; a larger graph is taken to draw
 _MOST = 20000
 _DRAWS = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard")
-#: a function may draw: nobody looks into it
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "If", "While", "StatelessIf", "StatelessWhile")
 
 
 def draws(known, fetches):
@@ -28,7 +28,8 @@ def _reaches(operation):
     seen, waiting = {operation}, [operation]
     while waiting:
         one = waiting.pop()
-        if one.type in _DRAWS or one.type in _CALLS or len(seen) > _MOST:
+        # a function may draw: nobody looks into it
+        if one.type in _DRAWS or one.type in pipeline.CALLS or len(seen) > _MOST:
             return True
         for other in [tensor.op for tensor in one.inputs] + list(one.control_inputs):
             if other not in seen:

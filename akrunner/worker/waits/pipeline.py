@@ -23,6 +23,18 @@ _RANDOM = (
     "Parameterized",
     "Multinomial",
 )
+#: operations that call functions
+CALLS = (
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+    "RemoteCall",
+    "If",
+    "While",
+    "Case",
+    "StatelessIf",
+    "StatelessWhile",
+    "StatelessCase",
+)
 _here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
 #: where these modules are
 HERE = _here["waits"] = os.path.dirname(__file__) + os.sep
@@ -126,7 +138,7 @@ def described(dataset):
         number = _number(getattr(dataset, attribute, None))
         if number is not None:
             told[name] = number
-    function = getattr(dataset, "_map_func", None)
+    function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     if function is not None:
         told.update(_function(function))
     return told
@@ -150,6 +162,10 @@ def _function(function):
     graph = getattr(made, "graph", None)
     if graph is not None:
         kinds = [op.type for op in graph.get_operations()]
+        if any(kind in CALLS for kind in kinds):
+            # a tf.function, or a branch: what they do is there, too
+            inner = graph.as_graph_def().library.function
+            kinds += [node.op for one in inner for node in one.node_def]
     else:
         definition = getattr(made, "definition", None)
         kinds = [node.op for node in definition.node_def] if definition is not None else []
