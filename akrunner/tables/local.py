@@ -26,6 +26,9 @@ from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput, check
 #: of a disk that takes no more, or is broken: nothing an argument could mend
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
+#: tables of a project that an error names
+_SHOWN = 5
+
 
 class LocalTables:
     """See `store.TableStore`."""
@@ -140,7 +143,7 @@ class LocalTables:
     def _not_there(self, name: TableName) -> str:
         there = layout.visible(os.path.join(self.place, name.project))
         known = (
-            f"the project {name.project} has {', '.join(there[:20])}" if there else f"the project {name.project} has no tables"
+            f"the project {name.project} has {', '.join(_few(there))}" if there else f"the project {name.project} has no tables"
         )
         return f"there is no table {name.whole}: {known} in {self.place} (AKRUNNER_TABLES){nearest(name.table, there)}"
 
@@ -326,3 +329,8 @@ class LocalTables:
                     raise
                 with ours(WriteError, f"output: cannot write {name}", self.place):
                     raise
+
+
+def _few(names: List[str]) -> List[str]:
+    """Not all names of a project with many."""
+    return names if len(names) <= _SHOWN else [*names[:_SHOWN], f"{len(names) - _SHOWN} more"]

@@ -246,13 +246,13 @@ class Session:
         made = ddl.parse_create(words.text)
         name = TableName.parse(made.table, self.project).for_sql()
         store = self._store(name.project)
+        if made.if_not_exists and store.exists(name):
+            return f"{name.sql} is there already, and stays as it is", None
         if made.like is not None:
             other = TableName.parse(made.like, self.project).for_sql()
             like = self._store(other.project).describe(other)
             store.create(name, TableInfo(like.columns, like.partitions, like.comment, made.lifecycle), made.if_not_exists)
         elif made.select is not None:
-            if made.if_not_exists and store.exists(name):
-                return f"{name.sql} is there already", None
             rows = create_as(made, name, self._store, self.project)
             return f"created {name.sql}, with {rows:,} rows", None
         elif made.info is not None:

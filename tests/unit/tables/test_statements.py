@@ -72,6 +72,22 @@ def test_tables_are_made_filled_and_looked_at(store: LocalTables, tmp_path: Path
     assert said[12] == [{"n": 0}] and store.tables("demo") == ["iris", "p"]
 
 
+def test_a_table_that_is_there_is_not_said_to_be_made(store: LocalTables) -> None:
+    said = done(
+        store,
+        """create table if not exists t (a bigint); create table if not exists t (a bigint); create table if not exists t like t;
+        create table if not exists t as select 1 a""",
+    )
+    assert "created" in said[0] and all("is there already, and stays as it is" in one for one in said[1:])
+
+
+def test_an_error_does_not_list_all_tables(store: LocalTables) -> None:
+    done(store, "; ".join(f"create table table_{number} (a bigint)" for number in range(9)))
+    with pytest.raises(SourceError, match="has table_0, .*table_4, 4 more in .*did you mean 'table_7'") as told:
+        done(store, "select * from table_77")
+    assert "table_6" not in str(told.value)
+
+
 def test_rows_go_to_partitions(store: LocalTables) -> None:
     said = done(
         store,
@@ -134,6 +150,10 @@ def test_functions_and_comparisons_mean_what_they_mean_in_maxcompute(store: Loca
         ("insert overwrite table pt select 1, 'x'", ConfigError, "PARTITION \\(p\\)"),
         ("insert into pt partition (p) select 1, null", ConfigError, "no value of the partition column p"),
         ("create table t (a bigint)", SinkError, "exists; CREATE TABLE IF NOT EXISTS"),
+        (
+            ConfigError,
+            "create table .*u: the query has two columns called 'a'; name one otherwise",
+        ),
         ("drop table nope", SinkError, "there is no table"),
         ("alter table t add partition (p='1')", SinkError, "is not partitioned"),
         ("desc pt partition (p='7')", SourceError, "the table has no partition"),
