@@ -217,6 +217,8 @@ def _ended(code: int) -> None:
 
 def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bool, quiet: bool) -> None:
     """Run and show each statement."""
+    from akrunner.cli.tables import print_table
+
     told: List[Dict[str, Any]] = []
     statements = runner.running(given)
     while True:
@@ -233,7 +235,9 @@ def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bo
         elif isinstance(one, akrunner.Result):
             screen.asked(one)
         elif one.rows is not None:
-            screen.preview(one.rows, "a table (create table ... as select) keeps them all")
+            print_table(one.rows)
+            if one.message:
+                screen.note(one.message)
         elif one.message and not quiet:
             screen.note(one.message)
     if as_json:

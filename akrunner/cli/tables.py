@@ -14,8 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 import akrunner
-from akrunner.cli import lines
+from akrunner.cli import lines, values
 from akrunner.cli.guarded import emit, telling
+from akrunner.pai_mode.texts import filled
 from akrunner.prepare import schema_of
 from akrunner.tables import clauses, ddl, files, statements
 from akrunner.tables.chosen import store_for, told_of
@@ -163,13 +164,13 @@ def show(
         emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(shown)})
         return
     typer.echo(clauses.described(name, info, count))
-    _print_table(columns)
+    print_table(columns)
     if partitions:
         more = f", and {len(partitions) - 20} before them" if len(partitions) > 20 else ""
         typer.echo(f"partitions: {', '.join(partitions[-20:])}{more}")
     if shown.num_rows:
         typer.echo("")
-        _print_table(shown)
+        print_table(shown)
 
 
 @app.command(
@@ -257,12 +258,13 @@ Run statements of MaxCompute's SQL, one after the other: CREATE, DROP, ALTER and
 def sql(
     text: Optional[str] = typer.Argument(None, help="Statements, with ; between them."),
     file: Optional[str] = typer.Option(None, "--file", "-f", help="File of statements."),
+    var: List[str] = typer.Option([], help="NAME=VALUE for ${NAME}. Repeatable."),
     project: Optional[str] = PROJECT,
     as_json: bool = JSON,
 ) -> None:
     if (text is None) == (file is None):
         raise akrunner.ConfigError("tables sql: give statements, or --file with a file of them")
-    given = text if text is not None else _text_of(file or "")
+    given = filled(text if text is not None else _text_of(file or ""), values.pairs(var, "--var"))
     results: List[Dict[str, Any]] = []
     try:
         said = (lambda one: results.append(_told(one))) if as_json else _say
@@ -297,7 +299,7 @@ def _say(result: statements.StatementResult) -> None:
     if result.message:
         typer.echo(result.message)
     if result.rows is not None:
-        _print_table(result.rows)
+        print_table(result.rows)
 
 
 @app.command("drop", help="Remove a table, or partitions of it, with all rows.")
@@ -336,7 +338,8 @@ def _value(value: Any) -> Any:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def _print_table(rows: pa.Table) -> None:
+def print_table(rows: pa.Table) -> None:
+    """All rows, on stdout."""
     cells = [["NULL" if value is None else str(_value(value)) for value in row.values()] for row in rows.to_pylist()]
     _print(rows.column_names, cells)
     if not cells:

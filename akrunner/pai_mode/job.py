@@ -172,10 +172,11 @@ class Runner:
             try:
                 with _located(one, given):
                     done = self._done(one, session)
+                session.changed = session.changed or one.kind == "pai"
             except AkrunnerError as e:
                 if given.single:
                     raise
-                error = statements.located(e, one, every[: number - 1])
+                error = statements.located(e, one, number - 1, session.changed)
                 error.statement = number
                 if error is e:
                     raise

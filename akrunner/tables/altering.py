@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, List, Optional, Tuple
 
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, SinkError
 from akrunner.tables import ddl
 from akrunner.tables.names import TableName
-from akrunner.tables.sqltext import Words
+from akrunner.tables.sql import Queries
+from akrunner.tables.sqltext import Words, quoted_name, quoted_text, tokens
 from akrunner.tables.store import TableStore
 
+_ANEW = "CREATE TABLE new AS SELECT ... FROM {} has the columns you name, and as you CAST them"
+#: what is in a condition on partitions, and in no list of their values
+_CONDITION = frozenset(("<", ">", "!", "and", "or", "not", "in", "like", "rlike", "between", "(", "is"))
 #: what changes nothing here
 _NOTHING = (
     ("set", "lifecycle"),
@@ -25,11 +29,15 @@ _NOTHING = (
 )
 
 
-def alter(words: Words, name: TableName, store: TableStore, partition: Callable[[], TableName]) -> str:
+def alter(words: Words, name: TableName, store: TableStore, partition: Callable[[], TableName]) -> Tuple[str, bool]:
     """Run what stands behind ALTER TABLE and the table's name. Args: partition: takes what stands behind PARTITION.
 
-    Returns: what was done, in a sentence. Raises: ConfigError.
+    Returns: what was done, in a sentence, and whether there was anything to do. Raises: ConfigError.
     """
+    if words.maybe("change") or words.maybe("replace") or words.maybe("alter"):
+        raise ConfigError(
+            f"alter table: a column of the tables of this machine keeps its name and type; {_ANEW.format(name.sql)}"
+        )
     if words.maybe("rename", "to"):
         project, _, new = words.table().rpartition(".")
         words.end()
@@ -39,26 +47,72 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
                 "copies its rows"
             )
         store.rename(name, new)
-        return f"renamed {name.sql} to {new}"
+        return f"renamed {name.sql} to {new}", True
     of = partition() if words.peek().low == "partition" else name
     if any(words.maybe(*one) for one in _NOTHING):
         store.reading(of).close()
-        return f"{name.sql}: lifecycle, comment and the like are accepted, and nothing is deleted by them"
+        return f"{name.sql}: lifecycle, comment and the like are accepted, and nothing is deleted by them", False
     if of is not name:
         raise words.wrong("a partition can be touched, and no more: INSERT OVERWRITE its rows into another, and drop it")
     adds = words.maybe("add")
     if not adds and not words.maybe("drop"):
         raise words.wrong("ADD PARTITION, DROP PARTITION, ADD COLUMNS, RENAME TO or SET LIFECYCLE was expected")
+    if not adds and (words.maybe("columns") or words.maybe("column")):
+        raise ConfigError(
+            f"alter table: columns of the tables of this machine are added, and not dropped; {_ANEW.format(name.sql)}"
+        )
     if adds and (words.maybe("columns") or words.maybe("column")):
-        return _add_columns(words, name, store)
+        return _add_columns(words, name, store), True
     lenient = words.maybe("if", "not", "exists") if adds else words.maybe("if", "exists")
-    parts = [partition()]
-    while words.maybe(",") or words.peek().low == "partition":
-        parts.append(partition())
+    parts: List[TableName] = []
+    first = True
+    while first or words.maybe(",") or words.peek().low == "partition":
+        first = False
+        condition = None if adds else _filter(words)
+        found = [partition()] if condition is None else _fitting(name, store, condition)
+        if not found and not lenient:
+            raise SinkError(
+                f"alter table: {name.sql} has no partition with {condition}; DROP IF EXISTS PARTITION leaves it at that"
+            )
+        parts += found
     words.end()
+    if not parts:
+        return f"{name.sql} has no such partition", False
     (store.add_partitions if adds else store.drop_partitions)(parts, lenient)
     shown = ", ".join("/".join(f"{key}={value}" for key, value in part.partition) for part in parts)
-    return f"{'added' if adds else 'dropped'} {shown} of {name.sql}"
+    return f"{'added' if adds else 'dropped'} {shown} of {name.sql}", True
+
+
+def _filter(words: Words) -> Optional[str]:
+    """What stands in PARTITION (...), if it is a condition and no list of values; it is taken then."""
+    held, depth = [], 0
+    for token in tokens(words.rest()):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        held.append(token)
+        if token.text == ")" and not depth:
+            break
+    inner = held[2:-1]
+    if not any(one.low in _CONDITION for one in inner):
+        return None
+    text = words.rest()[inner[0].at : inner[-1].end]
+    for _ in held:
+        words.take()
+    return text
+
+
+def _fitting(name: TableName, store: TableStore, condition: str) -> List[TableName]:
+    """The partitions for which a condition is true. Raises: ConfigError: it is none."""
+    keys, there = store.describe(name).partitions, store.partitions(name)
+    if not there:
+        return []
+    rows = ", ".join(
+        "(" + ", ".join([str(at), *(quoted_text(value) for _, value in one)]) + ")" for at, one in enumerate(there)
+    )
+    columns = ", ".join(map(quoted_name, ("odps_at", *keys)))
+    with Queries(lambda project: store, name.project) as queries:
+        reader = queries.rows(f"SELECT odps_at FROM (VALUES {rows}) AS p({columns}) WHERE {condition}")
+        chosen = sorted(at for batch in queries.draw(reader) for at in batch.column(0).to_pylist())
+    return [name.at(there[at]) for at in chosen]
 
 
 def _add_columns(words: Words, name: TableName, store: TableStore) -> str:

@@ -10,21 +10,20 @@ Before DuckDB is given a person's query it is shut in: it opens the files of the
 
 from __future__ import annotations
 
-import contextlib
 import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import pyarrow as pa
 
 from akrunner import leftovers
-from akrunner.errors import AkrunnerError, ConfigError
-from akrunner.foreign import ours
+from akrunner.errors import ConfigError
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.tables import types
 from akrunner.tables.functions import ABSENT, DATES, FORMAT, JAVA_DATES, JAVA_FORMAT, MACROS, RENAMED
 from akrunner.tables.local_reading import LocalReading, literal, quoted
 from akrunner.tables.meaning import ALONE, as_meant
 from akrunner.tables.names import TableName
+from akrunner.tables.refused import told, unparsed
 from akrunner.tables.sqltext import Token, tokens
 from akrunner.tables.store import Reading, TableStore
 
@@ -41,7 +40,6 @@ _SETTINGS = {
 }
 #: names and types of a query's columns -> expressions over c0, c1, ...
 Selection = Callable[[List[str], List[str]], List[str]]
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Queries:
@@ -98,12 +96,12 @@ class Queries:
         check_query(query, "sql", ConfigError)
         text = self._translated(query)
         self._shut_in()
-        with _told(query, text):
+        with told():
             return heard(lambda: self._begun(text, columns), self._connection.interrupt)
 
     def execute(self, text: str, *columns: Any) -> Any:
         """What DuckDB's own SQL gives. Raises: ConfigError."""
-        with _told(text, text):
+        with told():
             return heard(lambda: self._connection.execute(text, *columns), self._connection.interrupt)
 
     def register(self, name: str, rows: pa.RecordBatchReader) -> None:
@@ -112,13 +110,13 @@ class Queries:
 
     def reader(self, text: str) -> pa.RecordBatchReader:
         """The rows of a query in DuckDB's own SQL. Raises: ConfigError."""
-        with _told(text, text):
+        with told():
             return heard(lambda: self._begun(text, None), self._connection.interrupt)
 
     def draw(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """The batches of one of these. Raises: ConfigError: a value could not be computed."""
         while True:
-            with _told("", ""):
+            with told():
                 try:
                     batch = heard(reader.read_next_batch, self._connection.interrupt)
                 except StopIteration:
@@ -158,7 +156,7 @@ class Queries:
         try:
             tree = sqlglot.parse_one(_renamed(query), read="hive", error_level=ErrorLevel.IMMEDIATE)
         except SqlglotError as e:
-            raise ConfigError(f"sql: {_first(e)}: {' '.join(query.split())[:200]}") from None
+            raise ConfigError(f"sql: {unparsed(e)}: {' '.join(query.split())[:200]}") from None
         except RecursionError:
             raise ConfigError("sql: the query is nested too deep") from None
         if not isinstance(tree, exp.Query):
@@ -360,33 +358,6 @@ def column_names(queries: Queries, names: List[str]) -> List[str]:
 
 def duckdb_type(field: pa.Field) -> str:
     return types.duckdb_words(field.type)
-
-
-@contextlib.contextmanager
-def _told(query: str, text: str) -> Iterator[None]:
-    import duckdb
-
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error as e:
-        lines = [line for line in str(e).splitlines() if line.strip() and not line.startswith("LINE") and line.strip(" ^")]
-        given = f"\n(DuckDB was given: {text[:500]})" if text and text != query else ""
-        raise ConfigError(f"sql: {' '.join(lines[:3])}{given}") from None
-    except (pa.ArrowException, OSError) as e:
-        if isinstance(e, AkrunnerError):
-            raise
-        with ours(ConfigError, "sql"):
-            raise
-
-
-def _first(error: Any) -> str:
-    said = (error.errors or [{}])[0] if hasattr(error, "errors") else {}
-    if said.get("description"):
-        return f"{said['description']} (line {said.get('line')}, column {said.get('col')})"
-    lines = _ANSI.sub("", str(error)).splitlines()
-    return lines[0] if lines else "it cannot be parsed"
 
 
 __all__ = ["Queries", "column_names", "duckdb_type", "literal", "quoted"]

@@ -26,6 +26,16 @@ _KNOWN = (
     "CREATE TABLE, DROP TABLE, ALTER TABLE, TRUNCATE TABLE, INSERT INTO | OVERWRITE, SELECT, DESC, SHOW TABLES | PARTITIONS | CREATE TABLE, "
     "COUNT, READ, ANALYZE TABLE, SET, USE, TUNNEL UPLOAD | DOWNLOAD, PAI"
 )
+#: what CREATE and DROP name and is not here -> what to do in its place
+_OTHERS = {
+    "view": "CREATE TABLE v AS SELECT ... keeps the rows of a query",
+    "function": "SQL has MaxCompute's own functions only",
+    "resource": "a resource is a file: name it in -Dscript",
+    "package": "tables of other projects are named project.table",
+    "role": "whoever reads the directory reads the tables",
+    "schema": "a project is made with its first table",
+    "database": "a project is made with its first table",
+}
 #: statements that change nothing; of a resource that is added PAI's commands are told
 _LOOKING = frozenset(
     ("set", "use", "select", "", "desc", "describe", "show", "list", "ls", "count", "read", "analyze", "explain", "add")
@@ -120,11 +130,12 @@ def run(
         try:
             if one.kind == "pai" and pai is not None:
                 pai(one)
+                session.changed = True
                 result = StatementResult(one)
             else:
                 result = session.run(one)
         except AkrunnerError as e:
-            error = located(e, one, statements[: number - 1]) if len(statements) > 1 and one.kind != "pai" else e
+            error = located(e, one, number - 1, session.changed) if len(statements) > 1 and one.kind != "pai" else e
             error.statement = number
             if error is e:
                 raise
@@ -135,14 +146,17 @@ def run(
     return results
 
 
-def located(error: AkrunnerError, statement: Statement, before: Sequence[Statement]) -> AkrunnerError:
-    """The error with the line, if it has none; of the kind that says whether anything was done."""
+def located(error: AkrunnerError, statement: Statement, before: int, changed: bool) -> AkrunnerError:
+    """The error with the line, if it has none; of the kind that says whether anything was done.
+
+    Args: before: how many statements are done; changed: one of them has changed something.
+    """
     if not isinstance(error, ConfigError):
         return error
     words = str(error) if re.match(r"line \d+\b", str(error)) else f"line {statement.line}: {error}"
-    if any(_changes(one) for one in before):
+    if changed:
         kind = ReadError if isinstance(error, SourceError) else WriteError
-        return kind(f"{words} (of the statements before it {len(before)} are done)")
+        return kind(f"{words} (of the statements before it {before} are done)")
     return type(error)(words)
 
 
@@ -152,6 +166,16 @@ def _changes(statement: Statement) -> bool:
     if first == "with":
         first = _behind_with(statement.text)[1]
     return first not in _LOOKING
+
+
+def _check_kind(words: Words) -> None:
+    """Raises: ConfigError: something else than a table is made, or dropped."""
+    said = [token.low for token in list(tokens(words.text))[:5]]
+    other = next((one for one in said[1:4] if one in _OTHERS), None)
+    if other is not None and "table" not in said[1 : said.index(other)]:
+        raise ConfigError(
+            f"{said[0]} {other}: the tables of this machine have no {other}s; {_OTHERS[other]}; known are {_KNOWN}"
+        )
 
 
 def _behind_with(text: str) -> Tuple[int, str]:
@@ -165,16 +189,25 @@ def _behind_with(text: str) -> Tuple[int, str]:
 
 
 class Session:
-    """Statements of one file. Attributes: project: of names without one, which `use` changes."""
+    """Statements of one file. Attributes: project: of names without one, which `use` changes; changed: whether one has changed something."""
 
     def __init__(self, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> None:
         """Args: folder: of the file, where `tunnel upload` looks for what is not in the current directory."""
         self._store, self.project, self._folder = store, project, folder
         #: what `set` has set; MaxCompute takes it, and the tables of this machine need none
         self._settings: Dict[str, str] = {}
+        self.changed = False
+        #: the statement that runs has found nothing to change
+        self._idle = False
 
     def run(self, statement: Statement) -> StatementResult:
         """Raises: ConfigError: it is none that is known, or cannot be done."""
+        self._idle = False
+        done = self._run(statement)
+        self.changed = self.changed or (_changes(statement) and not self._idle)
+        return done
+
+    def _run(self, statement: Statement) -> StatementResult:
         if statement.kind == "set":
             return self._set(statement)
         if statement.kind == "tunnel":
@@ -243,6 +276,7 @@ class Session:
     # -- tables
 
     def _create(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        _check_kind(words)
         made = ddl.parse_create(words.text)
         name = TableName.parse(made.table, self.project).for_sql()
         store = self._store(name.project)
@@ -260,13 +294,18 @@ class Session:
         return f"created {name.sql}", None
 
     def _drop(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
+        _check_kind(words)
         words.need("drop")
         words.need("table")
         if_exists = words.maybe("if", "exists")
         name = self._name(words)
         words.maybe("purge")
         words.end()
-        self._store(name.project).drop(name, if_exists)
+        store = self._store(name.project)
+        if if_exists and not store.exists(name):
+            self._idle = True
+            return f"{name.sql} is not there", None
+        store.drop(name, if_exists)
         return f"dropped {name.sql}", None
 
     def _truncate(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
@@ -286,7 +325,9 @@ class Session:
         words.need("alter")
         words.need("table")
         name = self._name(words)
-        return alter(words, name, self._store(name.project), lambda: self._partition(words, name)), None
+        said, changed = alter(words, name, self._store(name.project), lambda: self._partition(words, name))
+        self._idle = not changed
+        return said, None
 
     # -- rows
 

@@ -8,7 +8,7 @@ from typing import Any, Iterator, List, Tuple
 
 import pytest
 
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, ReadError, SinkError
 from akrunner.tables.local import LocalTables
 from akrunner.tables.statements import run
 
@@ -145,3 +145,65 @@ def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> None:
     asked = "select unix_timestamp('2020-01-01 00:00:00'), from_unixtime(0, 'yyyy-MM-dd HH'), unix_timestamp(from_unixtime(7))"
     assert rows(filled, asked) == [(1577808000, "1970-01-01 08", 7)]
+
+
+@pytest.mark.parametrize(
+    "query, said",
+    [
+        ("select nosuch(k) from t", "sql: there is no function nosuch here"),
+        ("select x from t", 'sql: there is no x; there is "d"'),
+        (
+            "select size(map('a', 1))",
+            r"sql: no function takes this: array_length\(MAP\(VARCHAR, BIGINT\)\); CAST what it is given",
+        ),
+        ("select count(*) from t where", "sql: "),
+    ],
+)
+def test_errors_show_nothing_of_the_inside(filled: LocalTables, query: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        rows(filled, query)
+    assert not any(word in str(caught.value) for word in ("DuckDB", "Binder", "Catalog", "odps_", "ODPS_", "sqlglot", "<class"))
+
+
+def test_partitions_are_dropped_by_a_condition(tmp_path: Path) -> None:
+    store = LocalTables(str(tmp_path))
+
+    def said(text: str) -> str:
+        return run(text, lambda project: store, "demo")[-1].message
+
+    said(
+        """create table p (a bigint) partitioned by (ds string, hh string);
+        alter table p add partition (ds='20260101', hh='1') partition (ds='20260102', hh='1') partition (ds='20260103', hh='2')"""
+    )
+    assert said("alter table p drop if exists partition (ds<'20260102')") == "dropped ds=20260101/hh=1 of demo.p"
+    assert said("alter table p drop if exists partition (ds<'20260102')") == "demo.p has no such partition"
+    with pytest.raises(SinkError, match="has no partition with ds<'20260102'"):
+        said("alter table p drop partition (ds<'20260102')")
+    with pytest.raises(ConfigError, match="there is no dx"):
+        said("alter table p drop partition (dx<'20260102')")
+    assert said("alter table p drop partition (substr(ds, 8)<>'3' and hh in ('1'))") == "dropped ds=20260102/hh=1 of demo.p"
+    assert rows(store, "show partitions p") == [("ds=20260103/hh=2",)]
+
+
+def test_what_found_nothing_to_do_is_no_change(tmp_path: Path) -> None:
+    store = LocalTables(str(tmp_path))
+    assert run("drop table if exists nope", lambda project: store, "demo")[0].message == "demo.nope is not there"
+    with pytest.raises(ConfigError, match="line 2"):
+        run("drop table if exists nope;\nselect * from nope", lambda project: store, "demo")
+    with pytest.raises(ReadError, match=r"line 2.*\(of the statements before it 1 are done\)"):
+        run("create table t (a bigint);\nselect * from nope", lambda project: store, "demo")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("create view v as select 1", "have no views; CREATE TABLE v AS SELECT .* known are CREATE TABLE"),
+        ("create or replace view v as select 1", "have no views"),
+        ("create function f as 'a.B' using 'c.jar'", "have no functions"),
+        ("alter table t change column a b bigint", "keeps its name and type; CREATE TABLE new AS SELECT"),
+        ("alter table t drop columns (a)", "are added, and not dropped; CREATE TABLE new AS SELECT"),
+    ],
+)
+def test_statements_that_are_not_there_say_what_to_do(filled: LocalTables, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        run(text, lambda project: filled, "demo")

@@ -1,0 +1,65 @@
+"""What DuckDB and sqlglot say of a query, in words of ours: without their names, and the text they were given."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any, Iterator
+
+import pyarrow as pa
+
+from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.foreign import ours
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as e:
+        raise ConfigError(f"sql: {plain(str(e))}") from None
+    except (pa.ArrowException, OSError) as e:
+        if isinstance(e, AkrunnerError):
+            raise
+        with ours(ConfigError, "sql"):
+            raise
+
+
+def plain(said: str) -> str:
+    """What DuckDB says of a query, without its own names and the text it was given."""
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("LINE") and line.strip(" ^")]
+    words = re.sub(r"^[A-Z]\w*( [A-Z]\w*)* (Error|Exception): ", "", " ".join(" ".join(lines[:3]).split()))
+    words = re.sub(r"(?i)\bodps_", "", words)
+    unknown = re.match(r"\w+ Function with name (\w+) does not exist", words)
+    if unknown is not None:
+        return f"there is no function {unknown[1]} here"
+    column = re.match(r"""Referenced (?:column|table) "(.+?)" not found(?: in FROM clause)?!(?: Candidate \w+: (.*))?""", words)
+    if column is not None:
+        return f"there is no {column[1]}" + (f"; there is {column[2]}" if column[2] else "")
+    for pattern in (r"No function matches the given name and argument types '(.*?)'\. ", r'for the function call "(.*?)"\. '):
+        takes = re.search(pattern, words)
+        if takes is not None:
+            return f"no function takes this: {takes[1]}; CAST what it is given"
+    return re.sub(r" Use TRY.*", "", words)
+
+
+def unparsed(error: Any) -> str:
+    said = (error.errors or [{}])[0] if hasattr(error, "errors") else {}
+    if said.get("description"):
+        words = re.sub(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>", _missing, said["description"])
+        return f"{words} (line {said.get('line')}, column {said.get('col')})"
+    lines = _ANSI.sub("", str(error)).splitlines()
+    return lines[0] if lines else "it cannot be parsed"
+
+
+def _missing(found: "re.Match[str]") -> str:
+    return f"something is missing in {found[1].upper()}"
+
+
+__all__ = ["told", "unparsed"]
