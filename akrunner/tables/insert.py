@@ -87,7 +87,7 @@ class _Outputs:
 
     def part(self, name: TableName, overwrite: bool) -> TablePart:
         """Raises: ConfigError: another of the INSERTs writes the same table, or partition."""
-        if any((one.name.whole, one.name.partition) == (name.whole, name.partition) for one in self.opened):
+        if any(one.name.same(name) for one in self.opened):
             raise ConfigError(
                 f"insert: {name} is written by several INSERTs of one statement; give each a statement of its own, or one INSERT the rows of "
                 "all (UNION ALL)"
