@@ -2,28 +2,93 @@
 
 ::
 
-    if [ -f rows.csv ]; then A; else B; fi     one of both, or, if only running the script would tell, neither: whoever asks is told so
-    for day in 1 2; do A; done                 each in its turn; `while`: nobody knows
-    [ -z "$x" ] && A || B                      as `if`
-
-True, False and None, which is: nobody knows.
+    State           what a command came to: YES, NO, UNKNOWN; DONE: it was not run and is taken for done (tar, cp), UNDONE: the opposite;
+                    HOPED: the same of a program nobody knows, which counts only where the script ends if it fails; FEARED: the opposite
+    holds, compares `[ ]`, `[[ ]]`: a State
+    fits            a pattern of `case`
+    reckoned        $((...))
 """
 
 from __future__ import annotations
 
+import enum
 import fnmatch
 import os
 import re
-from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Optional
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 #: an expansion nobody knows stands between two of these
 MARK = "\0"
+#: `$?` of a command that is taken for done
+DONE_MARK = f"{MARK}?done{MARK}"
+
+
+class State(enum.Enum):
+    YES = True
+    NO = False
+    UNKNOWN = None
+    DONE = "done"
+    UNDONE = "undone"
+    HOPED = "hoped"
+    FEARED = "feared"
+
+    @property
+    def opposite(self) -> "State":
+        pairs = ((State.YES, State.NO), (State.DONE, State.UNDONE), (State.HOPED, State.FEARED))
+        return next((pair[pair[0] is self] for pair in pairs if self in pair), self)
+
+    @property
+    def known(self) -> Optional[bool]:
+        """Nothing about what is only taken for done."""
+        return self.value if isinstance(self.value, bool) else None
+
+    @property
+    def likely(self) -> Optional[bool]:
+        if self in (State.DONE, State.HOPED):
+            return True
+        return False if self in (State.UNDONE, State.FEARED) else self.known
+
+
+def of(known: Optional[bool]) -> State:
+    return State.UNKNOWN if known is None else State.YES if known else State.NO
+
+
+@dataclass
+class Field:
+    """What a word comes to. Attributes: pieces: texts, and whether they were quoted; variable: the one it is and nothing else."""
+
+    pieces: List[Tuple[str, bool]]
+    variable: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.pieces)
+
+    @property
+    def loose(self) -> bool:
+        """Whether what is not known may be no word or several."""
+        return any(MARK in text and not quoted and text != DONE_MARK for text, quoted in self.pieces)
+
+    @property
+    def pattern(self) -> Optional["re.Pattern[str]"]:
+        """What it fits. None: nobody knows."""
+        made = ""
+        for text, quoted in self.pieces:
+            if MARK in text:
+                return None
+            plain = re.sub(r"\[!?(?:0-9|\w+)\]", "", text)
+            if not quoted and re.search(r"[\[\\]|[@!+?*]\(", plain):
+                return None
+            made += "".join(f"[{char}]" if char in "*?[" else char for char in text) if quoted else text
+        return re.compile(fnmatch.translate(made))
+
+
 _FILES: Dict[str, Callable[[str], bool]] = {
     "-e": os.path.exists,
     "-f": os.path.isfile,
     "-d": os.path.isdir,
-    "-s": lambda path: os.path.isfile(path) and os.path.getsize(path) > 0,
+    "-s": lambda path: os.path.exists(path) and os.path.getsize(path) > 0,
     "-L": os.path.islink,
     "-h": os.path.islink,
     "-r": lambda path: os.access(path, os.R_OK),
@@ -38,8 +103,7 @@ _NUMBERS: Dict[str, Callable[[int, int], bool]] = {
     "-gt": lambda a, b: a > b,
     "-ge": lambda a, b: a >= b,
 }
-#: commands that are asked something: what they would answer is not known
-ASKING = frozenset(("grep", "egrep", "diff", "cmp", "which", "command", "type", "hash", "expr", "let", "read", "ls", "find"))
+_BINARY = frozenset((*_NUMBERS, "=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", "=~"))
 
 
 def both(one: Optional[bool], other: Optional[bool]) -> Optional[bool]:
@@ -53,141 +117,208 @@ def opposite(one: Optional[bool]) -> Optional[bool]:
     return None if one is None else not one
 
 
-@dataclass
-class Frame:
-    """What one is in the middle of.
-
-    Attributes:
-        kind: "if", "case", "for", "while", "{", "(".
-        line: of the script, where it begins; runs: whether the part one is in is run; taken: whether one before it was.
-        value: of a case; patterns: those of its next part, as far as they are read, None: one is in a part.
-        name, values: of a for; those that are still to come, None: nobody knows; body: where it begins; doubt: whether it may have been left.
-    """
-
-    kind: str
-    line: int
-    runs: Optional[bool] = True
-    taken: Optional[bool] = False
-    value: str = ""
-    patterns: Optional[List[str]] = None
-    name: str = ""
-    values: Optional[List[str]] = None
-    body: int = 0
-    doubt: bool = False
+def either(one: Optional[bool], other: Optional[bool]) -> Optional[bool]:
+    return opposite(both(opposite(one), opposite(other)))
 
 
-@dataclass
-class Flow:
-    """Where in a script one is. Attributes: frames; status: whether the last command succeeded; after: what it ended with."""
-
-    frames: List[Frame] = field(default_factory=list)
-    status: Optional[bool] = True
-    after: str = ";"
-
-    @property
-    def runs(self) -> Optional[bool]:
-        """Whether the next command is run."""
-        found: Optional[bool] = True
-        for frame in self.frames:
-            found = both(found, frame.runs)
-        if self.after in ("&&", "||"):
-            found = both(found, self.status if self.after == "&&" else opposite(self.status))
-        return found
-
-    @property
-    def unknown(self) -> Optional[Frame]:
-        """The innermost of which nobody knows whether it is run."""
-        return next((frame for frame in reversed(self.frames) if frame.runs is None), None)
-
-    @property
-    def wants_pattern(self) -> bool:
-        return bool(self.frames) and self.frames[-1].patterns is not None
-
-    def at(self, *kinds: str) -> Optional[Frame]:
-        """What one is in, if it is one of these."""
-        return self.frames[-1] if self.frames and self.frames[-1].kind in kinds else None
-
-    def begin(self, kind: str, line: int) -> Frame:
-        frame = Frame(kind, line, self.runs if kind in "{(" else True)
-        self.frames.append(frame)
-        self.after = ";"
-        return frame
-
-    def end(self) -> None:
-        self.frames.pop()
-        self.after = ";"
-        self.status = True
-
-    def then(self) -> None:
-        frame = self.at("if")
-        if frame is not None:
-            frame.runs = both(self.status, opposite(frame.taken))
-            frame.taken = True if frame.taken or frame.runs else None if None in (frame.taken, frame.runs) else False
-        self.after = ";"
-
-    def otherwise(self) -> None:
-        """`elif`, `else`."""
-        frame = self.at("if")
-        if frame is not None:
-            frame.runs = opposite(frame.taken)
-        self.after = ";"
-
-    def part(self) -> None:
-        """The patterns of a part of a case are read."""
-        frame = self.frames[-1]
-        assert frame.patterns is not None
-        known = [one for one in frame.patterns if MARK not in one]
-        fits: Optional[bool] = None if MARK in frame.value else any(fnmatch.fnmatchcase(frame.value, one) for one in known)
-        if fits is False and len(known) < len(frame.patterns):
-            fits = None
-        frame.runs, frame.patterns = both(fits, opposite(frame.taken)), None
-        frame.taken = True if frame.taken or frame.runs else None if None in (frame.taken, frame.runs) else False
+def taken_for_done(ask: Callable[[Sequence[Field]], Optional[bool]], words: Sequence[Field]) -> State:
+    """What a test comes to; one of `$?` of a command that was not run: as if that had succeeded."""
+    if not any(DONE_MARK in word.text for word in words):
+        return of(ask(words))
+    put = [Field([(text.replace(DONE_MARK, "0"), quoted) for text, quoted in word.pieces]) for word in words]
+    return {True: State.HOPED, False: State.FEARED, None: State.UNKNOWN}[ask(put)]
 
 
-def holds(words: List[str]) -> Optional[bool]:
-    """What `[ ... ]`, `[[ ... ]]` and `test ...` come to."""
-    closes = {"[": "]", "[[": "]]"}.get(words[0])
-    if closes is not None and words[-1] != closes:
+#: asks for a file: (test, path) -> whether it is so
+Looks = Callable[[str, str], Optional[bool]]
+
+
+def looked(test: str, path: str) -> Optional[bool]:
+    return _FILES[test](path) if test in _FILES else None
+
+
+def holds(words: Sequence[Field], look: Looks) -> Optional[bool]:
+    """What `[ ... ]` and `test ...` come to. Args: words: between the brackets."""
+    if any(word.loose for word in words):
         return None
-    return _any(words[1:-1] if closes is not None else words[1:])
+    return _several([word.text for word in words], look)
 
 
-def _any(words: List[str]) -> Optional[bool]:
-    """`a -o b`, `a || b`."""
-    for number, word in enumerate(words):
-        if word in ("-o", "||"):
-            return opposite(both(opposite(_all(words[:number])), opposite(_any(words[number + 1 :]))))
-    return _all(words)
-
-
-def _all(words: List[str]) -> Optional[bool]:
-    """`a -a b`, `a && b`."""
-    for number, word in enumerate(words):
-        if word in ("-a", "&&") and number:
-            return both(_one(words[:number]), _all(words[number + 1 :]))
-    return _one(words)
-
-
-def _one(words: List[str]) -> Optional[bool]:
-    if words[:1] == ["!"] and len(words) > 1:
-        return opposite(_one(words[1:]))
-    if any(MARK in word for word in words):
+def _several(words: List[str], look: Looks) -> Optional[bool]:
+    if len(words) <= 3:
+        return _few(words, look)
+    if len(words) == 4 and words[0] == "!":
+        return opposite(_few(words[1:], look))
+    if any(word in ("(", ")") for word in words):
         return None
+    for sign, join in (("-o", either), ("-a", both)):
+        if sign in words[1:-1]:
+            at = words.index(sign, 1)
+            return join(_several(words[:at], look), _several(words[at + 1 :], look))
+    return None
+
+
+def _few(words: List[str], look: Looks) -> Optional[bool]:
+    """Of at most three words: their number says what each is."""
     if len(words) < 2:
-        return bool(words and words[0])
+        return False if words in ([], [""]) else None if MARK in words[0] else True
     if len(words) == 2:
+        if words[0] == "!":
+            return opposite(_few(words[1:], look))
+        if MARK in words[1]:
+            return None
         if words[0] in ("-z", "-n"):
             return bool(words[1]) == (words[0] == "-n")
-        return _FILES[words[0]](os.path.expanduser(words[1])) if words[0] in _FILES else None
-    return _compared(*words) if len(words) == 3 else None
+        return look(*words)
+    if words[1] in _BINARY:
+        return _compared(words[0], words[1], words[2])
+    if words[1] in ("-a", "-o"):
+        return (both if words[1] == "-a" else either)(_few(words[:1], look), _few(words[2:], look))
+    return opposite(_few(words[1:], look)) if words[0] == "!" else None
 
 
-def _compared(left: str, sign: str, right: str) -> Optional[bool]:
-    if sign in ("=", "==", "!="):
-        return fnmatch.fnmatchcase(left, right) == (sign != "!=")
-    try:
-        if sign in _NUMBERS:
-            return _NUMBERS[sign](int(left), int(right))
-        return re.search(right, left) is not None if sign == "=~" else None
-    except (ValueError, re.error):
+def _compared(left: str, sign: str, right: str, octal: bool = False) -> Optional[bool]:
+    if MARK in left + right:
         return None
+    if sign in ("=", "==", "!="):
+        return (left == right) == (sign != "!=")
+    if sign in _NUMBERS:
+        found = [_number(one, octal) for one in (left, right)]
+        return None if found[0] is None or found[1] is None else _NUMBERS[sign](found[0], found[1])
+    if sign in ("<", ">") and len(left) == len(right) and re.fullmatch("[0-9]*", left + right):
+        # the order of other texts is the locale's
+        return left < right if sign == "<" else left > right
+    return None
+
+
+def _number(text: str, octal: bool) -> Optional[int]:
+    match = re.fullmatch(r"\s*([+-]?)([0-9]{1,18})\s*", text)
+    if match is None or (octal and len(match[2]) > 1 and match[2][0] == "0"):
+        return None
+    return int(match[1] + match[2])
+
+
+def compares(words: Sequence[Field], signs: Sequence[bool], look: Looks) -> Optional[bool]:
+    """What `[[ ... ]]` comes to. Args: signs: which of the words are operators."""
+    return _Brackets(list(words), list(signs), look).whole()
+
+
+class _Brackets:
+    def __init__(self, words: List[Field], signs: List[bool], look: Looks) -> None:
+        self.words, self.signs, self.look, self.at = words, signs, look, 0
+
+    def whole(self) -> Optional[bool]:
+        found = self._any()
+        return found if self.at == len(self.words) else None
+
+    def _sign(self, text: str) -> bool:
+        if self.at < len(self.words) and self.signs[self.at] and self.words[self.at].text == text:
+            self.at += 1
+            return True
+        return False
+
+    def _any(self) -> Optional[bool]:
+        found = self._all()
+        while self._sign("||"):
+            found = either(found, self._all())
+        return found
+
+    def _all(self) -> Optional[bool]:
+        found = self._one()
+        while self._sign("&&"):
+            found = both(found, self._one())
+        return found
+
+    def _one(self) -> Optional[bool]:
+        if self._sign("("):
+            found = self._any()
+            return found if self._sign(")") else None
+        begin = self.at
+        while self.at < len(self.words) and (not self.signs[self.at] or self.words[self.at].text in "<>"):
+            self.at += 1
+        return self._primary(self.words[begin : self.at])
+
+    def _primary(self, words: List[Field]) -> Optional[bool]:
+        if words and words[0].pieces == [("!", False)]:
+            return opposite(self._primary(words[1:]) if len(words) > 1 else self._one())
+        texts = [word.text for word in words]
+        if len(words) != 3 or texts[1] not in _BINARY:
+            return _few(texts, self.look) if 0 < len(words) < 3 else None
+        if texts[1] in ("=", "==", "!="):
+            pattern = words[2].pattern
+            if pattern is None or MARK in texts[0]:
+                return None
+            return (pattern.match(texts[0]) is not None) == (texts[1] != "!=")
+        if texts[1] == "=~":
+            return _searched(texts[0], words[2])
+        return _compared(texts[0], texts[1], texts[2], octal=True)
+
+
+def _searched(text: str, word: Field) -> Optional[bool]:
+    """`=~`, of patterns that mean the same to everybody."""
+    plain = r"\^?(?:[\w/,:@%-]|\.|\[\^?(?:0-9|[\w/,:.]*)\]|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{]))*\$?"
+    if MARK in text + word.text or any(quoted for _, quoted in word.pieces) or not re.fullmatch(plain, word.text, re.ASCII):
+        return None
+    try:
+        return re.search(re.sub(r"\$\Z", r"\\Z", word.text), text, re.DOTALL | re.ASCII) is not None
+    except re.error:
+        return None
+
+
+def fits(value: Field, patterns: Sequence[Field]) -> Optional[bool]:
+    """Whether a value fits one of several patterns of `case`."""
+    found: Optional[bool] = False
+    for one in patterns:
+        pattern = one.pattern
+        here = None if MARK in value.text or pattern is None else pattern.match(value.text) is not None
+        if one.pieces == [("*", False)]:
+            here = True
+        found = either(found, here)
+    return found
+
+
+def reckoned(text: str) -> Optional[int]:
+    """Whole numbers with + - * / % and brackets. None: nobody knows."""
+    tokens = re.findall(r"\d+|[-+*/%()]|\S", text)
+    try:
+        value, rest = _sum(tokens)
+    except (ValueError, IndexError, ZeroDivisionError):
+        return None
+    return value if not rest and abs(value) < 2**62 else None
+
+
+def _sum(tokens: List[str]) -> Tuple[int, List[str]]:
+    value, rest = _product(tokens)
+    while rest and rest[0] in "+-":
+        more, after = _product(rest[1:])
+        value, rest = value + more if rest[0] == "+" else value - more, after
+    return value, rest
+
+
+def _product(tokens: List[str]) -> Tuple[int, List[str]]:
+    value, rest = _factor(tokens)
+    while rest and rest[0] in "*/%":
+        more, after = _factor(rest[1:])
+        if rest[0] == "*":
+            value *= more
+        else:
+            # C cuts towards zero
+            cut = abs(value) // abs(more) * (1 if (value < 0) == (more < 0) else -1)
+            value = cut if rest[0] == "/" else value - cut * more
+        rest = after
+    return value, rest
+
+
+def _factor(tokens: List[str]) -> Tuple[int, List[str]]:
+    if tokens[0] == "(":
+        value, rest = _sum(tokens[1:])
+        if rest[0] != ")":
+            raise ValueError
+        return value, rest[1:]
+    if tokens[0] in "+-":
+        value, rest = _factor(tokens[1:])
+        return (-value if tokens[0] == "-" else value), rest
+    if len(tokens[0]) > 1 and tokens[0][0] == "0":
+        # octal, or an error
+        raise ValueError
+    return int(tokens[0]), tokens[1:]

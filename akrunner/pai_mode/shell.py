@@ -2,11 +2,13 @@
 
 ::
 
-    x=1; export y="a ${x}"; z=${w:-3}            variables, as far as their values are known without running anything
-    odpscmd --config=c -e "create table ...;"    statements; also ${odpscmd}, $ODPSCMD, -f FILE, and what stands behind <<HERE
+    x=1; export y="a ${x}"; z=${w:-3}            variables, as far as their values are known without running anything (`shellvalues`)
+    odpscmd --config=c -e "create table ...;"    statements; also ${odpscmd}, $ODPSCMD, -f FILE, and what stands behind <<HERE, <<< and <
     pai -name tensorflow1150 ...                 a command as it is
-    if, case, for, &&, ||                        the way that is taken, where it is known (`flow`); a call of which it is not known is an error
+    if, case, for, &&, ||, functions             the way bash takes, where it is known (`shellrun`); a call of which it is not known is an error
     tar, zip, rm, echo, ossutil ...              not run; what could matter is told, with its line
+
+The calls that are read are those bash would make, in its order, or there is a ConfigError.
 """
 
 from __future__ import annotations
@@ -14,30 +16,28 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from typing import List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.pai_mode.flow import ASKING, MARK, Flow, Frame, holds, opposite
-from akrunner.pai_mode.shellwords import Word, Words, closing
+from akrunner.pai_mode import shellbuiltins
+from akrunner.pai_mode.flow import MARK, Field, State
+from akrunner.pai_mode.shellnodes import Assign, Node, Redirection, Simple, Word
+from akrunner.pai_mode.shellrun import Input, Leave, Running
+from akrunner.pai_mode.shellsyntax import Parser
+from akrunner.pai_mode.shellvalues import checked, marked
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?=)")
 _UNKNOWN = re.compile("\0([^\0]*)\0")
 _STATEMENT = re.compile(
     r"\s*(pai\s+-|create\b|drop\b|alter\b|insert\b|select\b|tunnel\b|set\s|use\s|desc\b|show\b|with\b|truncate\b|--|#|add\s)",
     re.IGNORECASE,
 )
-#: commands that change nothing a job could need
-_HARMLESS = {
-    "echo", "printf", "set", "cd", "wait", "sleep", "true", "false", ":", "date", "ls", "pwd", "source", ".", "shift", "unset", "chmod", "tee",
-    "rm", "cat", "mkdir",
-}  # fmt: skip
-_KEYWORDS = frozenset(
-    ("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!")
+#: files that a statement names: those are looked for where the script is then
+_RELATIVE = re.compile(
+    r"-D(?:script|hyperParameters)\s*=\s*['\"]?(?:file:/{0,2})?(?!/|file:|odps:|oss:|['\"])([^\s'\";]+)"
+    r"|\btunnel\s+\w+\s+(?![/-])(\S+)|\badd\s+(?:py|file|archive|jar)\s+(?!/)(\S+)",
+    re.IGNORECASE,
 )
-_TESTS = ("[", "[[", "test")
-#: times a script's lines are read, of all its loops together
-_MOST_ROUNDS = 1000
 
 
 @dataclass(frozen=True)
@@ -60,233 +60,349 @@ class Script:
 def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
     """Args: folder: the script is in; variables: that the caller gives, `1` for the first argument. They win over the script's.
 
-    Raises: ConfigError: a quote or a here-document is not closed; a call needs a variable whose value is not known.
+    Raises: ConfigError: it is not known what bash would run of it; a quote or a here-document is not closed; a call needs a variable whose value is
+    not known.
     """
     try:
-        return _Reader(text, folder, variables).read()
+        return Reader(checked(text), folder, variables).read()
     except RecursionError:
         raise ConfigError("the script's expansions are nested too deep") from None
 
 
-class _Reader(Words):
-    """One pass over a script."""
+class Reader(Running):
+    """What the commands of a script do."""
 
     def __init__(self, text: str, folder: str, variables: Mapping[str, str]) -> None:
-        super().__init__(text, folder, variables)
-        self.rounds = 0
-        self.flow = Flow()
+        super().__init__(variables)
+        self.lines = text.split("\n")
+        self.nodes = Parser(text).whole()
+        self.folder = folder
+        self.began = self.state.folder
         self.script = Script()
+        #: whether something has been passed that may have changed files
+        self.passed = False
+        #: what the script writes into files, as far as it is known, and names of files that it does something to
+        self.written: Dict[str, Optional[str]] = {}
+        self.touched: Set[str] = set()
 
     def read(self) -> Script:
-        while self.at < len(self.text):
-            self.began = self.at
-            words, here, ended = self.command(self.flow)
-            if words or ended in (")", "("):
-                self._part(words, here, ended, self.line(self.began))
-            frame = self.flow.at("case")
-            if frame is not None and ended == ";;":
-                frame.patterns = []
-            if words and ended:
-                self.flow.after = ended
+        try:
+            self.run(self.nodes)
+        except Leave as left:
+            if left.kind != "exit":
+                raise ConfigError(f"the script has a {left.kind} outside of what it could leave") from None
         return self.script
 
-    # -- what a command does
+    def simple(self, node: Simple) -> State:
+        line = self.site or node.line
+        first = node.words[0] if node.words else None
+        if isinstance(first, Word) and first.literal == "[[":
+            return shellbuiltins.brackets(self, [one for one in node.words[1:-1] if isinstance(one, Word)])
+        self.called_state = State.YES
+        if isinstance(first, Word) and first.literal in ("export", "local", "declare", "typeset", "readonly"):
+            return shellbuiltins.declared(self, first.literal, node.words[1:])
+        words = [one for word in node.words for one in (self.split(word) if isinstance(word, Word) else [])]
+        state = self.called_state
+        if not words:
+            for one in node.assigns:
+                self.assigned(one)
+                state = self.called_state
+            return state
+        return self.command(words, node.assigns, line)
 
-    def _part(self, words: List[Word], here: Optional[str], ended: str, line: int) -> None:
-        """A command, with the words before it that say whether it is run."""
-        flow = self.flow
-        if flow.wants_pattern and not (words and words[0].text == "esac"):
-            patterns = flow.frames[-1].patterns
-            assert patterns is not None
-            patterns += [word.text for word in words]
-            if ended == ")":
-                flow.part()
+    def assigned(self, one: Assign) -> None:
+        """`a=b`, `a+=b`, `a=(b c)`."""
+        if one.element or isinstance(one.value, list):
+            values = None if one.element else self.array(one)
+            self.assign(one.name, marked(one.name))
+            if one.name not in self.given:
+                self.state.arrays[one.name] = None if self.why else values
             return
-        negated = False
-        while words and words[0].text in _KEYWORDS:
-            first = words.pop(0)
-            if first.text == "!":
-                negated = not negated
-            elif first.text in ("for", "case"):
-                self._head(first.text, words, line)
-                return
-            elif self._keyword(first, line):
-                return
-        if words:
-            flow.status = self._take(words, here, line)
-            if negated:
-                flow.status = opposite(flow.status)
-        if ended == "(":
-            flow.begin("(", line)
-        elif ended == ")" and flow.at("("):
-            flow.end()
+        value = self.text(one.value)
+        before = (self.value(one.name) or "") if one.sign == "+=" else ""
+        if one.sign == "+=" and (one.name in self.state.arrays or (self.value(one.name) is None and not self.unset(one.name))):
+            before = marked(one.name)
+        self.assign(one.name, before + value)
 
-    def _keyword(self, word: Word, line: int) -> bool:
-        """Returns: whether the script is read on elsewhere."""
-        flow = self.flow
-        if word.text in ("if", "while", "until", "{"):
-            flow.begin("while" if word.text == "until" else word.text, line)
-        elif word.text == "then":
-            flow.then()
-        elif word.text in ("elif", "else"):
-            flow.otherwise()
-        elif word.text == "do":
-            loop = flow.at("for", "while")
-            if loop is not None:
-                loop.body = word.end
-                self._round(loop)
-            flow.after = ";"
-        elif word.text == "done":
-            loop = flow.at("for")
-            if loop is not None and loop.values:
-                self._round(loop)
-                self.at, flow.after = loop.body, ";"
-                return True
-            if flow.at("for", "while"):
-                flow.end()
-        elif word.text in ("fi", "esac", "}") and flow.at({"fi": "if", "esac": "case", "}": "{"}[word.text]):
-            flow.end()
+    def command(self, words: List[Field], assigns: Sequence[Assign], line: int, own: bool = True) -> State:
+        """A command with its words. Args: own: whether functions of the script are meant, too."""
+        name = words[0].text
+        if own and name in self.functions:
+            if assigns:
+                raise ConfigError(
+                    f"line {line}: akrunner does not read an assignment in front of a function: put it on a line of its own"
+                )
+            return self.call(name, words[1:], line)
+        for one in assigns:
+            # they are the command's own; a call in them is an error
+            self.fields(one.value if isinstance(one.value, list) else [one.value])
+        builtin = shellbuiltins.BUILTINS.get(name)
+        if builtin is not None:
+            return builtin(self, words, line)
+        if self._is_client(words[0]):
+            return self._client(words[1:], line)
+        if name.lower() == "pai" and len(words) > 1 and words[1].text.startswith("-"):
+            self._check(line)
+            self._piece(" ".join([name, *(_requoted(word.text) for word in words[1:])]), line)
+            return State.YES
+        return self.unread(words, line)
+
+    # -- what is not run
+
+    def unread(self, words: List[Field], line: int) -> State:
+        texts = [word.text for word in words]
+        name = os.path.basename(texts[0])
+        given = self.stdin.text or ""
+        if MARK in texts[0] and (
+            any(re.match(r"-[ef]\b|--(execute|file)\b", one) or _STATEMENT.match(one) for one in [*texts[1:], given])
+        ):
+            asked = _UNKNOWN.sub(r"$\1", texts[0])
+            raise ConfigError(
+                f"line {line}: whether {asked} is odpscmd is not known; give it: --var {self._giving(texts[0])}=odpscmd"
+            )
+        if name not in shellbuiltins.PLAIN and (self.mentions(" ".join(texts[1:])) or self._calls(texts)):
+            raise ConfigError(
+                f"line {line}: {name} may call odpscmd, and only running it would tell how; run the script itself with `akrunner pai` in "
+                "odpscmd's place, or put the call into the script as it is"
+            )
+        if name not in shellbuiltins.HARMLESS:
+            self.touch(texts[1:])
+            shown = redacted(" ".join(_UNKNOWN.sub(r"$\1", text) for text in texts))
+            if not self.inside:
+                self.tell(f"line {line} is not run: {shown if len(shown) <= 70 else shown[:67] + '...'}")
+        if name not in shellbuiltins.DOERS:
+            self.stdin.text, self.stdin.file = None, ""
+        return shellbuiltins.answered(self, name, texts)
+
+    def tell(self, note: str) -> None:
+        if note not in self.script.unread:
+            self.script.unread.append(note)
+
+    def touch(self, texts: Sequence[str]) -> None:
+        """Something may have been done to these files."""
+        self.passed = True
+        for text in texts:
+            self.touched.update(os.path.basename(one) for one in (text, text.rpartition("=")[2]) if one)
+
+    def mentions(self, text: str) -> bool:
+        names = [
+            re.escape(name)
+            for name, one in self.functions.items()
+            if one is None or re.search("odpscmd|pai", one.text, re.IGNORECASE)
+        ]
+        return (
+            re.search(
+                "|".join(["odpscmd", r"\bpai\s+-name", *(rf"(?<![\w-]){name}(?![\w-])" for name in names)]), text, re.IGNORECASE
+            )
+            is not None
+        )
+
+    def _calls(self, texts: Sequence[str]) -> bool:
+        """Whether it is another script, which calls the client."""
+        shells = ("sh", "bash", "dash", "zsh", "ksh", "source", ".")
+        if os.path.basename(texts[0]) in shells:
+            named = [text for text in texts[1:] if not text.startswith("-")][:1]
+        else:
+            named = [texts[0]] if "/" in texts[0] else []
+        for one in named:
+            for folder in (self.state.folder, self.folder):
+                path = os.path.join(folder or "", one)
+                if MARK not in path and os.path.isfile(path) and os.path.getsize(path) < 1_000_000:
+                    with open(path, "rb") as opened:
+                        return self.mentions(opened.read().decode("utf-8", "replace"))
         return False
 
-    def _head(self, kind: str, words: List[Word], line: int) -> None:
-        """`for name in ...`, `case ... in`."""
-        frame = self.flow.begin(kind, line)
-        texts = [word.text for word in words]
-        if kind == "case":
-            frame.value, frame.runs, frame.patterns = texts[0] if texts else MARK, False, []
-            return
-        frame.name = texts[0] if texts else ""
-        if texts[1:2] == ["in"] and not any(MARK in text or set(text) & set("*?[{") for text in texts[2:]):
-            frame.values = [
-                value for word, text in zip(words[2:], texts[2:]) for value in (text.split() if word.variable else [text])
-            ]
+    # -- calls
 
-    def _round(self, loop: Frame) -> None:
-        """A loop begins again."""
-        loop.runs = None if loop.values is None or loop.doubt else bool(loop.values)
-        if loop.values is None:
-            self._assign(loop.name, "=", f"{MARK}{loop.name}{MARK}")
-        elif loop.values:
-            self.rounds += 1
-            if self.rounds > _MOST_ROUNDS:
-                raise ConfigError(f"line {loop.line}: the script's loops go round more than {_MOST_ROUNDS:,} times")
-            self._assign(loop.name, "=", loop.values.pop(0))
-
-    def _leave(self, how: str) -> None:
-        """`break`, `continue`."""
-        runs = self.flow.runs
-        loop = next((frame for frame in reversed(self.flow.frames) if frame.kind in ("for", "while")), None)
-        if loop is None:
-            return
-        loop.runs = False if runs else None
-        if how == "break":
-            loop.doubt = not runs
-            loop.values = [] if runs else loop.values
-
-    def _take(self, words: List[Word], here: Optional[str], line: int) -> Optional[bool]:
-        """One command. Returns: whether it succeeds, as far as anybody knows."""
-        if words[0].text == "function" or any(word.text == "()" for word in words[1:2]):
-            self._skip_function(words, line)
+    def _is_client(self, word: Field) -> bool:
+        name = os.path.basename(_UNKNOWN.sub(r"\1", word.text)).lower()
+        if name.startswith("odpscmd"):
             return True
-        runs = self.flow.runs
-        while words and words[0].text in ("exec", "nohup", "time", "sudo", "export", "local", "readonly", "declare"):
-            words = words[1:]
-        while words and (match := _ASSIGNMENT.match(words[0].text)) is not None:
-            self._assign(match[1], match[2], words[0].text[match.end() :])
-            words = words[1:]
-        if not words or runs is False:
-            # a chain goes on as if the command were not there
-            return self.flow.status if runs is False else True
-        first = words[0].text
-        texts = [word.text for word in words]
-        pai = first.lower() == "pai" and len(words) > 1 and texts[1].startswith("-")
-        given = here is not None and _STATEMENT.match(here) is not None
-        if first in _TESTS:
-            return holds(texts)
-        if first in ("break", "continue"):
-            self._leave(first)
-        elif first in ("exit", "return"):
-            self.at = len(self.text) if runs else self.at
-        elif _is_client(words[0]) or pai or given:
-            self._check_runs(line)
-            if _is_client(words[0]):
-                self._client(words[1:], here, line)
-            elif pai:
-                self._piece(" ".join([first, *map(_requoted, texts[1:])]), line)
-            else:
-                self._piece(here or "", line)
-        elif os.path.basename(first) not in _HARMLESS:
-            shown = redacted(" ".join(_UNKNOWN.sub(r"$\1", text) for text in texts))
-            self.script.unread.append(f"line {line} is not run: {shown if len(shown) <= 70 else shown[:67] + '...'}")
-        return False if first == "false" else None if os.path.basename(first) in ASKING or MARK in first else True
+        # a variable of that name may hold any path
+        return "odpscmd" in word.variable.lower() and (MARK in word.text or not shellbuiltins.is_known(name))
 
-    def _check_runs(self, line: int) -> None:
+    def _check(self, line: int) -> None:
         """Raises: ConfigError: nobody knows whether a call is made."""
-        if self.flow.runs is not None:
+        if self.inside:
+            raise ConfigError(
+                f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put the call on a line of "
+                "its own, or run the script itself with `akrunner pai` in odpscmd's place"
+            )
+        at = self.why
+        if not at:
             return
-        frame = self.flow.unknown
-        at = frame.line if frame is not None else line
-        asked = redacted(self.text.splitlines()[at - 1].strip())
-        names = [one for one in re.findall(r"\$\{?([A-Za-z_]\w*|[0-9])", asked) if MARK in self.known.get(one, MARK)]
-        mend = f"give its variable, --var {names[0]}=VALUE, or " if names else ""
+        asked = redacted(self.lines[at - 1].strip()) if at <= len(self.lines) else ""
+        names = [one for one in re.findall(r"\$\{?([A-Za-z_]\w*|[0-9#])", asked) if MARK in (self.value(one) or MARK)]
+        mend = f"give its variable, --var {names[0].replace('#', '1')}=VALUE, or " if names else ""
         raise ConfigError(
             f"line {line}: whether this call is made depends on line {at} ({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running "
-            f"the script would tell; {mend}run the script itself with `akrunner pai` in odpscmd's place, or put its statements into a file of "
+            f"the script would tell; {mend}run the script itself with `akrunner pai` in odpscmd's place, or put its statements (-e) into a file of "
             "their own"
         )
 
-    def _skip_function(self, words: List[Word], line: int) -> None:
-        """Its calls are not followed; one that is given statements by a here-document is taken for the client."""
-        begin = self.text.find("{", self.began)
-        if begin >= 0:
-            self.at = closing(self.text, begin, "{", "}")
-            name = words[1].text if words[0].text == "function" and len(words) > 1 else words[0].text
-            self.script.unread.append(f"line {line} is not run: the function {name}")
-
-    def _assign(self, name: str, sign: str, value: str) -> None:
-        runs = self.flow.runs
-        if name in self.given or runs is False:
-            return
-        value = self.known.get(name, "") + value if sign == "+=" else value
-        # of two values nobody knows which
-        self.known[name] = value if runs or self.known.get(name) == value else f"{MARK}{name}{MARK}"
-
-    def _client(self, words: List[Word], here: Optional[str], line: int) -> None:
+    def _client(self, words: List[Field], line: int) -> State:
+        self._check(line)
         rest = [word.text for word in words]
         found = False
+        for word in words:
+            if word.loose:
+                self._piece(word.text, line)
         while rest:
-            word = rest.pop(0)
-            name, sign, value = word.partition("=")
+            name, sign, value = rest.pop(0).partition("=")
             if name in ("-e", "-f", "--execute", "--file"):
                 value = value if sign else rest.pop(0) if rest else ""
-                self._piece(value, line, file=name in ("-f", "--file"))
                 found = True
-        if here is not None and not found:
-            self._piece(here, line)
+                if rest and not rest[0].startswith("-"):
+                    raise ConfigError(f'line {line}: {name} has several words; quote them: {name} "..."')
+                if name in ("-f", "--file"):
+                    self._file(value, line)
+                else:
+                    self._piece(value, line)
+            elif name in ("--version", "--help", "-h", "-v"):
+                return State.YES
+        if found:
+            self.emit(marked("odpscmd"))
+            return State.YES
+        if self.stdin.file:
+            self._file(self.stdin.file, line)
+        elif self.stdin.text is not None:
+            self._piece(self.stdin.text, line)
+        else:
+            raise ConfigError(
+                f"line {line}: this call reads statements that are not known before the script is run; hand them over by -e, -f or a here-document"
+            )
+        self.stdin.text, self.stdin.file = None, ""
+        self.emit(marked("odpscmd"))
+        return State.YES
 
-    def _piece(self, text: str, line: int, file: bool = False) -> None:
+    def _file(self, path: str, line: int) -> None:
+        self._known(path, line)
+        full = self.path(path)
+        if full in self.written:
+            text = self.written[full]
+            if text is not None and MARK not in text and os.path.basename(path) not in self.touched:
+                self._piece(text, line)
+                return
+        if full in self.written or os.path.basename(path) in self.touched:
+            raise ConfigError(
+                f"line {line}: the script itself makes or changes {path}, and nothing of a script is run; hand its statements over by -e or a "
+                "here-document"
+            )
+        if full is None:
+            raise ConfigError(f"line {line}: {path} is looked for in a directory that is not known; name it from / on")
+        self.passed = True
+        self.script.pieces.append(Piece(path if self.state.folder == self.began else full, line, True))
+
+    def _piece(self, text: str, line: int) -> None:
+        self._known(text, line)
+        if self.state.folder != self.began:
+            for match in _RELATIVE.finditer(text):
+                name = next(one for one in match.groups() if one)
+                if self.state.folder != self.folder or os.path.exists(os.path.join(self.began or "", name)):
+                    raise ConfigError(
+                        f"line {line}: {name} is looked for where the script has gone by cd: name it from / on, or run akrunner there"
+                    )
+        if re.search(r"\bpai\b|\btunnel\s+d", text, re.IGNORECASE):
+            self.passed = True
+        self.script.pieces.append(Piece(text, line))
+
+    def _known(self, text: str, line: int) -> None:
+        """Raises: ConfigError: something in it is not."""
         unknown = _UNKNOWN.search(text)
-        if unknown is not None:
-            name = unknown[1]
-            if name.startswith("$("):
-                raise ConfigError(
-                    f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
-                    "variable, x=$(...), and give that: --var x=VALUE"
-                    if not self._holder(unknown[0])
-                    else f"line {line}: ${self._holder(unknown[0])} is what `{name[2:-1]}` prints, and nothing of a script is run; give its value: "
-                    f"--var {self._holder(unknown[0])}=VALUE"
-                )
-            raise ConfigError(f"line {line}: ${name} has no value; give it: --var {name}=VALUE")
-        self.script.pieces.append(Piece(text, line, file))
+        if unknown is None:
+            return
+        name = unknown[1]
+        holder = next((one for one, value in self.state.known.items() if value and unknown[0] in value), "")
+        if name.startswith("$("):
+            raise ConfigError(
+                f"line {line}: ${holder} is what `{name[2:-1]}` prints, and nothing of a script is run; give its value: --var {holder}=VALUE"
+                if holder
+                else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
+                "variable, x=$(...), and give that: --var x=VALUE"
+            )
+        if not re.fullmatch(r"\w+", name):
+            mend = f"--var {holder}=VALUE" if holder else "put it into a variable, x=..., and give that: --var x=VALUE"
+            raise ConfigError(f"line {line}: akrunner cannot tell what {name} comes to here; {mend}")
+        raise ConfigError(f"line {line}: ${name} has no value; give it: --var {name}=VALUE")
 
-    def _holder(self, marked: str) -> str:
-        """The variable that has it for a value."""
-        return next((name for name, value in self.known.items() if marked in value), "")
+    def _giving(self, text: str) -> str:
+        found = _UNKNOWN.search(text)
+        return found[1] if found is not None and re.fullmatch(r"\w+", found[1]) else "NAME"
 
+    # -- files and what is printed
 
-def _is_client(word: Word) -> bool:
-    name = os.path.basename(_UNKNOWN.sub(r"\1", word.text).split(" ")[0]).lower()
-    return name.startswith("odpscmd") or "odpscmd" in word.variable.lower()
+    def path(self, text: str) -> Optional[str]:
+        """A file's whole path. None: nobody knows."""
+        if MARK in text:
+            return None
+        if text.startswith("/"):
+            return os.path.normpath(text)
+        return None if self.state.folder is None else os.path.normpath(os.path.join(self.state.folder, text))
+
+    def look(self, test: str, path: str) -> Optional[bool]:
+        """A file test. None: what has been passed may have changed it."""
+        full = self.path(path)
+        return None if self.passed or full is None or self.state.stale else shellbuiltins.looked(test, full if path else "")
+
+    def emit(self, text: str) -> None:
+        """Something is printed."""
+        if self.printed is not None:
+            self.printed.append(text if not self.why else marked("..."))
+
+    def called(self, text: str, body: "List[Node]") -> str:
+        """What stands in `$(...)`: run as a subshell, in which no call may be."""
+        before, self.printed = self.printed, []
+        self.inside += 1
+        try:
+            ends = self.state.ends_at_failure
+
+            def inner() -> State:
+                # bash lets a substitution go on
+                self.state.ends_at_failure = ends and None if ends is None else False
+                return self.run(body)
+
+            self.called_state = self.apart(inner)
+            made = "".join(self.printed).rstrip("\n")
+        finally:
+            self.inside -= 1
+            self.printed = before
+        return made if MARK not in made else marked(f"$({text.strip()})")
+
+    def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State]) -> State:
+        stdin, printed = self.stdin, self.printed
+        target: Optional[Redirection] = None
+        path: Optional[str] = None
+        for one in redirections:
+            text = self.text(one.target)
+            if one.sign.startswith("<") and one.descriptor in ("", "0"):
+                self.stdin = self._input(one.sign, text)
+            if ">" in one.sign and not re.fullmatch(r"/dev/(null|stderr|stdout|tty)", text):
+                if one.sign == ">&" and re.fullmatch(r"\d+|-", text):
+                    continue
+                self.touch([] if one.sign != "<>" else [text])
+                path = self.path(text)
+                if path is not None:
+                    self.written[path] = self.written.get(path) if one.sign == ">>" else None
+                    if one.descriptor in ("", "1") and one.sign in (">", ">>", ">|"):
+                        target = one
+            if ">" in one.sign and one.descriptor in ("", "1") and one.sign != "<>":
+                self.printed = []
+        try:
+            return body()
+        finally:
+            made, self.printed, self.stdin = self.printed, printed, stdin
+            if target is not None and path is not None and made is not None and len(redirections) <= 2:
+                before = self.written.get(path) if target.sign == ">>" else ""
+                self.written[path] = None if before is None or self.why else before + "".join(made)
+                if target.sign != ">>":
+                    self.touched.discard(os.path.basename(path))
+
+    def _input(self, sign: str, text: str) -> Input:
+        if sign in ("<<", "<<-"):
+            return Input(text)
+        if sign == "<<<":
+            return Input(f"{text}\n")
+        return Input(file=text) if sign == "<" and text != "/dev/stdin" else Input()
 
 
 def _requoted(text: str) -> str:

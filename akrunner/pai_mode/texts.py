@@ -81,7 +81,9 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
     notes = list(script.unread)
     for piece in script.pieces:
         if piece.file:
-            inner = from_file(os.path.join(folder, piece.text), variables, depth + 1)
+            # where odpscmd looks, then beside the script
+            there = piece.text if os.path.exists(piece.text) else os.path.join(folder, piece.text)
+            inner = from_file(there, variables, depth + 1)
             texts += inner.texts
             notes += inner.notes
         else:

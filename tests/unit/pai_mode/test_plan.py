@@ -233,10 +233,10 @@ def test_a_plan_is_shown_without_its_environment(monkeypatch: pytest.MonkeyPatch
 def test_what_was_not_run_may_make_a_missing_table(tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text(
-        'go() {\n  odpscmd -e "$1"\n}\ngo "create table t (id bigint);"\nodpscmd -e "PAI -name tensorflow -Dscript=train.py -Dtables=odps://p/tables/t;"\n'
+        'python3 make_table.py\n\nodpscmd -e "PAI -name tensorflow -Dscript=train.py -Dtables=odps://p/tables/t;"\n'
     )
     with pytest.raises(
-        ConfigError, match=r"^line 5: .*no table .*not run may make it: line 1 is not run: the function go; line 4 is"
+        ConfigError, match=r"^line 3: .*no table .*not run may make it: line 1 is not run: python3 make_table.py"
     ):
         plans(None, str(script))
 

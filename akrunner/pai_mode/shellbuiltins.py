@@ -1,0 +1,408 @@
+"""What bash does itself: `cd`, `set`, `exit`, `echo`, ... And what is known of programs that are not run."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Union
+
+from akrunner.errors import ConfigError
+from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, compares, holds, looked, taken_for_done
+from akrunner.pai_mode.shellnodes import Assign, Word
+from akrunner.pai_mode.shellrun import Leave
+from akrunner.pai_mode.shellsyntax import Parser
+from akrunner.pai_mode.shellvalues import marked
+
+if TYPE_CHECKING:
+    from akrunner.pai_mode.shell import Reader
+
+__all__ = ["looked"]
+
+#: commands that are asked something: what they would answer is not known
+_ASKING = frozenset(
+    ("grep", "egrep", "fgrep", "diff", "cmp", "expr", "find", "ls", "hadoop", "hdfs", "pgrep", "ping", "nc", "mountpoint")
+)
+#: those that are asked whether a program is there
+_WHICH = frozenset(("which", "type", "hash"))
+#: those that change nothing a job could need, and are not told
+HARMLESS = _WHICH | {
+    "echo",
+    "printf",
+    "wait",
+    "sleep",
+    "date",
+    "ls",
+    "pwd",
+    "chmod",
+    "tee",
+    "rm",
+    "cat",
+    "mkdir",
+    "basename",
+    "dirname",
+    "true",
+    "false",
+}
+#: those that are taken for done: they do what they are told, or the script has no business going on
+DOERS = frozenset(
+    (
+        "tar zip unzip gzip gunzip cp mv rm mkdir rmdir touch chmod chown ln echo printf date sleep wait ossutil ossutil64 osscmd pip pip3 rsync scp "
+        "wget basename dirname ls pwd kill which type hash trap umask ulimit alias unalias hostname whoami id uname clear sync seq"
+    ).split()
+) | {"cat", "tee"}  # fmt: skip
+#: those that hand no word of theirs to another command
+PLAIN = (DOERS | _ASKING | {"sed", "awk", "head", "tail", "wc", "sort", "uniq", "cut", "tr", "ps", "export"}) - {
+    "find",
+    "trap",
+    "alias",
+}
+
+
+def is_known(name: str) -> bool:
+    return name in PLAIN or name in BUILTINS
+
+
+def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
+    """What a program that is not run would come to, and what it would print."""
+    if name not in DOERS | _ASKING or name in (
+        "cp",
+        "mv",
+        "touch",
+        "tar",
+        "unzip",
+        "gunzip",
+        "rm",
+        "mkdir",
+        "ln",
+        "gzip",
+        "rmdir",
+        "chmod",
+    ):
+        reader.touch(texts[1:])
+    printer = _PRINTED.get(name)
+    made = printer(reader, list(texts[1:])) if printer is not None else None
+    reader.emit(made if made is not None else "" if name in _SILENT else marked(f"$({' '.join(texts)})".replace(MARK, "")))
+    if name in ("echo", "printf", "sleep", "date", "pwd", "basename", "dirname"):
+        return State.YES
+    if name in _ASKING:
+        return State.UNKNOWN if name not in ("ls", "find") or reader.tested else State.HOPED
+    return State.DONE if name in DOERS else State.HOPED
+
+
+_SILENT = frozenset(("tar", "cp", "mv", "rm", "mkdir", "touch", "chmod", "chown", "ln", "sleep", "wait", "rmdir"))
+
+
+def _echo(reader: "Reader", texts: List[str]) -> Optional[str]:
+    end = "\n"
+    while texts and re.fullmatch("-[neE]+", texts[0]):
+        end = "" if "n" in texts[0] else end
+        if "e" in texts[0] and any("\\" in text for text in texts):
+            return None
+        texts = texts[1:]
+    return " ".join(texts) + end
+
+
+def _cat(reader: "Reader", texts: List[str]) -> Optional[str]:
+    if texts in ([], ["-"]):
+        text = reader.stdin.text
+        if reader.stdin.file:
+            text = reader.written.get(reader.path(reader.stdin.file) or "")
+        reader.stdin.text, reader.stdin.file = None, ""
+        return text
+    found = [
+        reader.written.get(reader.path(text) or "") if os.path.basename(text) not in reader.touched else None for text in texts
+    ]
+    return None if any(one is None for one in found) else "".join(one for one in found if one is not None)
+
+
+def _date(reader: "Reader", texts: List[str]) -> Optional[str]:
+    if len(texts) != 1 or not re.fullmatch(r"\+([^%]|%[YmdHMSFTyj%])*", texts[0]) or reader.value("TZ") is not None:
+        return None
+    return time.strftime(texts[0][1:]) + "\n"
+
+
+def _dirname(reader: "Reader", texts: List[str]) -> Optional[str]:
+    if len(texts) != 1:
+        return None
+    if texts[0] in (marked("0"), marked("BASH_SOURCE"), marked("BASH_SOURCE[0]")):
+        return reader.folder + "\n"
+    if MARK in texts[0] or texts[0].endswith("/"):
+        return None
+    return (os.path.dirname(texts[0]) or ".") + "\n"
+
+
+def _basename(reader: "Reader", texts: List[str]) -> Optional[str]:
+    if len(texts) not in (1, 2) or MARK in "".join(texts) or texts[0].endswith("/"):
+        return None
+    name = os.path.basename(texts[0])
+    end = texts[1] if len(texts) == 2 else ""
+    return (name[: -len(end)] if end and name.endswith(end) and name != end else name) + "\n"
+
+
+def _printf(reader: "Reader", texts: List[str]) -> Optional[str]:
+    if not texts or not re.fullmatch(r"([^%\\]|%s|\\n)*", texts[0]) or texts[0].count("%s") != len(texts) - 1:
+        return None
+    rest = iter(texts[1:])
+    return re.sub(r"%s|\\n", lambda match: "\n" if match[0] == "\\n" else next(rest), texts[0])
+
+
+def _pwd(reader: "Reader", texts: List[str]) -> Optional[str]:
+    return None if reader.state.folder is None or texts else f"{reader.state.folder}\n"
+
+
+_PRINTED: Dict[str, Callable[["Reader", List[str]], Optional[str]]] = {
+    "echo": _echo, "cat": _cat, "date": _date, "dirname": _dirname, "basename": _basename, "printf": _printf, "pwd": _pwd,
+}  # fmt: skip
+
+
+# -- bash's own
+
+
+def brackets(reader: "Reader", words: List[Word]) -> State:
+    fields, signs = [reader.whole(word) for word in words], [word.sign for word in words]
+    return taken_for_done(lambda put: compares(put, signs, reader.look), fields)
+
+
+def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) -> State:
+    """`export`, `local`, `declare`, `readonly`."""
+    for word in words:
+        if isinstance(word, Assign):
+            value = reader.array(word) if isinstance(word.value, list) else [reader.text(word.value)]
+            if name in ("local", "declare", "typeset"):
+                reader.keep(word.name)
+            if isinstance(word.value, list) or word.element or word.sign == "+=":
+                reader.assigned(word)
+            else:
+                reader.assign(word.name, value[0] if value else "")
+            continue
+        text = reader.text(word)
+        if re.fullmatch(r"[-+]\w*[iluncgA]\w*", text):
+            raise ConfigError(
+                f"line {reader.site or word.line}: akrunner does not read `{name} {text}`: assign the value itself"
+            )
+        if re.fullmatch(r"\w+", text) and name in ("local", "declare", "typeset"):
+            reader.keep(text)
+            if any(scope.kind == "function" for scope in reader.scopes):
+                reader.assign(text, None)
+    return State.YES
+
+
+def _exit(reader: "Reader", words: List[Field], line: int) -> State:
+    kind = words[0].text
+    if kind == "return" and not reader.calls:
+        raise ConfigError(f"line {line}: bash takes no `return` outside of a function; write exit")
+    code = words[1].text if len(words) > 1 else reader.state.status
+    if code == DONE_MARK:
+        state = State.HOPED
+    elif code.isdigit():
+        state, code = (State.YES if int(code) % 256 == 0 else State.NO), str(int(code) % 256)
+    else:
+        state = State.UNKNOWN
+    reader.leave(Leave(kind, state=state, code=code if state is State.NO else None), line)
+    return State.UNKNOWN
+
+
+def _break(reader: "Reader", words: List[Field], line: int) -> State:
+    count = words[1].text if len(words) > 1 else "1"
+    if not count.isdigit() or int(count) < 1:
+        raise ConfigError(f"line {line}: akrunner cannot tell how many loops {words[0].text} leaves")
+    inner = [scope.kind for scope in reader.scopes]
+    if inner[-1] != "loop":
+        if "loop" not in inner:
+            return State.YES
+        raise ConfigError(f"line {line}: akrunner does not read a {words[0].text} in a subshell or function of a loop")
+    reader.leave(Leave(words[0].text, int(count)), line)
+    return State.UNKNOWN
+
+
+def _set(reader: "Reader", words: List[Field], line: int) -> State:
+    texts = [word.text for word in words[1:]]
+    state = reader.state
+    while texts and re.match(r"[-+]", texts[0]):
+        option = texts.pop(0)
+        if option in ("--", "-"):
+            break
+        on = option[0] == "-"
+        names = list(option[1:])
+        if "o" in names:
+            names.remove("o")
+            named = texts.pop(0) if texts else ""
+            names += {"errexit": ["e"], "nounset": ["u"], "noexec": ["n"], "noglob": ["f"], "posix": ["P"]}.get(named, [])
+            state.pipes = (on or bool(reader.why)) if named == "pipefail" else state.pipes
+        if {"n", "f", "k", "P", "t"} & set(names):
+            raise ConfigError(f"line {line}: akrunner does not read `set {option}`")
+        if "e" in names:
+            state.ends_at_failure = None if reader.why and state.ends_at_failure is not on else on
+        if "u" in names:
+            state.needs_values = on
+    else:
+        if not any(word.text == "--" for word in words) and not texts:
+            return State.YES
+    state.arguments = None if reader.why or any(word.loose for word in words) else texts
+    return State.YES
+
+
+def _shift(reader: "Reader", words: List[Field], line: int) -> State:
+    count = words[1].text if len(words) > 1 else "1"
+    held = reader.state.arguments
+    if held is None or not count.isdigit() or reader.why:
+        if held is None and not reader.calls:
+            raise ConfigError(
+                f"line {line}: what shift leaves is not known without the script's arguments; give them: --var 1=VALUE"
+            )
+        reader.state.arguments = None
+        return State.UNKNOWN
+    if int(count) > len(held):
+        return State.NO
+    reader.state.arguments = held[int(count) :]
+    return State.YES
+
+
+def _unset(reader: "Reader", words: List[Field], line: int) -> State:
+    texts = [word.text for word in words[1:]]
+    for text in texts:
+        if text in reader.functions and ("-f" in texts or reader.value(text) is None):
+            if reader.why:
+                reader.functions[text] = None
+            else:
+                del reader.functions[text]
+        elif text != "-v" and text != "-f":
+            if not re.fullmatch(r"\w+", text) or text in reader.given:
+                raise ConfigError(f"line {line}: akrunner cannot tell what `unset {text.replace(MARK, '$')}` leaves")
+            reader.assign(text, None)
+    return State.YES
+
+
+def _read(reader: "Reader", words: List[Field], line: int) -> State:
+    """`read`, `mapfile`, `getopts`: variables get values nobody knows."""
+    for word in words[1:]:
+        for name in re.findall(r"[A-Za-z_]\w*", word.text) if not word.text.startswith("-") else []:
+            reader.assign(name, marked(name))
+    reader.stdin.text, reader.stdin.file = None, ""
+    return State.UNKNOWN
+
+
+def _let(reader: "Reader", words: List[Field], line: int) -> State:
+    for word in words[1:]:
+        for name in re.findall(r"[A-Za-z_]\w*", word.text):
+            reader.assign(name, marked(name))
+    return State.UNKNOWN
+
+
+def _printf_to(reader: "Reader", words: List[Field], line: int) -> State:
+    if len(words) > 2 and words[1].text == "-v":
+        reader.assign(words[2].text, marked(words[2].text))
+        return State.YES
+    return answered(reader, "printf", [word.text for word in words])
+
+
+def _source(reader: "Reader", words: List[Field], line: int) -> State:
+    state = reader.unread(words, line)
+    # it may have set anything
+    reader.state.stale = True
+    reader.state.known = {name: marked(name) for name in reader.state.known}
+    reader.state.arrays = {}
+    reader.state.folder = None
+    return state
+
+
+def _cd(reader: "Reader", words: List[Field], line: int) -> State:
+    texts = [word.text for word in words[1:] if word.text not in ("-P", "-L", "--")]
+    full = reader.path(texts[0]) if len(texts) == 1 and texts[0] not in ("", "-") else None
+    if words[0].text != "cd" or not texts or reader.why or reader.value("CDPATH"):
+        full = None
+    there = full is not None and os.path.isdir(full)
+    if full is not None and not there and not reader.passed and not reader.state.stale:
+        return State.NO
+    reader.state.folder = full if there else None
+    reader.state.known.pop("PWD", None)
+    return State.YES if there and not reader.passed else State.DONE
+
+
+def _eval(reader: "Reader", words: List[Field], line: int) -> State:
+    text = " ".join(word.text for word in words[1:])
+    if MARK in text or any(word.loose for word in words):
+        raise ConfigError(f"line {line}: akrunner cannot tell what eval runs here: write the command itself")
+    return reader.run(Parser(text, line).whole())
+
+
+def _exec(reader: "Reader", words: List[Field], line: int) -> State:
+    if len(words) == 1:
+        reader.stdin.text, reader.stdin.file = None, ""
+        return State.YES
+    if words[1].text.startswith("-"):
+        raise ConfigError(f"line {line}: akrunner does not read `exec {words[1].text}`")
+    state = reader.command(words[1:], [], line, own=False)
+    reader.leave(Leave("exit", state=state), line)
+    return state
+
+
+def _before(reader: "Reader", words: List[Field], line: int) -> State:
+    """`nohup`, `time`, `sudo`, `command`, `builtin`, `env`, `timeout`, `nice`: another command behind it."""
+    name, rest = words[0].text, words[1:]
+    if name in ("command", "builtin") and rest and rest[0].text in ("-v", "-V"):
+        return State.DONE
+    if name in ("sudo", "env", "timeout", "nice", "time", "command", "nohup", "stdbuf"):
+        while rest and rest[0].text.startswith("-"):
+            if name in ("sudo", "env", "timeout", "nice") and re.fullmatch(r"-[uCSskng]", rest[0].text):
+                rest = rest[1:]
+            rest = rest[1:]
+    while rest and name in ("env", "sudo") and re.match(r"\w+=", rest[0].text):
+        rest = rest[1:]
+    if name == "timeout":
+        rest = rest[1:]
+    if not rest:
+        return State.YES
+    if name not in ("command", "builtin", "time"):
+        if rest[0].text in BUILTINS and rest[0].text not in ("test", "[", "printf", ":", "true", "false"):
+            raise ConfigError(f"line {line}: akrunner cannot tell what `{name} {rest[0].text}` does")
+        if name == "nohup":
+            reader.touch([])
+    return reader.command(rest, [], line, own=False)
+
+
+def _trap(reader: "Reader", words: List[Field], line: int) -> State:
+    text = words[1].text if len(words) > 1 else ""
+    if MARK in text or reader.mentions(text) or re.search(r"\bexit\b", text):
+        raise ConfigError(f"line {line}: akrunner cannot tell when this trap runs: put its calls to the end of the script")
+    return State.YES
+
+
+def _shopt(reader: "Reader", words: List[Field], line: int) -> State:
+    raise ConfigError(f"line {line}: akrunner does not read `{' '.join(word.text for word in words)}`: leave it out")
+
+
+def _test(reader: "Reader", words: List[Field], line: int) -> State:
+    inner = words[1:]
+    if words[0].text == "[":
+        if inner[-1:] and inner[-1].text == "]":
+            inner = inner[:-1]
+        else:
+            return State.UNKNOWN
+    return taken_for_done(lambda put: holds(put, reader.look), inner)
+
+
+def _true(reader: "Reader", words: List[Field], line: int) -> State:
+    return State.NO if words[0].text == "false" else State.YES
+
+
+BUILTINS: Dict[str, Callable[["Reader", List[Field], int], State]] = {
+    **dict.fromkeys((":", "true", "false"), _true),
+    **dict.fromkeys(("exit", "return"), _exit),
+    **dict.fromkeys(("break", "continue"), _break),
+    **dict.fromkeys(("read", "mapfile", "readarray", "getopts"), _read),
+    **dict.fromkeys(("source", "."), _source),
+    **dict.fromkeys(("cd", "pushd", "popd"), _cd),
+    **dict.fromkeys(("test", "["), _test),
+    **dict.fromkeys(("nohup", "time", "sudo", "command", "builtin", "env", "timeout", "nice", "stdbuf"), _before),
+    "set": _set,
+    "shift": _shift,
+    "unset": _unset,
+    "let": _let,
+    "printf": _printf_to,
+    "eval": _eval,
+    "exec": _exec,
+    "trap": _trap,
+    "shopt": _shopt,
+}

@@ -1,0 +1,155 @@
+"""What a shell script is made of: words, commands, and what holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import List, Optional, Sequence, Tuple, Union
+
+
+@dataclass
+class Part:
+    """Of a word. Attributes: kind: "text", "name" (a parameter's text), "sum" (arithmetic), "call" (`body`); quoted."""
+
+    kind: str
+    text: str
+    quoted: bool
+    body: "List[Node]" = field(default_factory=list)
+
+
+@dataclass
+class Word:
+    """Attributes: parts; line: where it begins; sign: an operator of `[[ ]]`."""
+
+    parts: List[Part]
+    line: int
+    sign: bool = False
+
+    @property
+    def literal(self) -> Optional[str]:
+        """Its text, if nothing in it is quoted or expanded."""
+        if any(part.kind != "text" or part.quoted for part in self.parts):
+            return None
+        return "".join(part.text for part in self.parts)
+
+
+@dataclass
+class Assign:
+    """Attributes: name, sign (`=`, `+=`); value: a word, or an array's words; element: whether it is one of an array."""
+
+    name: str
+    sign: str
+    value: Union[Word, List[Word]]
+    element: bool = False
+
+
+@dataclass
+class Redirection:
+    """Attributes: sign; descriptor: in front of it; target: a file's name, or text of a here-document, as a word."""
+
+    sign: str
+    descriptor: str
+    target: Word
+
+
+@dataclass
+class Simple:
+    line: int
+    assigns: List[Assign] = field(default_factory=list)
+    words: List[Union[Word, Assign]] = field(default_factory=list)
+    redirections: List[Redirection] = field(default_factory=list)
+
+
+@dataclass
+class Sum:
+    """`((...))`."""
+
+    line: int
+    text: str
+
+
+@dataclass
+class Chain:
+    """Pipelines with what stands between them. Attributes: rest: `&&` or `||`, and a pipeline; background."""
+
+    line: int
+    first: "Pipeline"
+    rest: "List[Tuple[str, Pipeline]]"
+    background: bool
+
+
+@dataclass
+class Pipeline:
+    line: int
+    negated: bool
+    parts: "List[Node]"
+
+
+@dataclass
+class Branches:
+    """`if`. Attributes: ways: condition and body of each; other: after `else`."""
+
+    line: int
+    ways: "List[Tuple[List[Node], List[Node]]]"
+    other: "List[Node]"
+
+
+@dataclass
+class Case:
+    line: int
+    value: Word
+    ways: "List[Tuple[List[Word], List[Node]]]"
+
+
+@dataclass
+class Loop:
+    """`while`, `until`."""
+
+    line: int
+    until: bool
+    condition: "List[Node]"
+    body: "List[Node]"
+
+
+@dataclass
+class For:
+    """Attributes: values: None: the arguments."""
+
+    line: int
+    name: str
+    values: Optional[List[Word]]
+    body: "List[Node]"
+
+
+@dataclass
+class Group:
+    """`{ }`, `( )`, and anything with redirections behind it."""
+
+    line: int
+    apart: bool
+    body: "List[Node]"
+    redirections: List[Redirection] = field(default_factory=list)
+
+
+@dataclass
+class Function:
+    line: int
+    name: str
+    body: "Node"
+    text: str
+
+
+Node = Union[Simple, Sum, Chain, Pipeline, Branches, Case, Loop, For, Group, Function]
+
+
+def stops(body: Sequence[Node]) -> bool:
+    """Whether a list surely ends in `exit` or `return`."""
+    last = body[-1] if body else None
+    if isinstance(last, Chain):
+        return not last.rest and not last.background and stops(last.first.parts)
+    if isinstance(last, Pipeline):
+        return stops(last.parts)
+    if isinstance(last, Group):
+        return not last.apart and stops(last.body)
+    if isinstance(last, Simple) and last.words and isinstance(last.words[0], Word):
+        return last.words[0].literal in ("exit", "return")
+    return False

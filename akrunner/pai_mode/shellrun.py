@@ -1,0 +1,426 @@
+"""A shell script's ways: which are taken, in bash's order. What a command does, `shell` says.
+
+::
+
+    if, case, for, &&, ||, ( ), functions    followed where it is known; where it is not, both ways are gone, `why` names the line, and a call is an error
+    exit, return, break, set -e              end what they end in bash; where nobody knows, `why` stays until that end
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+
+from akrunner.errors import ConfigError
+from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, fits, of
+from akrunner.pai_mode.shellnodes import (
+    Branches,
+    Case,
+    Chain,
+    For,
+    Function,
+    Group,
+    Loop,
+    Node,
+    Pipeline,
+    Redirection,
+    Simple,
+    Sum,
+    stops,
+)
+from akrunner.pai_mode.shellvalues import Held, Values, marked
+
+#: times a script's lines are read, of all its loops together
+_MOST_ROUNDS = 1000
+_DEEPEST = 50
+
+
+class Leave(Exception):
+    """Attributes: kind: "exit", "return", "break", "continue"; count: of loops; state, code: it ends with."""
+
+    def __init__(self, kind: str, count: int = 1, state: State = State.YES, code: Optional[str] = None) -> None:
+        super().__init__(kind)
+        self.kind, self.count, self.state, self.code = kind, count, state, code
+
+
+@dataclass
+class Scope:
+    """What can be left. Attributes: kind: "script", "apart", "function", "loop"; doubt: line from which on nobody knows whether it was; saved: locals."""
+
+    kind: str
+    doubt: int = 0
+    saved: Dict[str, Optional[str]] = field(default_factory=dict)
+
+
+@dataclass
+class Input:
+    """What a command reads. Attributes: text; file: in its place. Neither: nobody knows."""
+
+    text: Optional[str] = None
+    file: str = ""
+
+
+class Running(Values):
+    """One pass over a script."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self.rounds = 0
+        self.functions: Dict[str, Optional[Function]] = {}
+        self.scopes = [Scope("script")]
+        self.unsure = 0
+        self.tested = 0
+        #: the line a function was called in, by the script itself
+        self.site = 0
+        self.inside = 0
+        self.code: Optional[str] = None
+        self.stdin = Input()
+        self.printed: Optional[List[str]] = None
+        self.called_state = State.YES
+
+    @property
+    def why(self) -> int:
+        """The line of what decides whether the next command is run, if nobody knows. Otherwise 0."""
+        return self.unsure or next((scope.doubt for scope in self.scopes if scope.doubt), 0)
+
+    def run(self, nodes: Sequence[Node]) -> State:
+        found = State.YES
+        for node in nodes:
+            found = self.node(node)
+        return found
+
+    def node(self, node: Node) -> State:
+        if isinstance(node, Chain):
+            return self._chain(node) if not node.background else self._background(node)
+        if isinstance(node, Pipeline):
+            return self._pipeline(node)
+        if isinstance(node, Simple):
+            return self.redirected(node.redirections, lambda: self.simple(node))
+        if isinstance(node, Branches):
+            return self._branches(node)
+        if isinstance(node, Case):
+            return self._case(node)
+        if isinstance(node, Loop):
+            return self._loop(node)
+        if isinstance(node, For):
+            return self._for(node)
+        if isinstance(node, Group):
+            body = node.body
+            return self.redirected(
+                node.redirections, lambda: self.apart(lambda: self.run(body)) if node.apart else self.run(body)
+            )
+        if isinstance(node, Sum):
+            value = self.sum(node.text)
+            return State.UNKNOWN if MARK in value else of(value != "0")
+        self.functions[node.name] = None if self.why else node
+        return State.YES
+
+    def simple(self, node: Simple) -> State:
+        raise NotImplementedError
+
+    def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State]) -> State:
+        raise NotImplementedError
+
+    # -- what is run, and what may be
+
+    @contextlib.contextmanager
+    def _perhaps(self, line: int) -> Iterator[None]:
+        before, self.unsure = self.unsure, line
+        try:
+            yield
+        finally:
+            self.unsure = before
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """A failure there does not end the script."""
+        self.tested += 1
+        try:
+            yield
+        finally:
+            self.tested -= 1
+
+    def leave(self, left: Leave, line: int) -> None:
+        """Raises: Leave: unless nobody knows whether this is run; then that is remembered."""
+        why = self.why
+        if not why:
+            raise left
+        kinds = {"exit": ("script", "apart"), "return": ("function", "script", "apart")}.get(
+            left.kind, ("loop", "apart", "script")
+        )
+        count = left.count
+        for scope in reversed(self.scopes):
+            if scope.kind in kinds:
+                count -= 1
+                if not count or scope.kind != "loop":
+                    scope.doubt = scope.doubt or why
+                    return
+
+    def _failed(self, state: State, line: int) -> None:
+        """`set -e`: ends the script if a command failed."""
+        if self.tested or self.state.ends_at_failure is False or state.likely:
+            return
+        if state is State.NO and self.state.ends_at_failure:
+            self.leave(Leave("exit", state=state, code="1"), line)
+        else:
+            with self._perhaps(self.unsure or line):
+                self.leave(Leave("exit"), line)
+
+    def _pipeline(self, node: Pipeline) -> State:
+        self.code = None
+        if node.negated:
+            with self._asked():
+                state = self._parts(node).opposite
+                self.code = None
+        else:
+            state = self._parts(node)
+        shown = {State.YES: "0", State.NO: self.code or "1", State.DONE: DONE_MARK, State.HOPED: DONE_MARK}
+        self.state.status = shown.get(state, marked("?"))
+        only = node.parts[0]
+        if not node.negated and (
+            len(node.parts) > 1 or isinstance(only, (Simple, Sum)) or (isinstance(only, Group) and only.apart)
+        ):
+            self._failed(state, node.line)
+        return state
+
+    def _parts(self, node: Pipeline) -> State:
+        if len(node.parts) == 1:
+            return self.node(node.parts[0])
+        found = State.YES
+        worst = State.YES
+        before = self.stdin
+        for number, part in enumerate(node.parts):
+            printed = self.printed
+            if number < len(node.parts) - 1 and printed is not None:
+                self.printed = []
+            try:
+                found = self.apart(partial(self._pipeline, Pipeline(node.line, False, [part])))
+            finally:
+                self.printed = printed
+                self.stdin = Input()
+            worst = found if worst.likely else worst
+        self.stdin = before
+        return found if not self.state.pipes or worst.likely else State.UNKNOWN
+
+    def _background(self, node: Chain) -> State:
+        self.apart(lambda: self._chain(node))
+        self.state.status = "0"
+        return State.YES
+
+    def apart(self, body: Callable[[], State]) -> State:
+        """A subshell: what it sets and where it goes is its own, and `exit` ends only it."""
+        held, functions, unsure, tested, stdin = self.state, self.functions, self.unsure, self.tested, self.stdin
+        self.state, self.functions = held.copy(), dict(functions)
+        scope, count = Scope("apart"), len(self.scopes)
+        self.scopes.append(scope)
+        code: Optional[str] = None
+        try:
+            found = body()
+        except Leave as left:
+            found, code = left.state, left.code
+        finally:
+            status = self.state.status
+            self.state, self.functions, self.unsure, self.tested, self.stdin = held, functions, unsure, tested, stdin
+            del self.scopes[count:]
+        self.code = code or (status if found is State.NO and status.isdigit() else None)
+        return State.UNKNOWN if scope.doubt else found
+
+    def _chain(self, node: Chain) -> State:
+        state = self._tested_unless(not node.rest, node.first)
+        for number, (sign, pipeline) in enumerate(node.rest):
+            wanted = sign == "&&"
+            runs = self.decided(state, wanted, [pipeline], [], hoped=state in (State.DONE, State.UNDONE))
+            last = number == len(node.rest) - 1
+            if runs:
+                state = self._tested_unless(last, pipeline)
+            elif runs is None:
+                with self._perhaps(node.line):
+                    then = self._tested_unless(last, pipeline)
+                state = then if then.likely and not wanted else State.UNKNOWN
+                self.state.status = "0" if state is State.YES else marked("?")
+        return state
+
+    def _tested_unless(self, last: bool, node: Pipeline) -> State:
+        if last:
+            return self._pipeline(node)
+        with self._asked():
+            return self._pipeline(node)
+
+    @staticmethod
+    def decided(
+        state: State, wanted: bool, body: Sequence[Node], instead: Sequence[Node], hoped: bool = False
+    ) -> Optional[bool]:
+        """Whether a body is run. What was not run is taken for done where the script would end if it failed.
+
+        Args: wanted: what its condition must come to; instead: what is run otherwise; hoped: whether it is enough that it is likely.
+        """
+        if state.known is not None or state.likely is None:
+            return None if state.known is None else state.known == wanted
+        if state.likely == wanted:
+            return True if hoped or stops(instead) else None
+        return False if stops(body) else None
+
+    def _condition(self, nodes: Sequence[Node]) -> State:
+        with self._asked():
+            return self.run(nodes)
+
+    def _branches(self, node: Branches) -> State:
+        for number, (condition, body) in enumerate(node.ways):
+            state = self._condition(condition)
+            rest = node.ways[number + 1 :]
+            others: Sequence[Node] = [Branches(node.line, rest, node.other)] if rest else node.other
+            runs = self.decided(state, True, body, others)
+            if runs:
+                return self.run(body)
+            if runs is None:
+                with self._perhaps(node.line):
+                    self.run(body)
+                    self.run(others)
+                return State.UNKNOWN
+        return self.run(node.other)
+
+    def _case(self, node: Case) -> State:
+        value, perhaps = self.whole(node.value), False
+        for patterns, body in node.ways:
+            here = fits(value, [self.whole(one) for one in patterns])
+            if here and not perhaps:
+                return self.run(body)
+            if here is not False:
+                perhaps = True
+                with self._perhaps(node.line):
+                    self.run(body)
+            if here:
+                break
+        return State.UNKNOWN if perhaps else State.YES
+
+    # -- loops
+
+    def _loop(self, node: Loop) -> State:
+        state = self._condition(node.condition)
+        if (state.opposite if node.until else state).known is False:
+            return State.YES
+        return self._again(node.line, lambda: (self._condition(node.condition), self.run(node.body)))
+
+    def _again(self, line: int, body: Callable[[], object]) -> State:
+        """A body nobody knows how often it is run: until nothing changes any more."""
+        scope, count = Scope("loop"), len(self.scopes)
+        self.scopes.append(scope)
+        try:
+            with self._perhaps(line):
+                for _ in range(_DEEPEST):
+                    before, functions = self.state.copy(), dict(self.functions)
+                    body()
+                    if before == self.state and functions == self.functions:
+                        return State.UNKNOWN
+        finally:
+            del self.scopes[count:]
+        raise ConfigError(f"line {line}: akrunner cannot tell what this loop comes to")
+
+    def _for(self, node: For) -> State:
+        if node.name in self.given:
+            raise ConfigError(f"line {node.line}: the loop sets {node.name}, and --var gives it a value: leave one of them out")
+        if node.values is None:
+            values = None if self.state.arguments is None else [Field([(one, True)]) for one in self.state.arguments]
+        else:
+            values = self.fields(node.values)
+        if values is None or any(one.loose for one in values):
+
+            def once() -> None:
+                self.assign(node.name, marked(node.name))
+                self.run(node.body)
+
+            return self._again(node.line, once)
+        found, scope, count = State.YES, Scope("loop"), len(self.scopes)
+        self.scopes.append(scope)
+        try:
+            for one in values:
+                self.rounds += 1
+                if self.rounds > _MOST_ROUNDS:
+                    raise ConfigError(f"line {node.line}: the script's loops go round more than {_MOST_ROUNDS:,} times")
+                self.assign(node.name, one.text)
+                try:
+                    found = self.run(node.body)
+                except Leave as left:
+                    del self.scopes[count + 1 :]
+                    if left.kind not in ("break", "continue"):
+                        raise
+                    if left.count > 1 and any(outer.kind == "loop" for outer in self._loops(count)):
+                        raise Leave(left.kind, left.count - 1) from None
+                    found = State.YES
+                    if left.kind == "break":
+                        break
+        finally:
+            del self.scopes[count:]
+        return State.UNKNOWN if scope.doubt else found
+
+    def _loops(self, count: int) -> List[Scope]:
+        """The scopes around one, up to the next function or subshell."""
+        found: List[Scope] = []
+        for scope in reversed(self.scopes[:count]):
+            if scope.kind != "loop":
+                break
+            found.append(scope)
+        return found
+
+    # -- functions
+
+    def call(self, name: str, words: Sequence[Field], line: int) -> State:
+        """A function of the script."""
+        function = self.functions[name]
+        if function is None:
+            raise ConfigError(
+                f"line {line}: akrunner cannot tell which of its functions {name} is: it is defined where nobody knows whether that is run"
+            )
+        if self.calls > _DEEPEST:
+            raise ConfigError(f"line {line}: {name} calls itself too often")
+        scope, count = Scope("function"), len(self.scopes)
+        arguments, site, tested, unsure = self.state.arguments, self.site, self.tested, self.unsure
+        self.state.arguments = None if any(word.loose for word in words) else [word.text for word in words]
+        self.site = self.site or line
+        self.calls += 1
+        self.scopes.append(scope)
+        self.code = None
+        try:
+            found = self.node(function.body)
+            code = self.code
+        except Leave as left:
+            if left.kind == "exit":
+                raise
+            if left.kind != "return":
+                raise ConfigError(f"line {line}: {name} leaves a loop it does not have") from None
+            found, code = left.state, left.code
+        finally:
+            del self.scopes[count:]
+            self.calls -= 1
+            self.state.arguments, self.site, self.tested, self.unsure = arguments, site, tested, unsure
+            self._restore(scope)
+        self.code = code
+        return State.UNKNOWN if scope.doubt else found
+
+    def _restore(self, scope: Scope) -> None:
+        for name, value in scope.saved.items():
+            self.state.arrays.pop(name, None)
+            if value == "\0absent":
+                self.state.known.pop(name, None)
+            else:
+                self.state.known[name] = value
+
+    def keep(self, name: str) -> None:
+        """A variable becomes the function's own."""
+        scope = next((one for one in reversed(self.scopes) if one.kind in ("function", "apart")), None)
+        if scope is not None and scope.kind == "function" and name not in scope.saved:
+            if name in self.state.arrays:
+                raise ConfigError(f"akrunner does not read a local {name} over an array of that name")
+            scope.saved[name] = self.state.known.get(name, "\0absent")
+
+    def assign(self, name: str, value: Optional[str]) -> None:
+        """Of two values nobody knows which."""
+        if name in self.given:
+            return
+        held: Held = self.state
+        if self.why and (name in held.arrays or self.value(name) != value):
+            value = marked(name)
+        held.arrays.pop(name, None)
+        held.known[name] = value

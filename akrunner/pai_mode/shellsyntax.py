@@ -1,0 +1,336 @@
+"""A shell script -> what it is made of. Nothing is expanded here, and nothing run.
+
+::
+
+    x=1; echo "a $x" && f <<E    Chain: `&&` of two Simples; the first has an Assign, the second's word is `a ` and Name x
+    if A; then B; fi             Branches, Case, Loop, For, Group, Function: each with the line it begins in
+    for ((;;)), select, ;&       ConfigError: what is not read is not guessed
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Tuple
+
+from akrunner.pai_mode.shellnodes import (
+    Assign,
+    Branches,
+    Case,
+    Chain,
+    For,
+    Function,
+    Group,
+    Loop,
+    Node,
+    Part,
+    Pipeline,
+    Redirection,
+    Simple,
+    Sum,
+    Word,
+)
+from akrunner.pai_mode.shellwords import Characters
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]\s]*\])?(\+?=)")
+_REDIRECTION = re.compile(r"(\d*|\{\w+\})(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
+_DECLARES = frozenset(("export", "local", "declare", "typeset", "readonly"))
+_ENDS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
+
+
+class Parser(Characters):
+    """What a script is made of."""
+
+    def script(self, text: str, line: int) -> List[Node]:
+        return type(self)(text, line).whole()
+
+    def whole(self) -> List[Node]:
+        """Raises: ConfigError: it is no shell script, or has what is not read."""
+        found = self._list()
+        if self.at < len(self.text):
+            raise self.error(f"akrunner does not understand `{self.text[self.at :].split(chr(10))[0][:40]}` here")
+        return found
+
+    def commands(self, close: str) -> List[Node]:
+        """A list, and behind it `)`, or a word such as `done`."""
+        found = self._list()
+        if close == ")" and self.sees(")"):
+            self.at += 1
+        elif close == ")" or self._keyword() != close:
+            raise self.error(f"a {close} is missing")
+        else:
+            self.at += len(close)
+        return found
+
+    def _keyword(self) -> str:
+        match = re.compile(r"[a-z]+(?=[\s;&|<>()]|\Z)|[{}!](?=[\s;&|<>()]|\Z)|\[\[(?=\s)").match(self.text, self.at)
+        return match[0] if match else ""
+
+    def _list(self) -> List[Node]:
+        found: List[Node] = []
+        while True:
+            self.newlines()
+            if self.at >= len(self.text) or self.sees(")", ";;") or self._keyword() in _ENDS:
+                break
+            if self.sees(";", "&", "|"):
+                raise self.error(f"akrunner does not understand `{self.text[self.at]}` here")
+            found.append(self._chain())
+        if self.waiting:
+            raise self.error(f"the here-document {self.waiting[0][1]} has no end")
+        return found
+
+    def _chain(self) -> Chain:
+        line = self.line
+        first = self._pipeline()
+        rest = []
+        while True:
+            self.blanks()
+            if not self.sees("&&", "||"):
+                break
+            sign = self.text[self.at : self.at + 2]
+            self.at += 2
+            self.newlines()
+            rest.append((sign, self._pipeline()))
+        background = self.sees("&")
+        if self.sees(";&", ";;&"):
+            raise self.error("akrunner does not read `;&` and `;;&`: end the part with `;;`")
+        if self.sees(";;"):
+            return Chain(line, first, rest, False)
+        if self.sees(";", "&"):
+            self.at += 1
+        return Chain(line, first, rest, background)
+
+    def _pipeline(self) -> Pipeline:
+        line, negated = self.line, False
+        while self._keyword() in ("!", "time"):
+            negated ^= self._keyword() == "!"
+            self.at += len(self._keyword())
+            self.blanks()
+        parts = [self._command()]
+        while True:
+            self.blanks()
+            if not self.sees("|") or self.sees("||"):
+                return Pipeline(line, negated, parts)
+            self.at += 2 if self.sees("|&") else 1
+            self.newlines()
+            parts.append(self._command())
+
+    def _command(self) -> Node:
+        line, word = self.line, self._keyword()
+        if self.sees("(("):
+            self.at += 2
+            return self._redirected(Sum(line, self.balanced("))")))
+        if self.sees("("):
+            self.at += 1
+            return self._redirected(Group(line, True, self.commands(")")))
+        if word == "{":
+            self.at += 1
+            return self._redirected(Group(line, False, self.commands("}")))
+        reader = {"if": self._if, "case": self._case, "for": self._for, "while": self._loop, "until": self._loop}.get(word)
+        if reader is not None:
+            self.at += len(word)
+            return self._redirected(reader(line))
+        if word in ("select", "coproc") or word in _ENDS:
+            raise self.error(f"akrunner does not understand `{word}` here")
+        if word == "function":
+            self.at += len(word)
+            self.blanks()
+            return self._function(line, self.word().literal or "")
+        return self._simple(line)
+
+    def _redirected(self, node: Node) -> Node:
+        found: List[Redirection] = []
+        self.blanks()
+        while self._redirection(found):
+            self.blanks()
+        if not found:
+            return node
+        return Group(node.line, False, [node], found)
+
+    def _if(self, line: int) -> Node:
+        ways, other = [], []
+        condition = self.commands("then")
+        while True:
+            body = self._list()
+            ways.append((condition, body))
+            word = self._keyword()
+            self.at += len(word)
+            if word == "elif":
+                condition = self.commands("then")
+                continue
+            if word == "else":
+                other = self.commands("fi")
+            elif word != "fi":
+                raise self.error("a fi is missing")
+            return Branches(line, ways, other)
+
+    def _loop(self, line: int) -> Node:
+        until = self.text[self.at - 5 : self.at] == "until"
+        condition = self.commands("do")
+        return Loop(line, until, condition, self.commands("done"))
+
+    def _for(self, line: int) -> Node:
+        self.blanks()
+        name = self.word().literal or ""
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise self.error("akrunner reads `for` over words only: for x in a b c")
+        self.newlines()
+        values: Optional[List[Word]] = None
+        if self._keyword() == "in":
+            self.at += 2
+            values = []
+            self.blanks()
+            while self.at < len(self.text) and not self.sees("\n", ";"):
+                values.append(self._checked_word())
+                self.blanks()
+        if self.sees(";"):
+            self.at += 1
+        self.newlines()
+        if self._keyword() != "do":
+            raise self.error("a do is missing")
+        self.at += 2
+        return For(line, name, values, self.commands("done"))
+
+    def _checked_word(self) -> Word:
+        before = self.at
+        word = self.word()
+        if self.at == before:
+            raise self.error(f"akrunner does not understand `{self.text[self.at : self.at + 10]}` here")
+        return word
+
+    def _case(self, line: int) -> Node:
+        self.blanks()
+        value = self._checked_word()
+        self.newlines()
+        if self._keyword() != "in":
+            raise self.error("an in is missing")
+        self.at += 2
+        ways: List[Tuple[List[Word], List[Node]]] = []
+        while True:
+            self.newlines()
+            if self._keyword() == "esac":
+                self.at += 4
+                return Case(line, value, ways)
+            if self.sees("("):
+                self.at += 1
+            patterns = []
+            while True:
+                self.blanks()
+                patterns.append(self._checked_word())
+                self.blanks()
+                if self.sees(")"):
+                    break
+                if not self.sees("|"):
+                    raise self.error("akrunner does not understand the pattern of this case")
+                self.at += 1
+            self.at += 1
+            ways.append((patterns, self._list()))
+            if self.sees(";;&", ";&"):
+                raise self.error("akrunner does not read `;&` and `;;&`: end the part with `;;`")
+            if self.sees(";;"):
+                self.at += 2
+            elif self._keyword() != "esac":
+                raise self.error("an esac is missing")
+
+    def _function(self, line: int, name: str) -> Node:
+        self.blanks()
+        if self.sees("("):
+            self.at += 1
+            self.blanks()
+            if not name or not self.sees(")"):
+                raise self.error("akrunner does not understand the ( here")
+            self.at += 1
+        self.newlines()
+        begin = self.at
+        body = self._command()
+        if isinstance(body, (Simple, Function)):
+            raise self.error(f"the body of {name} has to stand between {{ and }}")
+        return Function(line, name, body, self.text[begin : self.at])
+
+    def _simple(self, line: int) -> Node:
+        made = Simple(line)
+        declares = False
+        while True:
+            self.blanks()
+            if self.at >= len(self.text) or self._redirection(made.redirections):
+                if self.at >= len(self.text):
+                    break
+                continue
+            if self.sees("\n", ";", "&", "|", ")"):
+                break
+            if self.sees("<(", ">("):
+                raise self.error(
+                    "akrunner does not read <(...) and >(...): write what they hold into a file, and run the script itself"
+                )
+            assigned = self._assignment() if not made.words or declares else None
+            if assigned is not None:
+                (made.words if declares else made.assigns).append(assigned)
+                continue
+            if self.sees("("):
+                name = (
+                    made.words[0].literal
+                    if len(made.words) == 1 and isinstance(made.words[0], Word) and not made.assigns
+                    else None
+                )
+                return self._function(line, name or "")
+            if not made.words and self._keyword() == "[[":
+                self._double_brackets(made)
+                continue
+            word = self._checked_word()
+            made.words.append(word)
+            declares = declares or (len(made.words) == 1 and word.literal in _DECLARES)
+        return made
+
+    def _double_brackets(self, made: Simple) -> None:
+        while True:
+            self.newlines()
+            if self.at >= len(self.text):
+                raise self.error("a ]] is missing")
+            sign = re.compile(r"&&|\|\||[()<>]").match(self.text, self.at)
+            if sign is not None:
+                self.at = sign.end()
+                made.words.append(Word([Part("text", sign[0], False)], self.line, True))
+                continue
+            before = made.words[-1] if made.words else None
+            if isinstance(before, Word) and before.literal == "=~":
+                made.words.append(self.word(" \t\n"))
+                continue
+            made.words.append(self._checked_word())
+            last = made.words[-1]
+            if isinstance(last, Word) and last.literal == "]]":
+                return
+
+    def _assignment(self) -> Optional[Assign]:
+        match = _ASSIGNMENT.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        if not self.sees("("):
+            return Assign(match[1], match[3], self.word(), match[2] is not None)
+        self.at += 1
+        values = []
+        self.newlines()
+        while not self.sees(")"):
+            values.append(self._checked_word())
+            self.newlines()
+            if self.at >= len(self.text):
+                raise self.error("a ) is missing")
+        self.at += 1
+        return Assign(match[1], match[3], values, match[2] is not None)
+
+    def _redirection(self, found: List[Redirection]) -> bool:
+        match = _REDIRECTION.match(self.text, self.at)
+        if match is None:
+            return False
+        self.at = match.end()
+        self.blanks()
+        if match[2] in ("<<", "<<-"):
+            word = self._checked_word()
+            if any(part.kind != "text" for part in word.parts):
+                raise self.error("akrunner does not understand the end of this here-document")
+            made = Redirection(match[2], match[1], word)
+            end = "".join(part.text for part in word.parts)
+            self.waiting.append((made, end, any(part.quoted for part in word.parts), match[2] == "<<-"))
+        else:
+            made = Redirection(match[2], match[1], self._checked_word())
+        found.append(made)
+        return True
