@@ -24,7 +24,7 @@ from akrunner.pai_mode import shellbuiltins
 from akrunner.pai_mode.flow import MARK, Field, State
 from akrunner.pai_mode.shellnodes import Assign, Node, Redirection, Simple, Word
 from akrunner.pai_mode.shellrun import Input, Leave, Running
-from akrunner.pai_mode.shellsyntax import Parser
+from akrunner.pai_mode.shellsyntax import DECLARES, Parser
 from akrunner.pai_mode.shellvalues import checked, marked
 
 _UNKNOWN = re.compile("\0([^\0]*)\0")
@@ -99,7 +99,7 @@ class Reader(Running):
         if isinstance(first, Word) and first.literal == "[[":
             return shellbuiltins.brackets(self, [one for one in node.words[1:-1] if isinstance(one, Word)])
         self.called_state = State.YES
-        if isinstance(first, Word) and first.literal in ("export", "local", "declare", "typeset", "readonly"):
+        if isinstance(first, Word) and first.literal in DECLARES and first.literal not in self.functions:
             return shellbuiltins.declared(self, first.literal, node.words[1:])
         words = [one for word in node.words for one in (self.split(word) if isinstance(word, Word) else [])]
         state = self.called_state

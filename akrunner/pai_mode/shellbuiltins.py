@@ -65,7 +65,12 @@ def is_known(name: str) -> bool:
 
 def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
     """What a program that is not run would come to, and what it would print."""
+    if marked("$") in texts or name in ("kill", "pkill", "killall"):
+        raise ConfigError(
+            f"akrunner cannot tell what `{name}` ends: leave it out, or run the script itself with `akrunner pai` in odpscmd's place"
+        )
     if name not in DOERS | _ASKING or name in (
+        "tee",
         "cp",
         "mv",
         "touch",
@@ -87,7 +92,7 @@ def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
         return State.YES
     if name in _ASKING:
         return State.UNKNOWN if name not in ("ls", "find") or reader.tested else State.HOPED
-    return State.DONE if name in DOERS else State.HOPED
+    return State.DONE if name in DOERS - _WHICH - {"cat"} else State.HOPED
 
 
 _SILENT = frozenset(("tar", "cp", "mv", "rm", "mkdir", "touch", "chmod", "chown", "ln", "sleep", "wait", "rmdir"))
@@ -166,15 +171,18 @@ def brackets(reader: "Reader", words: List[Word]) -> State:
 
 def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) -> State:
     """`export`, `local`, `declare`, `readonly`."""
-    for word in words:
+    # all are expanded before the first is set
+    texts = [reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) else "" for word in words]
+    for word, value in zip(words, texts):
         if isinstance(word, Assign):
-            value = reader.array(word) if isinstance(word.value, list) else [reader.text(word.value)]
             if name in ("local", "declare", "typeset"):
                 reader.keep(word.name)
             if isinstance(word.value, list) or word.element or word.sign == "+=":
                 reader.assigned(word)
             else:
-                reader.assign(word.name, value[0] if value else "")
+                reader.assign(word.name, value)
+            if name == "readonly":
+                reader.state.frozen += (word.name,)
             continue
         text = reader.text(word)
         if re.fullmatch(r"[-+]\w*[iluncgA]\w*", text):

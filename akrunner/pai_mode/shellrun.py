@@ -420,6 +420,8 @@ class Running(Values):
         if name in self.given:
             return
         held: Held = self.state
+        if name in held.frozen:
+            raise ConfigError(f"the script sets {name}, which it has made readonly: bash does not go on as written")
         if self.why and (name in held.arrays or self.value(name) != value):
             value = marked(name)
         held.arrays.pop(name, None)

@@ -33,7 +33,7 @@ from akrunner.pai_mode.shellwords import Characters
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]\s]*\])?(\+?=)")
 _REDIRECTION = re.compile(r"(\d*|\{\w+\})(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
-_DECLARES = frozenset(("export", "local", "declare", "typeset", "readonly"))
+DECLARES = frozenset(("export", "local", "declare", "typeset", "readonly"))
 _ENDS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
@@ -277,7 +277,7 @@ class Parser(Characters):
                 continue
             word = self._checked_word()
             made.words.append(word)
-            declares = declares or (len(made.words) == 1 and word.literal in _DECLARES)
+            declares = declares or (len(made.words) == 1 and word.literal in DECLARES)
         return made
 
     def _double_brackets(self, made: Simple) -> None:

@@ -44,6 +44,7 @@ class Held:
     #: whether `set -e` and `set -u` hold; None: nobody knows
     ends_at_failure: Optional[bool] = False
     needs_values: bool = False
+    frozen: Tuple[str, ...] = ()
     #: `set -o pipefail`
     pipes: bool = False
     #: a file has been read into the script: any variable may have any value
@@ -266,6 +267,9 @@ class Values:
         return made
 
     def _inner(self, text: str, quoted: bool) -> str:
+        if quoted and ('"' in text or "\\" in text):
+            # quotes in quotes
+            return marked(text)
         parser = Parser(text)
         return self.text(Word(parser.double(), 0) if quoted else parser.word(""))
 

@@ -87,6 +87,8 @@ READ = [
     "echo a && exit 0 || odpscmd -e 1; odpscmd -e 2",
     "true | false; odpscmd -e $?; x=1; echo | x=2; odpscmd -e $x; set -o pipefail; odpscmd -e a | true && odpscmd -e b",
     'exit_() { echo; }; exit_; odpscmd -e 1; [ -n "" ] || { odpscmd -e 2; odpscmd -e 3; }; [ -n "" ] && (odpscmd -e 4); odpscmd -e 5',
+    'f() { local x=1 y=$x; odpscmd -e "$x$y"; }; x=0; f; export() { odpscmd -e x; }; export y=1; odpscmd -e 1',
+    "x=1; f() { x=2; }; f | true; odpscmd -e $x; f & wait; odpscmd -e $x; f() { odpscmd -e $(($1+1)); }; f 3",
     "x='a'\"b\"c$1'd'; odpscmd -e $x; odpscmd -e ''; odpscmd -e \"${1:?}\"; odpscmd -e \"a\\\nb\"",
 ]
 
@@ -151,5 +153,9 @@ REFUSED = [
     ("(odpscmd -e 1", r"\) is missing"),
     ("$tool -e 'insert 1'", "--var tool=odpscmd"),
     ("return 0; odpscmd -e 1", "return"),
+    ("echo a | tee x.sql; odpscmd -f x.sql", "makes or changes"),
+    ("readonly x=1; x=2; odpscmd -e $x", "readonly"),
+    ("kill $$; odpscmd -e 1", "kill"),
+    ("which nope && odpscmd -e 1", "depends"),
     ("declare -i n=1; odpscmd -e $n", "declare"),
 ]  # fmt: skip
