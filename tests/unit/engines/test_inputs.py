@@ -273,3 +273,12 @@ def test_a_record_is_checked_when_it_comes() -> None:
             messages.read(closed({**told, name: wrong}))
     with pytest.raises(frames.WireError):
         messages.read(closed(None))
+
+
+def test_a_script_of_pai_is_told_of_what_it_has() -> None:
+    from akrunner.engines import inputs
+
+    told = inputs._as_asked("`Generator` at a.py:3 runs Python for every element, one after another: use TensorFlow's operations, or give and take "
+        "whole batches; rows come fastest by task_config.dataset(); read them by task_config.batches(); task_config's dataset at a.py:1")  # fmt: skip
+    assert "task_config" not in told and "runs Python" not in told and "TableRecordDataset" in told
+    assert "(saves 90% of the time or more)" in inputs._saving(Advice("map", 1.0, 1.6, "a", "b"))
