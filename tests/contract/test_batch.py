@@ -277,12 +277,14 @@ def test_progress_reports_and_stats(run: Run, script: Script) -> None:
             time.sleep(0.15)
     """
     watcher = Watcher()
-    result = run(script(body), num_workers=2, observer=watcher)
+    result = run(script(body), num_workers=2, observer=watcher, profile_input=5)
     assert {"chief:0", "worker:0"} == set(watcher.seen[-1].states)
     assert any(p.states["chief:0"] == "running" for p in watcher.seen) and watcher.seen[-1].rows_in == 10
     assert any(p.reports for p in watcher.seen)
     assert [r["loss"] for r in result.stats.reports if r["task"] == "chief:0"] == [1.0, 0.5, 1.0 / 3]
     stats = result.stats
+    asked = {task: told["asked"] for task, told in stats.inputs.items()}
+    assert asked == {"chief:0": 5, "worker:0": 5} and all("report" in told["spent"] for told in stats.inputs.values())
     assert stats.bound == "compute" and stats.main_seconds >= 0.45 and stats.seconds >= stats.main_seconds
     assert all(task.peak_rss > 0 and task.cpu_seconds > 0 and task.exit == "exit code 0" for task in result.tasks)
 
