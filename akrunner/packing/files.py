@@ -75,12 +75,12 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 
 @dataclass
 class Plan:
-    """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows] of these; shards: as plan.json has
+    """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
     them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before."""
 
     order: I64
     split: NDArray[np.uint8]
-    label: I64
+    label: NDArray[np.int32]
     shards: List[Dict[str, Any]]
     dealt: List[int]
 
@@ -89,16 +89,16 @@ def planned(
     index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], there: I64, first_number: Callable[[str], int],
     folder_of: Optional[NDArray[np.int64]], kind: str,
 ) -> Plan:  # fmt: skip
-    """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; first_number: of the next shard of a split; folder_of: [rows] number of
-    the split that the folder says."""
+    """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; first_number: of the next
+    shard of a split; folder_of: [rows] number of the split that the folder says."""
     table = index.table
     rows = len(index)
-    label = numbered(table.column(CLASS), labels) if labels else np.full(rows, -1, np.int64)
+    label = (numbered(table.column(CLASS), labels) if labels else np.full(rows, -1, np.int64)).astype(np.int32)
     hashed = np.empty(rows, np.uint64)
     for first in range(0, rows, ROWS):
         hashed[first : first + ROWS] = ranks.hashes_of(table.column(NAME)[first : first + ROWS].to_pylist(), settings.seed)
     # the same file may be listed twice
-    numbers_ = np.arange(rows, dtype=np.uint64) if len(np.unique(hashed)) < rows else np.zeros(rows, np.uint64)
+    twice = [np.arange(rows)] if len(np.unique(hashed)) < rows else []
     dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
     if settings.split_by == "folder":
         assert folder_of is not None
@@ -109,7 +109,9 @@ def planned(
             split = ranks.none_without(ranks.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
         else:
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
-    order = np.lexsort((numbers_, ranks.mixed(hashed, ranks.ORDER), split))
+    order = np.lexsort((*twice, ranks.mixed(hashed, ranks.ORDER), split))
+    # of each of these there are as many as files
+    del twice, hashed
     sizes = _sizes(index, order, settings, kind)
     shards: List[Dict[str, Any]] = []
     counts = np.bincount(split, minlength=len(splits))
@@ -123,7 +125,7 @@ def planned(
             file = f"{name}/{number + i:05d}{ending(settings.form)}"
             shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
         at += count
-    return Plan(order, split[order], label[order], shards, dealt.tolist())
+    return Plan(order, split, label, shards, dealt.tolist())
 
 
 def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
@@ -132,10 +134,8 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
         return sizes
     sample = order[:_SAMPLE]
-    names, known = (
-        index.table.column(NAME).take(array_of(sample)).to_pylist(),
-        numbers(index.table.column(SIZE))[sample].tolist(),
-    )
+    some = index.rows(sample)
+    names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
     with Pool(index.base, settings.threads, work_of(kind, settings)) as pool:
         found = [len(data) for batch in pool.read([(None, names, known)]) for data in batch.datas if data is not None]
     mean = int(np.mean(found)) if found else 0
@@ -150,8 +150,10 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
         with pa.OSFile(os.path.join(folder, INDEX), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for first in range(0, len(plan.order), ROWS):
                 some = slice(first, first + ROWS)
-                batch = index.table.take(array_of(plan.order[some])).combine_chunks()
-                batch = batch.append_column(SPLIT, array_of(plan.split[some])).append_column(LABEL, array_of(plan.label[some]))
+                batch = index.rows(plan.order[some]).combine_chunks()
+                batch = batch.append_column(SPLIT, array_of(plan.split[plan.order[some]])).append_column(
+                    LABEL, array_of(plan.label[plan.order[some]])
+                )
                 writer.write_table(batch.cast(schema))
         dataset.write(
             folder,

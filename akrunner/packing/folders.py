@@ -29,7 +29,7 @@ _SHOWN = 3
 
 
 def listed(source: str) -> Tuple[pa.Table, Optional[str]]:
-    """Every file below a directory, hidden ones left out. Returns: (name, size, mtime of each, in the order of names; the directory, None: it is a URL).
+    """Every file below a directory, hidden ones left out. Returns: (name, size, mtime of each; the directory, None: it is a URL).
 
     Raises: SourceError: it cannot be looked into, or a directory in it is met twice.
     """
@@ -94,7 +94,11 @@ def ending_of(endings: Tuple[str, ...]) -> str:
 
 def matching(table: pa.Table, endings: Tuple[str, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     """[rows] Which names end so, large letters or small."""
-    return truths(pc.match_substring_regex(text_of(table.column(NAME)), ending_of(endings), ignore_case=True))
+    found = [
+        truths(pc.match_substring_regex(text_of(chunk), ending_of(endings), ignore_case=True))
+        for chunk in table.column(NAME).chunks
+    ]
+    return np.concatenate([np.zeros(0, np.bool_), *found])
 
 
 def kind_of(table: pa.Table, source: str) -> str:
@@ -105,7 +109,7 @@ def kind_of(table: pa.Table, source: str) -> str:
     for kind, endings in (("images", images.ENDINGS), ("rows", tables), ("texts", TEXTS)):
         if matching(table, endings).any():
             return kind
-    first = text_of(table.column(NAME)[:1])[0].as_py()
+    first = min(text_of(table.column(NAME)).to_pylist())
     raise SourceError(
         f"source: by their names, the files in {redacted(source)} are no images, texts or tables ({first} ...); kind= (--kind) says what they are: "
         "images, texts, or files, which are packed as they are"
@@ -126,21 +130,27 @@ def index_of(table: pa.Table, base: Optional[str], kind: str, source: str, class
     if not mask.any():
         # whoever says what they are knows better than their names
         mask[:] = True
-    others = table.filter(array_of(~mask)).column(NAME)
-    taken = table.filter(array_of(mask))
+    others = table.column(NAME).filter(array_of(~mask))
+    others = others.take(pc.sort_indices(others))
+    taken = table if mask.all() else table.filter(array_of(mask))
     if not taken.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
-    inside = text_of(taken.column(NAME))
+    start = 0
     if base is None:
         root = fsspec.core.url_to_fs(source)
         start = len(root[0].unstrip_protocol(root[1]).rstrip("/")) + 1
-        inside = pc.utf8_slice_codeunits(inside, start)
-    found = folders_of(inside, by_folder) if classes else None
+    column: Any = pa.chunked_array([pa.nulls(taken.num_rows, pa.string())])
     if classes:
-        _check_classes(inside, found, source, by_folder)
-    column = found if found is not None and found.null_count < len(found) else pa.nulls(len(inside), pa.string())
+        found = pa.chunked_array([folders_of(_inside(chunk, start), by_folder) for chunk in taken.column(NAME).chunks])
+        _check_classes(taken, start, found, source, by_folder)
+        column = found if found.null_count < len(found) else column
     index = Index(taken.append_column(CLASS, column), base, text_of(others[:_SHOWN]).to_pylist(), len(others))
     return index
+
+
+def _inside(names: pa.Array, start: int) -> pa.Array:
+    """Names below the directory. Args: start: how many characters of each are the directory's."""
+    return pc.utf8_slice_codeunits(text_of(names), start) if start else text_of(names)
 
 
 def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:
@@ -149,10 +159,10 @@ def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:
     return pc.struct_field(pc.extract_regex(inside, pattern), "c")
 
 
-def _check_classes(inside: pa.Array, found: pa.Array, source: str, by_folder: bool) -> None:
+def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: str, by_folder: bool) -> None:
     if 0 < found.null_count < len(found):
-        beside = inside.filter(found.is_null())
-        shown = ", ".join(beside[:_SHOWN].to_pylist())
+        beside = _inside(table.column(NAME).filter(found.is_null()), start).to_pylist()
+        shown = ", ".join(sorted(beside)[:_SHOWN])
         raise SourceError(
             f"source: {len(beside):,} files lie beside the folders of classes in {redacted(source)} ({shown}): move each into the folder of its class, "
             "or pack them without classes: label='none' (--label none)"

@@ -2,11 +2,13 @@
 
 ::
 
-    directory, remote directory, list of files -> Index: name, size, mtime, class [, the list's other columns]
+    directory, remote directory, list of files -> Spilled -> Index: name, size, mtime, class [, the list's other columns]
 """
 
 from __future__ import annotations
 
+import mmap
+import tempfile
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -16,6 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, decoded, known_numbers_of, octets_of, texts_of, truths_of
+from akrunner.errors import WriteError
+from akrunner.foreign import underway
 
 I64 = NDArray[np.int64]
 
@@ -28,7 +32,7 @@ ROWS = 65536
 
 @dataclass
 class Index:
-    """Attributes: table: a row a file, in the order of the names; base: the directory names are relative to, None if they are all URLs; passed_over: names
+    """Attributes: table: a row a file, in any order; base: the directory names are relative to, None if they are all URLs; passed_over: names
     that were not taken, and how many; total: how many were looked at."""
 
     table: pa.Table
@@ -39,10 +43,53 @@ class Index:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    def rows(self, places: I64) -> pa.Table:
+        """Some rows, in the order of the places. (Arrow's `take` would make one piece of all columns for it.)"""
+        batches = self.table.to_batches()
+        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+        order = np.argsort(places, kind="stable")
+        ordered = places[order]
+        cuts = np.searchsorted(ordered, starts)
+        parts = [
+            batch.take(array_of(ordered[a:b] - start))
+            for batch, start, a, b in zip(batches, starts.tolist(), cuts[:-1].tolist(), cuts[1:].tolist())
+            if b > a
+        ]
+        back = np.empty(len(places), np.int64)
+        back[order] = np.arange(len(places))
+        return pa.Table.from_batches(parts, schema=self.table.schema).combine_chunks().take(array_of(back))
+
     @property
     def extra(self) -> List[pa.Field]:
         """The columns of a list of files that are packed as they are."""
         return [field for field in self.table.schema if not field.name.startswith("\x1f")]
+
+
+class Spilled:
+    """Batches of an index -> a table whose columns lie in a file that has no name: the memory is the system's, and nothing is left of it whoever dies."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="akrunner-pack-")
+        self._writer: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Raises: WriteError: the disk is full."""
+        with underway(WriteError, f"cannot write an index of the files to the temporary directory {tempfile.gettempdir()}"):
+            if self._writer is None:
+                self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
+            self._writer.write_batch(batch)
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """Args: schema: of a table without rows."""
+        if self._writer is None:
+            self._file.close()
+            return schema.empty_table()
+        with underway(WriteError, f"cannot write an index of the files to the temporary directory {tempfile.gettempdir()}"):
+            self._writer.close()
+            self._file.flush()
+            mapped = mmap.mmap(self._file.fileno(), 0, prot=mmap.PROT_READ)
+        self._file.close()
+        return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(mapped))).read_all()
 
 
 class Gathered:
@@ -52,7 +99,7 @@ class Gathered:
         self._names: List[bytes] = []
         self._sizes: List[int] = []
         self._times: List[int] = []
-        self._batches: List[pa.RecordBatch] = []
+        self._spilled = Spilled()
 
     def add(self, name: bytes, size: int, mtime: int) -> None:
         self._names.append(name)
@@ -63,14 +110,13 @@ class Gathered:
 
     def _flush(self) -> None:
         if self._names:
-            self._batches.append(batch_of(self._names, np.array(self._sizes, np.int64), np.array(self._times, np.int64)))
+            self._spilled.add(batch_of(self._names, np.array(self._sizes, np.int64), np.array(self._times, np.int64)))
             self._names, self._sizes, self._times = [], [], []
 
     def table(self) -> pa.Table:
-        """All rows, in the order of their names."""
+        """All rows, as they came."""
         self._flush()
-        table = pa.Table.from_batches(self._batches, schema=_SCHEMA)
-        return table.take(pc.sort_indices(table.column(NAME)))
+        return self._spilled.table(_SCHEMA)
 
 
 _SCHEMA = pa.schema([(NAME, pa.large_binary()), (SIZE, pa.int64()), (MTIME, pa.int64())])
@@ -93,7 +139,7 @@ def text_of(names: Any) -> pa.Array:
 def numbers(column: Any) -> I64:
     """A whole column of integers, 0 for a null."""
     parts = [known_numbers_of(chunk) for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
-    whole: I64 = np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
+    whole: I64 = np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64, copy=False)
     return whole
 
 

@@ -17,7 +17,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
 from akrunner.packing import images
 from akrunner.packing.folders import ending_of
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, truths
 from akrunner.packing.pool import MOST_BYTES, is_url
 from akrunner.schema import feature_kind, is_text, nearest
 
@@ -103,16 +103,19 @@ def index_of(table: TableSource, paths: str, label: Optional[str], base: Optiona
     directory = base if base is None or not is_url(base.encode()) else None
     prefix = (base or "").rstrip("/") + "/" if base is not None and directory is None else ""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if directory is not None else None
+    spilled, rows = Spilled(), 0
     try:
         with ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack") as pool:
-            batches = [_batch(batch, paths, label, others, prefix, fd, pool) for batch in table.batches() if batch.num_rows]
+            for batch in table.batches():
+                if batch.num_rows:
+                    rows += batch.num_rows
+                    spilled.add(_batch(batch, paths, label, others, prefix, fd, pool))
     finally:
         if fd is not None:
             os.close(fd)
-    if not batches:
+    if not rows:
         raise SourceError(f"source: {table.name} has no rows")
-    whole = pa.Table.from_batches(batches)
-    return Index(whole.take(pc.sort_indices(whole.column(NAME))), directory)
+    return Index(spilled.table(table.schema), directory)
 
 
 def _batch(
