@@ -32,6 +32,9 @@ def environment_of(name: str) -> Tuple[str, List[str]]:
         # which one nobody has said
         return "tf2", _hints(name, match[2].lower())
     version, ending = _version(match[1]), match[2].lower()
+    # tensorflow_cpu_1150: the version may stand behind
+    later = re.search(r"_([0-9][0-9.]*)(?=_|\Z)", ending) if version is None else None
+    version = _version(later[1]) if later is not None else version
     notes = _hints(name, ending)
     if version is None:
         notes.append("-name tensorflow says no version; TensorFlow 1.15 is taken (another one: python_env=, --python-env)")

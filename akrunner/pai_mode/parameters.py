@@ -38,7 +38,7 @@ PARAMETERS: Dict[str, Parameter] = {
         Parameter("script", "the code: a .py, or a .tar.gz, .tgz or .zip", "required", "the same; also a path of this machine"),
         Parameter("entryFile", "the file of the archive that is run", "none; required for an archive", "the same"),
         Parameter("tables", "input tables, separated by commas", "none", "the same; --tables"),
-        Parameter("outputs", "output tables, separated by commas; they must exist", "none", "the same; --outputs"),
+        Parameter("outputs", "output tables, separated by commas; they must exist", "none", "the same, but a partition that is not there is made, with a warning; --outputs"),
         Parameter(
             "buckets",
             "OSS directories the script reads, separated by commas",

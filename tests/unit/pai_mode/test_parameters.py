@@ -42,6 +42,8 @@ def test_every_parameter_is_in_the_documentation() -> None:
     [
         ("tensorflow1150", "tf1.15", ""),
         ("tensorflow115_ext", "tf1.15", ""),
+        ("tensorflow_cpu_1150", "tf1.15", ""),
+        ("tensorflow_cpu_1120", "tf1.15", "is TensorFlow 1.12, on Python 2.7"),
         ("tensorflow", "tf1.15", "says no version"),
         ("tensorflow1120_cpu_ext", "tf1.15", "is TensorFlow 1.12, on Python 2.7, on PAI"),
         ("tensorflow1120_py3", "tf1.15", "is TensorFlow 1.12 on PAI"),
