@@ -21,8 +21,26 @@ def _is_row(value):
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
+#: values of a row that are looked at before they are taken
+_LOOKED_AT = 100
+
+
+def _check_made(values, table):
+    """Raises: TypeError: a tensor of a graph is to be written, which has no value yet."""
+    row = list(values[:_LOOKED_AT]) if isinstance(values, (list, tuple)) else []
+    if row and isinstance(row[0], (list, tuple)):
+        row = list(row[0])
+    for one in [values] + row:
+        if type(one).__name__ in ("Tensor", "SymbolicTensor") and type(one).__module__.startswith("tensorflow"):
+            raise TypeError(
+                "table %s: write() takes values, and was given %r, a tensor of a graph that has none yet: values = session.run(tensor), and write those"
+                % (table, getattr(one, "name", "a tensor"))
+            )
+
+
 def columns_of(values, width, table=""):
     """The values of each column, as lists or arrays; None: there are no rows. Args: values: as of `TableWriter.write`; width: columns."""
+    _check_made(values, table)
     if hasattr(values, "to_records"):
         values = values.to_records(index=False)
     if hasattr(values, "numpy"):

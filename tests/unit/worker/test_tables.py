@@ -663,3 +663,10 @@ def test_queues_of_one_script_have_names_of_their_own(monkeypatch: pytest.Monkey
 def test_works_that_cannot_be_asked_for(given: Dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="works is empty|num_|seed|UTF-8"):
         work.WorkQueue(**{"works": ["a"], **given})
+
+
+def test_a_tensor_of_a_graph_is_no_value() -> None:
+    made = type("Tensor", (), {"__module__": "tensorflow.python.framework.ops", "name": "add:0"})()
+    for given in (made, [made, 1], [(1, made)]):
+        with pytest.raises(TypeError, match=r"takes values, and was given 'add:0', a tensor of a graph .* session.run"):
+            columns_of(given, 2, "t")
