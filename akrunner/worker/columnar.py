@@ -86,7 +86,7 @@ class Columns(object):
 
         how = how or reading.Reading()
         reading.check_counts(batch_size, shuffle, repeat, seed)
-        data.check_label(label, [column["name"] for column in self._schema], how)
+        data.check_label(label, [column["name"] for column in self._schema], how, uneven == "pad")
         data.unknown_defaults(defaults, self._schema)
         taken = data.with_label(columns, label)
         schema = data.taken_of(self._schema, taken)

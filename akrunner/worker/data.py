@@ -4,6 +4,7 @@
 import itertools
 import os
 
+from akrunner.worker import mapping
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
 from akrunner.worker.waits import hooks
 
@@ -31,7 +32,7 @@ class Examples(object):
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         how = how or Reading()
         check_counts(batch_size, shuffle, repeat, seed)
-        check_label(label, [column["name"] for column in self._schema], how)
+        check_label(label, [column["name"] for column in self._schema], how, uneven == "pad")
         unknown_defaults(defaults, self._schema)
         schema = taken_of(self._schema, with_label(columns, label))
         image = how.images(schema)
@@ -219,14 +220,17 @@ def with_label(names, label):
     return names if names is None or label is None or label in names else list(names) + [label]
 
 
-def check_label(label, names, how):
-    """Args: how: a `Reading`. Raises: ValueError: there is no such column."""
+def check_label(label, names, how, weighted=False):
+    """Args: how: a `Reading`; weighted: rows have weights. Raises: ValueError: there is no such column; TypeError: `map=` takes something
+    else."""
     if label is not None and how.interleave is not None:
         raise ValueError(
             "label=%.100r and interleave=: what interleave= gives has no columns of the table; part it in map=" % (label,)
         )
     if label is not None and label not in names:
         raise ValueError("label=%r is not a column; columns: %s" % (label, ", ".join(names)))
+    if how.map is not None and how.interleave is None:
+        mapping.check_arguments(how.map, label, weighted)
 
 
 def apart(columns, label, weighted=False):

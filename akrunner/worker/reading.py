@@ -14,7 +14,7 @@ import inspect
 import operator
 import os
 
-from akrunner.worker import images
+from akrunner.worker import images, mapping
 
 #: batches made ahead, if nobody says how many
 _AHEAD = 2
@@ -38,6 +38,7 @@ class Reading(object):
             raise ValueError("interleave= and image=: what interleave= gives is the script's own; decode it in map=")
         if not (cache is True or cache is False or cache is None or (isinstance(cache, str) and cache in ("memory", "disk"))):
             raise ValueError("cache=%.100r: give True (in memory), 'disk' or False" % (cache,))
+        deterministic = True if deterministic is None else deterministic
         if not isinstance(deterministic, bool):
             raise TypeError("deterministic=%.100r: give True, or False if rows may come in another order" % (deterministic,))
         self.map = map
@@ -96,13 +97,20 @@ class Reading(object):
 
     def finished(self, dataset):
         """The script's own function, and the end."""
-        return self.last(dataset if self.map is None else self.mapped(dataset, self.map))
+        return self.last(dataset if self.map is None else self.by_script(self.mapped, dataset, self.map))
+
+    def by_script(self, mapped, *given):
+        """`mapped(*given)`, which calls the script's own function. Raises: TypeError, ValueError and such: it does not fit; they say how."""
+        try:
+            return mapped(*given)
+        except Exception as e:
+            raise mapping.refused(self.map, e) from None
 
     def in_turn(self, dataset):
         """The same for a stream of which nothing may be drawn ahead."""
         from akrunner.worker import data
 
-        return data.not_ahead(data.unsharded(dataset if self.map is None else dataset.map(self.map)))
+        return data.not_ahead(data.unsharded(dataset if self.map is None else self.by_script(dataset.map, self.map)))
 
     def _order(self, method):
         """{"deterministic": ...} where this TensorFlow takes it there: 1.15 has it for a whole pipeline only."""
@@ -177,7 +185,7 @@ class Order(object):
         if self.how.map is None:
             # TensorFlow parses a batch by several threads as it is; several at once are no quicker on few cores
             return self.how.last(batches.map(parse))
-        return self.how.last(self.how.mapped(batches, lambda batch: self.how.called(parse(batch))))
+        return self.how.last(self.how.by_script(self.how.mapped, batches, lambda batch: self.how.called(parse(batch))))
 
     def whole(self):
         """Whether every epoch has the same batches."""

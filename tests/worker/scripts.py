@@ -350,7 +350,13 @@ def main(task_config):
     refused(ValueError, "cache='ram'", cache="ram")
     refused(TypeError, "prefetch='much'", prefetch="much")
     refused(ValueError, "prefetch=-2", prefetch=-2)
-    refused(TypeError, "deterministic=None", deterministic=None)
+    assert ids(all_of(read(3, columns=rows, deterministic=None))) == list(range(n))
+    def raising(batch):
+        return batch["petal"]
+    for label in (None, "label"):
+        refused(TypeError, "is called with (" + ("columns" if label is None else "features, label"), map=lambda a, b, c: a, label=label)
+    refused(ValueError, "map=main.<locals>.raising raised KeyError", map=raising)
+    refused(TypeError, "returns None", map=lambda batch: None)
     refused(ValueError, "batch_size=0", batch_size=0)
     refused(TypeError, "batch_size=True", batch_size=True)
     refused(ValueError, "(height, width)", image=(4,))

@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from akrunner.worker import reading
+from akrunner.worker import mapping, reading
 from akrunner.worker.images import Images
 from akrunner.worker.reading import Order, Reading, check_counts
 
@@ -57,7 +57,40 @@ def test_numbers_of_rows(counts: Any, words: str) -> None:
         check_counts(*counts)
 
 
+@pytest.mark.parametrize(
+    "function, label, weighted, parts",
+    [
+        (lambda a, b: a, None, False, "(columns)"),
+        (lambda a: a, "y", False, "(features, label)"),
+        (lambda a, b: a, "y", True, "(features, label, weight)"),
+    ],
+)
+def test_a_map_that_takes_something_else(function: Any, label: Any, weighted: bool, parts: str) -> None:
+    with pytest.raises(TypeError) as told:
+        mapping.check_arguments(function, label, weighted)
+    assert f"is called with {parts}: write def map{parts}" in str(told.value)
+    for good in (lambda *batch: batch, lambda a, b=1, c=2: a, dict):
+        mapping.check_arguments(good, None, False)
+
+
+@pytest.mark.parametrize(
+    "error, kind, words",
+    [
+        (RuntimeError("in user code:\n\n    /x/train.py:5 f  *\n        x[1]\n\n    KeyError: 'petal'\n"), ValueError, "map=dict raised KeyError"),
+        (TypeError("in converted code:\n\n    /x/train.py:5 f  *\n\n    TypeError: bad\n"), TypeError, "at line 5 of /x/train.py: bad"),
+        (TypeError(f'in user code:\n    File "{mapping.__file__}", line 9, in f\n    TypeError: bad'), TypeError, "raised TypeError: bad"),
+        (TypeError("Unsupported return value from function passed to Dataset.map(): None."), TypeError, "returns None"),
+        (ValueError("Length for attr 'output_shapes' of 0 must be at least minimum 1"), TypeError, "returns None"),
+        (RuntimeError("no words"), ValueError, "raised RuntimeError: no words"),
+    ],
+)  # fmt: skip
+def test_a_map_that_fails(error: Exception, kind: Any, words: str) -> None:
+    made = mapping.refused(dict, error)
+    assert type(made) is kind and words in str(made)
+
+
 def test_what_is_fine() -> None:
+    assert Reading(deterministic=None).deterministic is True
     for counts in ((4,), (4, False), (4, True, None, 7), (4, 100, -1)):
         check_counts(*counts)
     assert Reading(prefetch=0).prefetch == 0 and Reading(prefetch=-1).prefetch == -1 and Reading().prefetch == 2

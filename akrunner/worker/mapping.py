@@ -1,0 +1,57 @@
+"""The function a script gives as `map=`: what it is called with, and what is said of it if it does not fit."""
+
+import builtins
+import inspect
+import os
+import re
+import traceback
+
+_RETURNED = re.compile(r"Unsupported return value|attr '?output_(?:types|shapes)'?|Could not build a `?TypeSpec")
+_RAISED = re.compile(r"^\s*([\w.]*\w): (.*)", re.MULTILINE)
+#: AutoGraph's lines on where it was, of TensorFlow 1 and 2
+_PLACE = re.compile(r'^\s*(?:File "([^"\n]+)", line (\d+)|([^\s:][^:\n]*):(\d+)),?[^\n]*', re.MULTILINE)
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def check_arguments(function, label, weighted):
+    """Args: label: column that is given apart, None; weighted: rows have weights. Raises: TypeError: it cannot be called with a batch so."""
+    parts = ["columns"] if label is None else ["features", "label"] + ["weight"] * bool(weighted)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # one written in C does not say
+    try:
+        signature.bind(*parts)
+    except TypeError:
+        raise TypeError(
+            "map=%s takes %s, and is called with (%s): write def map(%s)"
+            % (_name(function), signature, ", ".join(parts), ", ".join(parts))
+        )
+
+
+def refused(function, error):
+    """What TensorFlow says when it cannot map with a function -> an exception that says what to write."""
+    name, text = _name(function), str(error)
+    if _RETURNED.search(text):
+        return TypeError(
+            "map=%s returns None, or something else that TensorFlow cannot hold: return tensors, or a dict or tuple of them, as a rule "
+            "the batch itself, changed" % name
+        )
+    raised = _RAISED.findall(text) if "in user code" in text or "in converted code" in text else []
+    kind, words = raised[-1] if raised else (type(error).__name__, text)
+    places = [(one or other, line or number) for one, line, other, number in _PLACE.findall(text)]
+    if not places:
+        # what AutoGraph could not translate runs as it is
+        script = getattr(getattr(function, "__code__", None), "co_filename", None)
+        places = [
+            (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename == script
+        ]
+    at = [place for place in places if not place[0].startswith(_OURS + os.sep)]
+    where = " at line %s of %s" % (at[-1][1], at[-1][0]) if at else ""
+    kept = getattr(builtins, type(error).__name__, None)
+    made = kept if kept in (TypeError, ValueError, NameError, AttributeError) else ValueError
+    return made("map=%s raised %s%s: %s" % (name, kind.rpartition(".")[2], where, words))
+
+
+def _name(function):
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)[:100]
