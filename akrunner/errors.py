@@ -201,7 +201,13 @@ class InputLostError(JobError):
 
 
 class ReadError(JobError):
-    """The input could not be read to its end while the job ran: a row that does not parse, a disk, a network."""
+    """The input could not be read to its end while the job ran: a row that does not parse, a disk, a network.
+
+    Attributes: broken: (path, why) of files that are no good; unfetched: of files that could not be fetched.
+    """
+
+    broken: Sequence[Tuple[str, str]] = ()
+    unfetched: Sequence[Tuple[str, str]] = ()
 
 
 class WriteError(JobError):

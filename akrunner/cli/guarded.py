@@ -202,6 +202,9 @@ def failure(error: BaseException, code: int) -> Dict[str, Any]:
     body["warnings"] = list(getattr(error, "warnings", ()))
     body["work_dir"] = getattr(error, "work_dir", None)
     body["log"] = (first.log_path or None) if first is not None else None
+    for name in ("broken", "unfetched"):
+        if getattr(error, name, ()):
+            body[name] = [list(one) for one in getattr(error, name)]
     for name in ("row", "column", "statement"):
         if getattr(error, name, None) is not None:
             body[name] = getattr(error, name)

@@ -17,6 +17,7 @@ from rich.text import Text
 import akrunner
 from akrunner.cli import signals
 from akrunner.cli.guarded import emit, telling
+from akrunner.packing.result import counted
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress
@@ -107,6 +108,9 @@ def pack(
     ),
     threads: Optional[int] = typer.Option(None, help="That read files. Default: 16.", rich_help_panel=_HOW),
     memory: str = typer.Option("512MB", help="For the shuffling of tables.", rich_help_panel=_HOW),
+    max_file_size: str = typer.Option(
+        "256MB", help="Bytes a file may have; a larger one is broken, and of a URL no more is read.", rich_help_panel=_HOW
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Pack everything anew; what is there counts until that is done."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be packed, and write nothing."),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
@@ -119,7 +123,7 @@ def pack(
         done = akrunner.pack(
             inputs if len(inputs) > 1 else inputs[0], output, split=split, split_by=split_by, seed=seed, shard_size=shard_size, format=format,
             resize=resize, check=check, bad_rows=bad_rows, kind=kind, label=label, paths=paths, paths_in=paths_in, columns=columns, select=select,
-            input_schema=input_schema, input_format=input_format, threads=threads, memory=memory, overwrite=overwrite, dry_run=dry_run,
+            input_schema=input_schema, input_format=input_format, threads=threads, memory=memory, max_file_size=max_file_size, overwrite=overwrite, dry_run=dry_run,
             progress=line.show,
         )  # fmt: skip
     with telling(f"{done.path} is packed" if not dry_run else "nothing was written"):
@@ -193,30 +197,46 @@ def _say(done: "Packed", quiet: bool) -> None:
     for warning in done.warnings:
         err.print(Text(f"akrunner: {warning}", style="yellow" if err.is_terminal else ""))
     if done.skipped_rows:
-        err.print(Text(f"{done.skipped_rows:,} broken files were left out:"))
+        err.print(Text(f"{counted(done.skipped_rows, 'broken file')} {_were(done.skipped_rows)} left out:"))
         for path, why in done.skipped[:_SHOWN_BAD]:
             err.print(Text(f"  {path}: {why}"))
         if done.skipped_rows > _SHOWN_BAD:
             err.print(Text(f"  and {done.skipped_rows - _SHOWN_BAD:,} more (dataset.json, --json)"))
+    if done.unfetched_rows:
+        err.print(
+            Text(
+                f"{counted(done.unfetched_rows, 'file')} could not be fetched, and {_were(done.unfetched_rows)} left out; the next run tries again:"
+            )
+        )
+        for path, why in done.unfetched[:_SHOWN_BAD]:
+            err.print(Text(f"  {path}: {why}"))
+        if done.unfetched_rows > _SHOWN_BAD:
+            err.print(Text(f"  and {done.unfetched_rows - _SHOWN_BAD:,} more (--json)"))
     if quiet:
         return
     splits = ", ".join(f"{name} {rows:,}" for name, rows in done.splits.items())
     if done.dry_run:
-        typer.echo(f"would pack {done.rows:,} {done.kind}: {splits} rows in {done.shards:,} files; nothing was written")
+        typer.echo(
+            f"would pack {done.rows:,} {done.kind}: {splits} rows in {counted(done.shards, 'file')}; nothing was written"
+        )
         if done.labels:
             typer.echo(f"classes: {_some(done.labels)}")
         return
-    if not done.rows and not done.skipped_rows:
+    if not (done.rows or done.skipped_rows or done.unfetched_rows):
         typer.echo(f"nothing is new: {done.path} has {done.total_rows:,} rows ({splits})")
         return
     typer.echo(
-        f"packed {done.rows:,} {done.kind} in {done.seconds:.1f} s: {splits} rows in {done.shards:,} files of {done.bytes / 1e6:,.1f} MB"
+        f"packed {done.rows:,} {done.kind} in {done.seconds:.1f} s: {splits} rows in {counted(done.shards, 'file')} of {done.bytes / 1e6:,.1f} MB"
     )
     if done.labels:
         typer.echo(f"classes: {_some(done.labels)} (labels.json)")
     first = next((name for name, rows in done.splits.items() if rows), "all")
     typer.echo(f"output: {done.path}   (--input {done.path}/{first})")
     sys.stdout.flush()
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _some(labels: List[str]) -> str:

@@ -18,7 +18,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from typing import Any, Generator, Optional
+from typing import Any, Generator, Optional, Protocol
 
 from akrunner import leftovers
 from akrunner.errors import AkrunnerError
@@ -31,8 +31,16 @@ _TRIES = 3
 #: without a byte
 _SILENCE = 30.0
 #: bytes that come at least in so many seconds, or whoever sends them is taken for dead
-_SLOWEST = 16 << 10
-_SLOWEST_SECONDS = 60.0
+SLOWEST = 16 << 10
+SLOWEST_SECONDS = 60.0
+
+
+class Bound(Protocol):
+    """How much may come. Attributes: most: bytes in all."""
+
+    most: int
+
+    def take(self, size: int) -> None: ...
 
 
 def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = False, usual: int = 0) -> str:
@@ -61,7 +69,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
             except Exception as e:
                 if isinstance(e, urllib.error.HTTPError):
                     e.close()
-                final = _is_final(e)
+                final = is_final(e)
                 if final or attempt == _TRIES - 1:
                     tries = "" if final else f" ({_TRIES} tries)"
                     raise blame.error(f"cannot download {url}: {in_words(e)}{tries}") from None
@@ -86,7 +94,7 @@ def sha256(path: str, blame: Blame) -> str:
 def _name(url: str, blame: Blame, named: bool) -> str:
     """What it is called in the cache: what comes last in the URL's path, in one piece."""
     path = urllib.parse.urlparse(url).path
-    name = posixpath.basename(urllib.parse.unquote(path) if _is_web(url) else path)
+    name = posixpath.basename(urllib.parse.unquote(path) if is_web(url) else path)
     try:
         return component(name)
     except ValueError as e:
@@ -98,7 +106,7 @@ def _name(url: str, blame: Blame, named: bool) -> str:
 def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> None:
     """Raises: AkrunnerError: there is no room for it, or it is too large; another exception: it does not come."""
     no_room = f"cannot keep {url} in the cache (XDG_CACHE_HOME)"
-    pieces = _from_web(url, budget) if _is_web(url) else timed(_from_anywhere(url), _SLOWEST_SECONDS, _SLOWEST)
+    pieces = from_web(url, budget) if is_web(url) else timed(from_anywhere(url), SLOWEST_SECONDS, SLOWEST)
     with blame.ours(no_room, partial):
         out = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb", buffering=0)
     with contextlib.closing(pieces), out:
@@ -110,7 +118,8 @@ def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> Non
                     rest = rest[out.write(rest) :]
 
 
-def _from_anywhere(url: str) -> Generator[bytes, None, None]:
+def from_anywhere(url: str) -> Generator[bytes, None, None]:
+    """What fsspec finds behind a URL, piece by piece."""
     # a TaskManager's Python has it only where something else needs it
     import fsspec
 
@@ -121,7 +130,8 @@ def _from_anywhere(url: str) -> Generator[bytes, None, None]:
             yield piece
 
 
-def _from_web(url: str, budget: limits.Budget) -> Generator[bytes, None, None]:
+def from_web(url: str, budget: Bound) -> Generator[bytes, None, None]:
+    """What is behind http and https, piece by piece; `budget` is told of it only if more is announced than it has. Raises: OSError: it does not come, or hardly."""
     request = urllib.request.Request(_without_user(url))
     user = urllib.parse.urlparse(url)
     if user.username is not None:
@@ -141,7 +151,8 @@ def _from_web(url: str, budget: limits.Budget) -> Generator[bytes, None, None]:
         raise OSError(f"it broke off after {came} of {expected} bytes")
 
 
-def _is_web(url: str) -> bool:
+def is_web(url: str) -> bool:
+    """Whether it is http or https."""
     return url.lower().startswith(("http://", "https://"))
 
 
@@ -152,7 +163,7 @@ def _without_user(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, query, ""))
 
 
-def _is_final(error: Exception) -> bool:
+def is_final(error: Exception) -> bool:
     """Whether it would be the same at the next try."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code < 500
@@ -180,9 +191,9 @@ class _Paced(io.RawIOBase):
         size: Optional[int] = self._raw.readinto(buffer)
         self._came += size or 0
         now = time.monotonic()
-        if now - self._since > _SLOWEST_SECONDS:
-            if self._came < _SLOWEST:
-                raise OSError(f"it sends less than {limits.shown(_SLOWEST)} in {_SLOWEST_SECONDS:g} s")
+        if now - self._since > SLOWEST_SECONDS:
+            if self._came < SLOWEST:
+                raise OSError(f"it sends less than {limits.shown(SLOWEST)} in {SLOWEST_SECONDS:g} s")
             self._since, self._came = now, 0
         return size
 

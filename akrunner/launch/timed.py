@@ -11,28 +11,27 @@ import contextlib
 import queue
 import threading
 import time
-from typing import Any, Generator, Union
+from typing import Any, Generator, Optional, Union
 
 from akrunner.launch import limits
 
 _TICK = 0.2
 
 
-def timed(pieces: Generator[bytes, None, None], silence: float, least: int) -> Generator[bytes, None, None]:
+def timed(
+    pieces: Generator[bytes, None, None], silence: float, least: int, over: Optional[threading.Event] = None
+) -> Generator[bytes, None, None]:
     """The same pieces.
 
-    Args: silence: seconds without one, and in which `least` bytes come. A thread that is stuck in a library ends when that returns.
-    Raises: what `pieces` raises; OSError: they do not come, or hardly.
+    Args: silence: seconds without one, and in which `least` bytes come; over: set when nobody wants them any longer. A thread that is stuck in a library ends when that returns.
+    Raises: what `pieces` raises; OSError: they do not come, or hardly, or are not wanted.
     """
     reader = _Reader(pieces)
     reader.thread.start()
     since, came = time.monotonic(), 0
     try:
         while True:
-            try:
-                item = reader.place.get(timeout=silence)
-            except queue.Empty:
-                raise OSError(f"it has sent nothing for {silence:g} s") from None
+            item = _next(reader, silence, over)
             if isinstance(item, BaseException):
                 raise item
             if item is None:
@@ -46,6 +45,18 @@ def timed(pieces: Generator[bytes, None, None], silence: float, least: int) -> G
                 since, came = now, 0
     finally:
         reader.over.set()
+
+
+def _next(reader: "_Reader", silence: float, over: Optional[threading.Event]) -> Union[bytes, BaseException, None]:
+    until = time.monotonic() + silence
+    while over is None or not over.is_set():
+        left = until - time.monotonic()
+        try:
+            return reader.place.get(timeout=max(0.001, left if over is None else min(left, _TICK)))
+        except queue.Empty:
+            if time.monotonic() >= until:
+                raise OSError(f"it has sent nothing for {silence:g} s") from None
+    raise OSError("it was stopped")
 
 
 class _Reader:

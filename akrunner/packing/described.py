@@ -88,6 +88,7 @@ def described(
         "splits": splits,
         "skipped_rows": count,
         "skipped": skipped,
+        "unfetched_rows": sum(len(one.get("unfetched", ())) for one in results),
         "formats": formats,
         "settings": settings,
         "parts": [*((before or {}).get("parts") or ()), part],

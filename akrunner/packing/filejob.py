@@ -15,7 +15,7 @@ from akrunner.errors import ConfigError
 from akrunner.packing import files, folders
 from akrunner.packing.described import described
 from akrunner.packing.given import Given
-from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of
+from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import Settings
@@ -53,7 +53,8 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if part is not None:
         rows += _finish(settings, state, part, meter, bad)
         overwrite = False
-    new, told = _new(given.index, state, overwrite)
+    # what this run could not fetch a moment ago is left to the next one
+    new, told = _new(given.index, state, overwrite, retried=part is None)
     warnings += told
     if len(new):
         part = state.next()
@@ -94,21 +95,38 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
 
 
 class Bad:
-    """Broken files that were left out. Attributes: some: (path, why); rows: how many."""
+    """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; unfetched, unfetched_rows: of those that did not come."""
 
     def __init__(self) -> None:
         self.some: List[Tuple[str, str]] = []
         self.rows = 0
+        self.unfetched: List[Tuple[str, str]] = []
+        self.unfetched_rows = 0
 
 
-def _new(index: Index, state: State, overwrite: bool) -> Tuple[Index, List[str]]:
-    """What of an index is not packed yet, and warnings in words."""
+def _new(index: Index, state: State, overwrite: bool, retried: bool = True) -> Tuple[Index, List[str]]:
+    """What of an index is not packed yet, and warnings in words. Args: retried: whether what could not be fetched is new."""
     if overwrite or not state.parts():
         return index, []
     packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
     bad = [bytes.fromhex(name) for part in state.parts() for name in state.plan(part).get("bad_names", ())]
     found = difference(index.table, _latest(packed_), octets_of(bad, pa.large_binary()))
-    return Index(index.table.filter(array_of(found.new)), index.base), _told(found)
+    fresh = found.new
+    if retried:
+        fresh = fresh | truths(pc.is_in(index.table.column(NAME), value_set=_again(state)))
+    return Index(index.table.filter(array_of(fresh)), index.base), _told(found)
+
+
+def _again(state: State) -> pa.Array:
+    """Names of files that no run could fetch yet."""
+    names = octets_of([], pa.large_binary())
+    for part in state.parts():
+        if len(names):
+            asked = state.index(part).column(NAME).combine_chunks()
+            names = names.filter(pc.invert(pc.is_in(names, value_set=asked)))
+        more = [bytes.fromhex(name) for name in state.plan(part).get("again", ())]
+        names = pa.concat_arrays([names, octets_of(more, pa.large_binary())])
+    return names
 
 
 def _latest(table: pa.Table) -> pa.Table:
@@ -190,11 +208,15 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad)
     files.FilePacker(state, part, settings, meter).run()
     results = [state.result(part, shard) or {} for shard in plan["shards"]]
     names: List[str] = []
+    again: List[str] = []
     for one in results:
         bad.rows += len(one["bad"])
         bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
+        bad.unfetched_rows += len(one.get("unfetched", ()))
+        bad.unfetched += [(path, why) for path, why in one.get("unfetched", ())[: _NAMED - len(bad.unfetched)]]
         names += one["bad_names"]
-    state.note(part, {**plan, "bad_names": names})
+        again += one.get("again", ())
+    state.note(part, {**plan, "bad_names": names, "again": again})
     about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"])
     state.publish(part, about, plan["alone"])
     return sum(one["rows"] for one in results)
@@ -213,5 +235,5 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
         )
     return Packed(
         state.path, kind, splits, rows, sum(splits.values()), len(shards), sum(one["bytes"] for one in shards), list(about["labels"]),
-        bad.some, bad.rows, told,
+        bad.some, bad.rows, bad.unfetched, bad.unfetched_rows, told,
     )  # fmt: skip

@@ -26,6 +26,8 @@ from akrunner.packing.described import words_of
 from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, text_of
 from akrunner.packing.pool import Batch, Pool
 from akrunner.packing.progress import Meter
+from akrunner.packing.remote import Unfetched
+from akrunner.packing.result import counted
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
@@ -136,7 +138,7 @@ def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
     sample = order[:_SAMPLE]
     some = index.rows(sample)
     names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
-    with Pool(index.base, settings.threads, work_of(kind, settings)) as pool:
+    with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
         found = [len(data) for batch in pool.read([(None, names, known)]) for data in batch.datas if data is not None]
     mean = int(np.mean(found)) if found else 0
     return np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
@@ -171,7 +173,7 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
 
 @dataclass
 class Tally:
-    """What was found in a shard, as its record has it. Attributes: bad: (name, why)."""
+    """What was found in a shard, as its record has it. Attributes: bad: (name, why) of broken files; unfetched: of those that did not come; bad_names, again: their names, as hex."""
 
     rows: int = 0
     bytes: int = 0
@@ -179,6 +181,8 @@ class Tally:
     labels: Dict[str, int] = field(default_factory=dict)
     bad: List[Tuple[str, str]] = field(default_factory=list)
     bad_names: List[str] = field(default_factory=list)
+    unfetched: List[Tuple[str, str]] = field(default_factory=list)
+    again: List[str] = field(default_factory=list)
 
 
 class FilePacker:
@@ -194,6 +198,7 @@ class FilePacker:
         self._extra = [one for one in self._index.schema if not one.name.startswith("\x1f")]
         self._schema = schema_of(self._kind, bool(self._labels), self._extra)
         self._broken: List[Tuple[str, str]] = []
+        self._unfetched: List[Tuple[str, str]] = []
         self._others = pa.schema([one for one in self._schema if one.name != CONTENT[self._kind]])
 
     def run(self) -> None:
@@ -206,7 +211,7 @@ class FilePacker:
         base, work = self._plan["base"], work_of(self._kind, self._settings)
         # until a shard is on the disk the next one is written
         with (
-            Pool(base, self._settings.threads, work) as pool,
+            Pool(base, self._settings.threads, work, self._settings.max_file_size) as pool,
             ThreadPoolExecutor(1, _THREAD) as closer,
             ThreadPoolExecutor(1, _THREAD) as writer,
         ):
@@ -221,12 +226,14 @@ class FilePacker:
                 except BaseException:
                     file.drop()
                     raise
-                if len(self._broken) >= _ENOUGH:
+                if len(self._broken) + len(self._unfetched) >= _ENOUGH:
                     break
             while closing:
                 closing.pop().result()
-        if self._broken:
-            raise ReadError(_refused(self._kind, self._broken))
+        if self._broken or self._unfetched:
+            error = ReadError(_refused(self._kind, self._broken, self._unfetched))
+            error.broken, error.unfetched = self._broken, self._unfetched
+            raise error
 
     def _asked(self, shards: List[Dict[str, Any]]) -> Iterator[Tuple[Tuple[int, int], List[bytes], List[int]]]:
         """What to read, one batch after the other; none of two shards."""
@@ -258,13 +265,14 @@ class FilePacker:
                 raise
         if self._settings.bad_rows == "fail":
             self._broken += tally.bad
+            self._unfetched += tally.unfetched
         return file, tally
 
     def _close(self, shard: Dict[str, Any], file: ShardFile, tally: Tally) -> None:
         """Give a shard its name, once it is on the disk."""
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
             try:
-                if tally.bad and self._settings.bad_rows == "fail":
+                if (tally.bad or tally.unfetched) and self._settings.bad_rows == "fail":
                     # the other shards are packed all the same: every broken file is named, and the next run has less to do
                     file.drop()
                     return
@@ -320,8 +328,10 @@ class FilePacker:
         taken = rows.column(NAME).take(array_of(np.array(places, np.int64)))
         names, shown = taken.to_pylist(), text_of(taken).to_pylist()
         for i, name, text in zip(places, names, shown):
-            tally.bad.append((redacted(text) or "(no path)", batch.problems[i]))
-            tally.bad_names.append(name.hex())
+            why = batch.problems[i]
+            came = not isinstance(why, Unfetched)
+            (tally.bad if came else tally.unfetched).append((redacted(text) or "(no path)", str(why)))
+            (tally.bad_names if came else tally.again).append(name.hex())
             if self._settings.bad_rows not in ("fail", "skip"):
                 _keep(self._plan["base"], name, self._settings.bad_rows)
 
@@ -344,11 +354,18 @@ def _keep(base: Optional[str], name: bytes, folder: str) -> None:
         shutil.copyfile(source, target)
 
 
-def _refused(kind: str, bad: List[Tuple[str, str]]) -> str:
-    what = {"images": "image", "texts": "text", "files": "file"}[kind]
-    lines = "".join(f"\n  {name}: {why}" for name, why in bad[:_NAMED])
-    more = f"\n  and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
+def _refused(kind: str, bad: List[Tuple[str, str]], unfetched: List[Tuple[str, str]]) -> str:
+    noun = {"images": "image", "texts": "text", "files": "file"}[kind]
+    whats = []
+    if unfetched:
+        whats.append(f"{counted(len(unfetched), 'file')} could not be fetched")
+    if bad:
+        whats.append(counted(len(bad), f"broken {noun}"))
+    lines = "".join(f"\n  {name}: {why}" for some in (unfetched, bad) for name, why in some[:_NAMED])
+    more = sum(max(0, len(some) - _NAMED) for some in (unfetched, bad))
+    again = " (a later run tries them again)" if unfetched else ""
     return (
-        f"source: {len(bad):,} broken {what}{'s' if len(bad) > 1 else ''}; bad_rows='skip' (--bad-rows skip) leaves them out and lists them, bad_rows=DIR copies them there. "
-        f"What was packed so far is kept, and the next run goes on from there{lines}{more}"
+        f"source: {', '.join(whats)}; bad_rows='skip' (--bad-rows skip) leaves them out and lists them{again}, bad_rows=DIR copies "
+        f"them there, too. What was packed so far is kept, and the next run goes on from there{lines}"
+        + (f"\n  and {more:,} more" if more else "")
     )

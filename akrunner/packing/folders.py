@@ -20,7 +20,7 @@ from akrunner.io.paths import ENDINGS as TABLES
 from akrunner.io.paths import is_local
 from akrunner.packing import images
 from akrunner.packing.index import CLASS, NAME, Gathered, Index, text_of, truths
-from akrunner.packing.pool import MOST_BYTES
+from akrunner.packing.settings import MOST_BYTES
 
 TEXTS = (".txt", ".text")
 #: directories that are splits, by their names, not classes
@@ -83,7 +83,7 @@ def _remote(fs: Any, path: str) -> pa.Table:
     for found, about in fs.find(path, detail=True).items():
         inside = posixpath.relpath(found, path)
         if not any(part.startswith(".") for part in inside.split("/")):
-            gathered.add(fs.unstrip_protocol(found).encode(), int(about.get("size") or -1), 0)
+            gathered.add(fs.unstrip_protocol(found).encode(), -1 if about.get("size") is None else int(about["size"]), 0)
     return gathered.table()
 
 

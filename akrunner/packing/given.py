@@ -16,8 +16,10 @@ from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths as io_paths
+from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
 from akrunner.packing import folders, images, lists, texts
+from akrunner.packing.dataset import LABELS
 from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import KINDS, Settings
@@ -25,6 +27,8 @@ from akrunner.schema import Schema
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
 
+#: no split may be called so
+OURS = (DESCRIPTION, LABELS)
 _TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 
 
@@ -170,6 +174,10 @@ def _of_folder(
                 f"source: files lie beside the folders of splits in {redacted(source)}; move each into one of them"
             )
         given.splits = tuple(str(one) for one in splits)
+        if taken := next((one for one in given.splits if one in OURS), None):
+            raise SourceError(
+                f"source: a folder in {redacted(source)} is called {taken}, as a file that pack writes; rename it"
+            )
     if index.passed:
         given.said.append(
             f"{index.passed:,} files are no {kind} by their names, and were passed over: {', '.join(index.passed_over)}"

@@ -46,6 +46,7 @@ def pack(
     input_format: Optional[str] = None,
     threads: Optional[int] = None,
     memory: Union[int, str] = "512MB",
+    max_file_size: Union[int, str] = "256MB",
     overwrite: bool = False,
     dry_run: bool = False,
     progress: Optional[Callable[[PackProgress], None]] = None,
@@ -73,13 +74,14 @@ def pack(
         columns: names for the columns of text files that stand side by side.
         select, input_schema, input_format: of tables, as in `run`.
         threads: that read files. None: 16. memory: for the shuffling of tables.
+        max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
         overwrite: pack everything anew; what is there counts until that is done.
         dry_run: look, plan, and write nothing.
         progress: called now and then with how far it is.
     Raises: ConfigError: an argument is wrong; nothing was written. ReadError: a file is broken. WriteError: a disk is full.
     """
     began = time.monotonic()
-    settings = settings_of(split, split_by, seed, shard_size, resize, format, check, bad_rows, threads, memory)
+    settings = settings_of(split, split_by, seed, shard_size, resize, format, check, bad_rows, threads, memory, max_file_size)
     check_flag("overwrite", overwrite)
     check_flag("dry_run", dry_run)
     if progress is not None and not callable(progress):

@@ -18,7 +18,8 @@ from akrunner.io.table import TableSource
 from akrunner.packing import images
 from akrunner.packing.folders import ending_of
 from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, truths
-from akrunner.packing.pool import MOST_BYTES, is_url
+from akrunner.packing.pool import is_url
+from akrunner.packing.settings import MOST_BYTES
 from akrunner.schema import feature_kind, is_text, nearest
 
 #: names of columns that hold paths, if their values look so

@@ -16,15 +16,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-import fsspec
-
 from akrunner.checks import kind_in_words
-from akrunner.foreign import in_words, redacted
+from akrunner.foreign import in_words
+from akrunner.packing.remote import Fetcher, too_large
+from akrunner.packing.settings import MOST_BYTES
 
-#: the longest a file may be: an Example has less than 2 GiB
-MOST_BYTES = (1 << 31) - (1 << 20)
 #: files that one thread reads at a time
 _AT_ONCE = 64
+#: of URLs, for each that reads files
+_FAR = 4
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -44,22 +44,27 @@ Worked = Callable[[bytes], Tuple[bytes, str]]
 class Pool:
     """Threads that read files below a directory, or URLs.
 
-    Args: base: the directory that relative names are below; threads: how many; work: done with each file by the thread that has read it.
+    Args: base: the directory that relative names are below; threads: how many; work: done with each file by the thread that has read it; most: bytes a
+    file may have.
     """
 
-    def __init__(self, base: Optional[str], threads: int, work: Optional[Worked] = None) -> None:
+    def __init__(self, base: Optional[str], threads: int, work: Optional[Worked] = None, most: int = MOST_BYTES) -> None:
         self._threads = threads
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
         # files that are in memory need nobody to wait for them: several threads would only take turns, and wait for each other
+        self._fetcher = Fetcher(most)
+        # a server's answer is waited for longer than a disk's
+        self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-pack")
         self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
     def __enter__(self) -> "Pool":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for executor in (self._executor, self._near):
+        self._fetcher.stop()
+        for executor in (self._executor, self._near, self._far):
             executor.shutdown(wait=True, cancel_futures=True)
         if self._fd is not None:
             os.close(self._fd)
@@ -80,11 +85,14 @@ class Pool:
                     future.cancel()
 
     def _submitted(self, names: List[bytes], sizes: List[int]) -> List["Future[List[Tuple[Optional[bytes], str]]]"]:
-        step = max(1, min(_AT_ONCE, -(-len(names) // self._threads)))
+        step = 1 if names and is_url(names[0]) else max(1, min(_AT_ONCE, -(-len(names) // self._threads)))
         pieces = [(names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
-        return [
-            (self._near if self._is_near(some) else self._executor).submit(self._some, some, known) for some, known in pieces
-        ]
+        return [self._executor_for(some).submit(self._some, some, known) for some, known in pieces]
+
+    def _executor_for(self, names: List[bytes]) -> ThreadPoolExecutor:
+        if is_url(names[0]):
+            return self._far
+        return self._near if self._is_near(names) else self._executor
 
     def _is_near(self, names: List[bytes]) -> bool:
         """Whether files are in memory, by the first and the last of them. Not known: they are not."""
@@ -103,13 +111,10 @@ class Pool:
         return True
 
     def _some(self, names: List[bytes], sizes: List[int]) -> List[Tuple[Optional[bytes], str]]:
-        remote = [i for i, name in enumerate(names) if is_url(name)]
-        found: List[Tuple[Optional[bytes], str]]
-        if not remote:
-            found = [self._one(name, size) for name, size in zip(names, sizes)]
-        else:
-            fetched = dict(zip(remote, fetch([names[i].decode("utf-8", "surrogateescape") for i in remote])))
-            found = [fetched[i] if i in fetched else self._one(names[i], sizes[i]) for i in range(len(names))]
+        found = [
+            self._fetcher.get(name.decode("utf-8", "surrogateescape"), size) if is_url(name) else self._one(name, size)
+            for name, size in zip(names, sizes)
+        ]
         if self._work is None:
             return found
         return [self._worked(data) if data is not None else (None, why) for data, why in found]
@@ -130,8 +135,8 @@ class Pool:
                 if not stat.S_ISREG(found.st_mode):
                     return None, f"it is {kind_in_words(found.st_mode)}, not a file"
                 size = found.st_size
-                if size > MOST_BYTES:
-                    return None, too_large(size)
+            if size > self._fetcher.most:
+                return None, too_large(size, self._fetcher.most)
             data = os.read(fd, size + 1)
             while len(data) < size:
                 more = os.read(fd, size + 1 - len(data))
@@ -163,43 +168,11 @@ def is_url(name: bytes) -> bool:
     return b"://" in name[:16]
 
 
-def fetch(urls: List[str]) -> List[Tuple[Optional[bytes], str]]:
-    """What is behind URLs, those of one file system together."""
-    found: List[Tuple[Optional[bytes], str]] = [(None, "")] * len(urls)
-    groups: Dict[str, List[int]] = {}
-    for i, url in enumerate(urls):
-        groups.setdefault(url.partition("://")[0], []).append(i)
-    for rows in groups.values():
-        try:
-            fs, _ = fsspec.core.url_to_fs(urls[rows[0]])
-            paths = [fs._strip_protocol(urls[i]) for i in rows]
-            got = fs.cat(list(dict.fromkeys(paths)), on_error="return")
-            got = got if isinstance(got, dict) else {paths[0]: got}
-        except Exception as e:
-            got, paths = dict.fromkeys(range(len(rows)), e), list(range(len(rows)))
-        for i, path in zip(rows, paths):
-            found[i] = _fetched(got.get(path))
-    return found
-
-
-def _fetched(got: Any) -> Tuple[Optional[bytes], str]:
-    if isinstance(got, (bytes, bytearray)):
-        if len(got) > MOST_BYTES:
-            return None, too_large(len(got))
-        return (bytes(got), "") if got else (None, "it is empty")
-    return None, redacted(in_words(got)) if isinstance(got, Exception) else "it cannot be fetched"
-
-
 def why_not(error: Exception) -> str:
     """Half a sentence: why a file cannot be read."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     return in_words(error)
-
-
-def too_large(size: int) -> str:
-    """Half a sentence."""
-    return f"it has {size:,} bytes; the most is {MOST_BYTES:,}"
 
 
 @contextlib.contextmanager

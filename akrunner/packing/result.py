@@ -20,6 +20,7 @@ class Packed:
         bytes: of these files.
         labels: the name of each class, by its number.
         skipped: (path, why) of the broken files that this run left out, the first 1,000; skipped_rows: how many there were.
+        unfetched_rows: files that could not be fetched, and are left out until a later run has them; unfetched: (path, why) of the first 1,000.
         warnings: what else is to be known.
         seconds: it took.
     """
@@ -34,6 +35,13 @@ class Packed:
     labels: List[str]
     skipped: List[Tuple[str, str]] = field(default_factory=list)
     skipped_rows: int = 0
+    unfetched: List[Tuple[str, str]] = field(default_factory=list)
+    unfetched_rows: int = 0
     warnings: List[str] = field(default_factory=list)
     seconds: float = 0.0
     dry_run: bool = False
+
+
+def counted(number: int, what: str) -> str:
+    """ "1 file", "2,000 files"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

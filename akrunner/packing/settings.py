@@ -18,10 +18,12 @@ CHECKS = ("header", "whole", "none")
 SPLIT_BY = ("name", "exact")
 #: what splits are called that nobody named
 _NAMES: Dict[int, Tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _MOST_SPLITS = 100
+#: the longest a file may be: an Example has less than 2 GiB
+MOST_BYTES = (1 << 31) - (1 << 20)
 #: that read files: they wait for the disk, not for a processor
 _THREADS = 16
 _SIDE = 16_384
@@ -45,6 +47,7 @@ class Settings:
     bad_rows: str
     threads: int
     memory: int
+    max_file_size: int
 
     def fractions_of(self, names: Sequence[str]) -> Tuple[float, ...]:
         """The shares of the splits in another order."""
@@ -72,6 +75,7 @@ def settings_of(
     bad_rows: Any,
     threads: Any,
     memory: Any,
+    max_file_size: Any,
 ) -> Settings:
     """Raises: ConfigError: one of them is not what its parameter takes."""
     check_choice("format", form, FORMATS)
@@ -91,6 +95,7 @@ def settings_of(
         bad_rows=_bad_rows(bad_rows),
         threads=check_count("threads", threads, 1, 256) if threads is not None else _THREADS,
         memory=size_of("memory", memory, 16 << 20, 1 << 44),
+        max_file_size=size_of("max_file_size", max_file_size, 1, MOST_BYTES),
     )
 
 

@@ -573,7 +573,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("split", ["", "x", "0.5", "0.5,0.6", "-1,2", "nan,1", "0,1", "a=0.5,a=0.5", "../x=1", "a=0.5,0.5", "1,1,1", ",", 5, {"a": None}, {1: 1.0}, [True], "folders=1e999", ["x"]]),
+        ("split", ["", "x", "0.5", "0.5,0.6", "-1,2", "nan,1", "0,1", "a=0.5,a=0.5", "../x=1", "a=0.5,0.5", "dataset.json=0.5,b=0.5", "a.b=0.5,c=0.5", "1,1,1", ",", 5, {"a": None}, {1: 1.0}, [True], "folders=1e999", ["x"]]),
         ("split_by", ["x", None, 3]),
         ("seed", [-1, 1.5, "x", True, None, 2**64]),
         ("shard_size", ["", "x", "-1", "0", 0, "1QB", "9" * 50, 1e9, None, "128 MB MB", True]),
@@ -587,6 +587,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
         ("paths", ["", 3]),
         ("paths_in", [3, "/nowhere/at/all"]),
         ("columns", ["a,a", 3]),
+        ("max_file_size", [0, "x", None, "3GB", True]),
         ("threads", [0, -1, "x", 10**9, True]),
         ("overwrite", [1, None, "yes"]),
         ("dry_run", [1, None]),

@@ -128,7 +128,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
         "stream_job",
     },
-    "packing": {"arrays", "checks", "codec", "errors", "foreign", "io", "leftovers", "schema", "tables"},
+    "packing": {"arrays", "checks", "codec", "errors", "foreign", "io", "launch", "leftovers", "schema", "tables"},
     "pai_mode": {"api", "checks", "errors", "foreign", "io", "launch", "prepare", "schema", "spec", "engines", "tables"},
     "cli": {
         "packing",

@@ -1,0 +1,185 @@
+"""`akrunner pack` of URLs: whatever a server does, the run ends soon, in a bounded memory, and says what it was."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+from PIL import Image
+
+import akrunner
+from akrunner.packing import remote
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+def picture() -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (20, 16), "red").save(out, "JPEG")
+    return out.getvalue()
+
+
+class _Hostile(http.server.BaseHTTPRequestHandler):
+    """What is served is in the name. The server counts, and can be told to be well."""
+
+    server: Any
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        name = self.path.rpartition("/")[2]
+        counts: Dict[str, int] = self.server.counts
+        counts[name] = counts.get(name, 0) + 1
+        with contextlib.suppress(OSError):
+            {
+                "endless": self._endless,
+                "stalls": self._stalls,
+                "short": self._short,
+                "round": self._round,
+                "file": self._to_file,
+            }.get(name.partition(".")[0], self._other)(name)
+
+    def _headers(self, code: int, *more: Any) -> None:
+        self.send_response(code)
+        for key, value in more:
+            self.send_header(key, value)
+        self.end_headers()
+
+    def _endless(self, _: str) -> None:
+        self._headers(200, ("Content-Type", "image/jpeg"))
+        while True:
+            self.wfile.write(bytes(1 << 16))
+
+    def _stalls(self, _: str) -> None:
+        self._headers(200, ("Content-Length", "100000"))
+        self.wfile.write(picture())
+        self.server.over.wait(60)
+
+    def _short(self, _: str) -> None:
+        self._headers(200, ("Content-Length", str(len(picture()) + 9)))
+        self.wfile.write(picture())
+
+    def _round(self, name: str) -> None:
+        self._headers(302, ("Location", f"/{name}"))
+
+    def _to_file(self, _: str) -> None:
+        self._headers(302, ("Location", "file:///etc/passwd"))
+
+    def _other(self, name: str) -> None:
+        kind, _, wanted = name.partition(".")[0].partition("-")
+        if (kind == "once" and self.server.counts[name] == 1) or (kind == "fails" and not self.server.well):
+            self._headers(int(wanted), ("Content-Length", "0"))
+            return
+        self._headers(200, ("Content-Length", str(len(picture()))))
+        self.wfile.write(picture())
+
+
+@contextlib.contextmanager
+def served() -> Iterator[Any]:
+    server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hostile)
+    server.counts, server.well, server.over = {}, False, threading.Event()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def listed(folder: Path, server: Any, *names: str) -> Path:
+    path = folder / "list.csv"
+    path.write_text("url\n" + "".join(f"http://127.0.0.1:{server.server_port}/{name}\n" for name in names))
+    return path
+
+
+def test_what_servers_do_is_said_in_words_and_what_may_come_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_PAUSE", 0.01)
+    with served() as server:
+        names = [
+            "good.jpg",
+            "once-503.jpg",
+            "endless.jpg",
+            "short.jpg",
+            "round.jpg",
+            "file.jpg",
+            "fails-500.jpg",
+            "fails-404.jpg",
+        ]
+        source = listed(tmp_path, server, *names)
+        with pytest.raises(akrunner.ReadError, match=r"3 files could not be fetched, 3 broken images"):
+            akrunner.pack(source, tmp_path / "out", max_file_size="1MB")
+        done = akrunner.pack(source, tmp_path / "out", max_file_size="1MB", bad_rows="skip")
+        assert done.rows == 2
+        broken = {path.rpartition("/")[2]: why for path, why in done.skipped}
+        unfetched = {path.rpartition("/")[2]: why for path, why in done.unfetched}
+        assert sorted(broken) == ["endless.jpg", "fails-404.jpg", "file.jpg"]
+        assert sorted(unfetched) == ["fails-500.jpg", "round.jpg", "short.jpg"]
+        assert "more than 1,000,000 bytes" in broken["endless.jpg"] and "--max-file-size" in broken["endless.jpg"]
+        assert "leads on to file:///etc/passwd" in broken["file.jpg"] and "404" in broken["fails-404.jpg"]
+        assert "HTTP 500" in unfetched["fails-500.jpg"] and "3 tries" in unfetched["fails-500.jpg"]
+        assert "redirected without an end" in unfetched["round.jpg"] and "broke off after" in unfetched["short.jpg"]
+        assert done.skipped_rows == done.unfetched_rows == 3
+        server.well = True
+        again = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
+        assert (again.rows, again.skipped_rows, again.unfetched_rows, again.total_rows) == (1, 0, 2, 3)
+
+
+def test_a_refused_connection_and_a_store_that_is_gone_are_not_broken_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_PAUSE", 0.01)
+    with served() as server:
+        source = listed(tmp_path, server, "good.jpg")
+    done = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
+    assert (done.rows, done.skipped_rows, done.unfetched_rows) == (0, 0, 1)
+    words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "other"), "--json"]
+    failed = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    told = json.loads(failed.stdout)
+    assert failed.returncode == 3 and told["unfetched"][0][0].endswith("good.jpg") and "broken" not in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_says_nothing_keeps_nobody_from_ending_the_run(tmp_path: Path, number: int) -> None:
+    with served() as server:
+        source = listed(tmp_path, server, "good.jpg", "stalls.jpg")
+        words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "out")]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while "stalls.jpg" not in server.counts and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(number)
+        # far less than the server's silence would take
+        _, said = process.communicate(timeout=15)
+        assert process.returncode == 128 + number, said
+
+
+def test_large_files_wait_for_each_other_and_stop_when_told() -> None:
+    fetcher = remote.Fetcher(1 << 30)
+    with served() as server:
+        found: List[Any] = []
+        url = f"http://127.0.0.1:{server.server_port}/endless.jpg"
+        threads = [threading.Thread(target=lambda: found.append(fetcher.get(url))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        fetcher.stop()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+    assert [data for data, _ in found] == [None] * 4
