@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import posixpath
@@ -79,7 +80,7 @@ def _find(name: str) -> Optional[Packed]:
             about = _read(fs, folder, name)
             if about is not None:
                 return _split(fs, folder, about, wanted, name)
-        if is_local(fs) and not os.path.exists(path) and os.path.isdir(os.path.join(parent, STATE)):
+        if is_local(fs) and not os.path.exists(path) and glob.glob(os.path.join(glob.escape(parent), STATE, "*", "plan.json")):
             raise SourceError(f"source: {parent} is not packed to its end; run `akrunner pack` again, and it goes on")
     return None
 

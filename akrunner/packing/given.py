@@ -257,6 +257,8 @@ def _of_table(
         paths = lists.column_of_paths(table.schema, first)
         if paths is not None:
             said.append(f"column {paths!r} has paths of images: these are packed (--kind rows packs the table itself)")
+        elif half := lists.half_paths(table.schema, first):
+            said.append(half)
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
     if kind in ("images", "texts", "files") and paths is None:

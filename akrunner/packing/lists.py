@@ -61,6 +61,22 @@ def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optio
     return None
 
 
+def half_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> str:
+    """Of a table that is packed as it is: that a column looks as if it had paths of images, or URLs, in part; "": none does."""
+    if first is None or not first.num_rows:
+        return ""
+    for name in schema.names:
+        if is_text(schema.field(name).type):
+            values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
+            looks = truths(pc.match_substring_regex(values, r"\A\w+://|" + ending_of(images.ENDINGS), ignore_case=True))
+            if looks.any() and looks.mean() >= 0.5:
+                return (
+                    f"the table is packed as it is, a row of texts each; of column {name!r} {int(looks.sum()):,} of {len(looks):,} values look like "
+                    f"paths or URLs: --paths {name} packs the files they name"
+                )
+    return ""
+
+
 def label_of(schema: pa.Schema, given: Optional[str]) -> Optional[str]:
     """The column of classes. Raises: ConfigError: there is no such column, or what it holds are no classes."""
     if given == "none":

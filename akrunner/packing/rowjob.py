@@ -20,12 +20,15 @@ from akrunner.packing.result import Packed
 from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
+from akrunner.schema import feature_kind
 
 _ANEW = "; --overwrite packs everything anew"
 
 
 def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
     """An unfinished part first, then the files that are new. Raises: as `pack`."""
+    for field in given.tables[0][1].schema if given.tables else ():
+        feature_kind(field.name, field.type)
     rows = 0
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):

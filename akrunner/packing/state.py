@@ -86,7 +86,9 @@ class State:
     def held(self) -> Iterator[None]:
         """Make the directory, and keep others from packing into it. Raises: SinkError: somebody does."""
         with ours(SinkError, f"output: cannot write {self.path}", at=self.path):
-            os.makedirs(self._state, exist_ok=True)
+            # names of files, which may be URLs with secrets in them, are the owner's
+            os.makedirs(self._state, mode=0o700, exist_ok=True)
+            os.chmod(self._state, 0o700)
             lock = open(os.path.join(self._state, "lock"), "a+b")
         with lock:
             try:

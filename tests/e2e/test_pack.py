@@ -620,6 +620,19 @@ def test_a_read_only_source_and_an_input_of_every_kind_of_nothing(tmp_path: Path
         akrunner.pack(loop, tmp_path / "out")
 
 
+def test_a_column_that_looks_like_paths_in_part_is_said_and_what_no_record_holds_is_named(tmp_path: Path) -> None:
+    names = [f"a/{i}.jpg" for i in range(14)] + ["x", "y", "z"]
+    done = akrunner.pack(pa.table({"url": names}), tmp_path / "texts")
+    assert done.kind == "rows" and "14 of 17" in done.warnings[0] and "--paths url" in done.warnings[0]
+    assert (tmp_path / "texts" / ".pack").stat().st_mode & 0o777 == 0o700
+    price = pa.array([1, 2]).cast(pa.decimal128(21, 2))
+    with pytest.raises(akrunner.ConfigError, match="column 'price'"):
+        akrunner.pack(pa.table({"price": price}), tmp_path / "out", format="parquet")
+    with pytest.raises(akrunner.SourceError) as caught:
+        rows(tmp_path / "out" / "train")
+    assert "not packed to its end" not in str(caught.value)
+
+
 def test_the_command_says_what_it_does(tmp_path: Path) -> None:
     source = photos(tmp_path / "in", 4)
     plan = command(source, tmp_path / "out", "--split", "0.5,0.5", "--dry-run")
