@@ -154,6 +154,8 @@ def _several(words: List[str], look: Looks) -> Optional[bool]:
     for sign, join in (("-o", either), ("-a", both)):
         if sign in words[1:-1]:
             at = words.index(sign, 1)
+            if any(len(part) == 2 and part[0][:1] not in ("-", "!") for part in (words[:at], words[at + 1 :])):
+                return None
             return join(_several(words[:at], look), _several(words[at + 1 :], look))
     return None
 

@@ -90,6 +90,8 @@ class Parser(Characters):
             self.at += 2
             self.newlines()
             rest.append((sign, self._pipeline()))
+        if self.at < len(self.text) and not self.sees("\n", ";", "&", ")"):
+            raise self.error(f"akrunner does not understand `{self.text[self.at : self.at + 20]}` here")
         background = self.sees("&")
         if self.sees(";&", ";;&"):
             raise self.error("akrunner does not read `;&` and `;;&`: end the part with `;;`")

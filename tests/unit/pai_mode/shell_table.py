@@ -157,5 +157,7 @@ REFUSED = [
     ("readonly x=1; x=2; odpscmd -e $x", "readonly"),
     ("kill $$; odpscmd -e 1", "kill"),
     ("which nope && odpscmd -e 1", "depends"),
+    ("if true; then echo; fi odpscmd -e 1", "understand"),
+    ("[ a= b -o -n x ] && odpscmd -e 1", "depends"),
     ("declare -i n=1; odpscmd -e $n", "declare"),
 ]  # fmt: skip
