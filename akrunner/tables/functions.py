@@ -133,7 +133,8 @@ MACROS = (
     "CREATE MACRO odps_filled(found) AS found[:coalesce(list_max([i for i in range(1, len(found) + 1) if found[i] <> '']), 0)]",
     "CREATE MACRO odps_split(x, y) AS CASE WHEN x = '' THEN [''] ELSE odps_filled(str_split_regex(x, y)) END, "
     "(x, y, trimmed) AS CASE WHEN trimmed AND x <> '' THEN odps_filled(str_split_regex(x, y)) ELSE str_split_regex(x, y) END",
-    "CREATE MACRO odps_split_part(x, sep, n, m) AS array_to_string(str_split(x, sep)[n:m], sep)",
+    "CREATE MACRO odps_split_part(x, sep, n, m) AS CASE WHEN len(str_split(x, sep)[n:m]) = 0 THEN left(x, 0) "
+    "ELSE list_reduce(str_split(x, sep)[n:m], lambda one, other: one || sep || other) END",
     "CREATE MACRO odps_lpad(x, n, y) AS lpad(CAST(x AS VARCHAR), CAST(n AS INTEGER), y)",
     "CREATE MACRO odps_rpad(x, n, y) AS rpad(CAST(x AS VARCHAR), CAST(n AS INTEGER), y)",
     "CREATE MACRO odps_real(x BIGINT) AS CAST(x AS DOUBLE), (x VARCHAR) AS TRY_CAST(x AS DOUBLE), (x) AS x",
