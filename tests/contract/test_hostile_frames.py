@@ -131,14 +131,14 @@ def frame(kind, body=None, payload=b"", count=0):
     return struct.pack("<BBHIQ", kind, 0, 0, count, len(payload)) + payload
 
 def main(task_config):
-    write = {"request": 1, "table": "odps://p/tables/out", "slice": 0}
+    write = {"request": 1, "table": "odps://p/tables/out", "slice": 0, "process": "1"}
     read = {"request": 1, "table": "odps://p/tables/out", "columns": ["x"], "start": 0, "stop": 5, "credits": 1}
     rows = frame(46, payload=struct.pack("<Q", 1) + b"rubbish", count=1)
     said = {
         "no request": frame(46, payload=b"x", count=1), "unasked": rows, "twice": frame(42, write) * 2, "rubbish": frame(42, write) + rows,
         "of a reader": frame(41, read) + rows, "too many": frame(42, write) + rows * 20, "no field": frame(41, write),
-        "other count": frame(42, write) + frame(43, {"request": 1, "rows": 5}), "never sent": frame(41, read) + frame(43, {"request": 1, "rows": 9}),
-        "closed": frame(43, {"request": 7, "rows": 1}), "credit": frame(45, {"request": 7, "chunks": 1}),
+        "other count": frame(42, write) + frame(43, {"request": 1, "rows": 5, "whole": True}), "never sent": frame(41, read) + frame(43, {"request": 1, "rows": 9, "whole": True}),
+        "closed": frame(43, {"request": 7, "rows": 1, "whole": True}), "credit": frame(45, {"request": 7, "chunks": 1}),
     }[task_config.user_params["what"]]
     os.write(asking.broker()._writer.fd, said)
     time.sleep(60)
