@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+import weakref
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -70,6 +71,8 @@ class Spilled:
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="akrunner-pack-")
+        # of one that was begun, and broke
+        weakref.finalize(self, self._file.close)
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
