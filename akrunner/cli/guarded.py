@@ -115,7 +115,7 @@ def _changed() -> str:
     store = sys.modules.get("akrunner.tables.store")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f". Its rows are in {', '.join(names[:5])}{more} already, and stay there" if names else ""
+    return f". Changed already, and it stays so: {', '.join(names[:5])}{more}" if names else ""
 
 
 def _in_engine(error: BaseException) -> bool:

@@ -225,6 +225,11 @@ class Values:
         if count and (index is not None or name in "@*"):
             held = self.state.arrays.get(name)
             return str(len(held)) if held is not None and index in ("@", "*") and not self.state.stale else marked(part.text)
+        if operation and (index in ("@", "*") or name in ("@", "*")):
+            # it goes for each of them by itself
+            return marked(part.text)
+        if (index == "*" or name == "*") and self.value("IFS") not in (None, " \t\n"):
+            return marked("IFS")
         value = self._element(name, index) if index is not None else self.value(name)
         if count and not operation:
             return marked(part.text) if value is None or MARK in value else str(len(value))
@@ -258,7 +263,9 @@ class Values:
             return marked(name)
         there = bool(value) if colon else value is not None
         if sign == "?" and not there:
-            return marked(name)
+            raise ConfigError(
+                f"the script ends where {name} is not set (${{{name}{operation}}}): give it by --var {name}=VALUE"
+            )
         if there != (sign == "+"):
             return value or ""
         made = self._inner(rest, quoted) if there or sign in "-=" else ""

@@ -57,7 +57,7 @@ def test_a_signal_that_comes_when_tables_were_changed(
         raise KeyboardInterrupt
 
     assert ended(run, False) == 130
-    assert "every task was stopped. Its rows are in odps://p/tables/t already, and stay there" in capsys.readouterr().err
+    assert "every task was stopped. Changed already, and it stays so: odps://p/tables/t" in capsys.readouterr().err
 
 
 def test_what_is_told_of_a_failure(capsys: pytest.CaptureFixture[str]) -> None:

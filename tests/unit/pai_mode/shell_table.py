@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: akrunner reads these, and makes bash's calls. They are given one argument, `drop`; rows.csv, a.sql and sub/b.sql are there
 READ = [
+    'x=1; : ${x:?give x} "${x?}"; a=(10 20 30); odpscmd -e "select ${a[1]:0:1}, ${a[*]}, ${#a[@]}, ${x:?};"',
     "odpscmd -e 'create table a;'\nodpscmd -e \"drop table b;\"",
     'x=1; y=${x}2; odpscmd -e "t$y ${z:-3} ${x:+4} \'$x\' \\$x \\"q\\""',
     "odpscmd -e '$x'; odpscmd -e \"a\nb\"; odpscmd -e a\\ b; odpscmd -e $'a\\nb'",
@@ -160,4 +161,12 @@ REFUSED = [
     ("if true; then echo; fi odpscmd -e 1", "understand"),
     ("[ a= b -o -n x ] && odpscmd -e 1", "depends"),
     ("declare -i n=1; odpscmd -e $n", "declare"),
+    (': ${y:?give y}\nodpscmd -e "select 1;"', "--var y="),
+    ('y=; x=${y:?missing}; odpscmd -e "select 1;"', "--var y="),
+    ('a=(1 2 3); x=${a[@]:1:2}; odpscmd -e "select $x;"', "a"),
+    ('a=(10 20); odpscmd -e "select ${a[@]:0:1};"', "a"),
+    ('a=(x y); odpscmd -e "${a[@]:-q}"; odpscmd -e "${a[*]#x}"', "a"),
+    ('set -- a b; x=${*#a}; odpscmd -e "select $x"', "#a"),
+    ('set -- a b; IFS=,; x="$*"; odpscmd -e "select $x"', "IFS"),
+    ('IFS=_; a=(x y); odpscmd -e "${a[*]}"', "IFS"),
 ]  # fmt: skip
