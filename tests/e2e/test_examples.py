@@ -45,7 +45,8 @@ def test_digits(leaves_nothing: Path, tmp_path: Path) -> None:
 
 def test_packed_pictures(leaves_nothing: Path, tmp_path: Path) -> None:
     out = python(str(ROOT / "examples" / "pack" / "run.py"), cwd=tmp_path)
-    assert "packed {'train': 96, 'test': 24}" in out and float(re.findall(r"'accuracy': ([\d.]+)", out)[0]) >= 0.7
+    # a picture's split is decided by its name, so that the shares are not exact, and the same each time
+    assert "packed {'train': 94, 'test': 26}" in out and float(re.findall(r"'accuracy': ([\d.]+)", out)[0]) >= 0.7
 
 
 def test_readme(leaves_nothing: Path, tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def stop(program: Program, folder: Path) -> str:
     while (done := program.rest._object(f"{program.path}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
         assert time.monotonic() < deadline, done
         time.sleep(0.1)
+    assert "location" in done["operation"], done
     return str(done["operation"]["location"])
 
 
