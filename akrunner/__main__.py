@@ -67,7 +67,9 @@ def _run() -> int:
         from akrunner.launch import cramped
 
         cramped.lean()
-        from akrunner.cli.main import main as command
+        from akrunner.cli import main as commands
+
+        commands.load(sys.argv[1:])
     except BaseException as e:
         # an import that is interrupted may end in any exception
         number = signals.seen()
@@ -77,7 +79,7 @@ def _run() -> int:
             return _say_no_room(e)
         raise
     number = signals.seen()
-    return command() if number is None else signals.say_early(number)
+    return commands.main() if number is None else signals.say_early(number)
 
 
 def _say_no_room(error: BaseException) -> int:

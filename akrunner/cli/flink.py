@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import typer
 
 import akrunner
 from akrunner import leftovers
 from akrunner.cli.guarded import emit, telling
-from akrunner.engines.flink import cluster
+
+if TYPE_CHECKING:
+    from akrunner.engines.flink.cluster import Cluster
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
 #: in the state directory: nobody else may look into it
 _FOLDER = "flink"
 
 
-def running_cluster() -> Optional[cluster.Cluster]:
+def running_cluster() -> "Optional[Cluster]":
     """The one `start` has brought up."""
+    from akrunner.engines.flink import cluster
+
     folder = leftovers.state_dir(_FOLDER, make=False)
     return cluster.running(folder) if folder is not None else None
 
@@ -33,6 +37,8 @@ def start(
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""
+    from akrunner.engines.flink import cluster
+
     folder = leftovers.state_dir(_FOLDER)
     if folder is None:
         raise akrunner.ConfigError("no directory can be made for the cluster: XDG_STATE_HOME must name one that can be written")

@@ -16,7 +16,6 @@ from rich.table import Table
 import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.guarded import emit, telling
-from akrunner.pai_mode.texts import filled
 from akrunner.prepare import schema_of
 from akrunner.tables import clauses, ddl, files, statements
 from akrunner.tables.chosen import store_for, told_of
@@ -264,6 +263,9 @@ def sql(
 ) -> None:
     if (text is None) == (file is None):
         raise akrunner.ConfigError("tables sql: give statements, or --file with a file of them")
+    # the reader of shell scripts, which a job's tables do not need
+    from akrunner.pai_mode.texts import filled
+
     given = filled(text if text is not None else _text_of(file or ""), values.pairs(var, "--var"))
     results: List[Dict[str, Any]] = []
     try:

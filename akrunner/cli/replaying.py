@@ -1,0 +1,67 @@
+"""`akrunner replay`: one task again, from the work dir its job has kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from typing import Optional
+
+import typer
+
+import akrunner
+from akrunner.cli.guarded import emit
+from akrunner.foreign import ours
+
+HELP = """
+Run one task's main() again from the work dir a job kept (--debug or --work-dir): in the foreground, in the task's own
+interpreter, so that breakpoint() works. Its rows, files and parameters are all in there.
+
+[bold]Examples[/bold]
+
+  akrunner replay /tmp/akrunner-ab12cd
+
+  akrunner replay /tmp/akrunner-ab12cd --task worker:0
+"""
+
+
+def replay(
+    work_dir: str = typer.Argument(..., help="Directory a job kept."),
+    task: Optional[str] = typer.Option(None, help="Which task; default: the chief."),
+    cluster: bool = typer.Option(False, "--cluster", help="Keep TF_CONFIG as it was, other tasks included."),
+    print_command: bool = typer.Option(False, "--print-command", help="Only print the command, for an IDE."),
+    as_json: bool = typer.Option(
+        False, "--json", help="One JSON object on stdout, for machines: the command, with --print-command, or what is wrong."
+    ),
+) -> None:
+    if as_json and not print_command:
+        raise akrunner.ConfigError("--json: what is printed is the script's own; with --print-command it is the command")
+    try:
+        with open(os.path.join(work_dir, "job.json")) as f:
+            job = json.load(f)
+        tasks, python = [str(name) for name in job["tasks"]], str(job["python"])
+        chosen = task or tasks[0]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        raise akrunner.ConfigError(
+            f"{work_dir} is not a work dir a job kept: it has no job.json (run the job with --debug)"
+        ) from None
+    if chosen not in tasks:
+        raise akrunner.ConfigError(f"--task {chosen}: this job had {', '.join(tasks)}")
+    directory = os.path.abspath(os.path.join(work_dir, "tasks", chosen.replace(":", "-")))
+    if not os.path.exists(os.path.join(directory, "context.json")):
+        raise akrunner.ConfigError(
+            f"{directory} has no context.json: this work dir was not kept whole (run the job with --debug)"
+        )
+    command = [python, os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
+    command += ["--cluster"] if cluster else []
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "command": command})
+        return
+    if print_command:
+        typer.echo(shlex.join(command))
+        return
+    sys.stdout.flush()
+    # the same process from here on: a debugger has the terminal to itself
+    with ours(akrunner.ConfigError, f"{python} cannot be run"):
+        os.execv(command[0], command)
