@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM, from the first import to the last line. Standard library only: it comes before everything else.
 
-A terminal that is closed sends SIGHUP, and Ctrl-\\ SIGQUIT: both count as SIGTERM.
+A terminal that is closed sends SIGHUP, and Ctrl-\\ SIGQUIT: both end a command as SIGTERM does, and its exit code has their number.
 
 A signal raises an exception in the main thread and is remembered: libraries in between may turn the exception into one of theirs, or
 into nothing, and the command still ends as one that was stopped. While a module is being imported the exception waits: an extension
@@ -35,7 +35,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C came. Not Python's own, with which the interpreter ends itself by a signal, whatever the exit code is."""
 
 
-#: each of them is told, and counts, as SIGTERM
+#: each of them is told as SIGTERM
 _TERMINATE = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -82,7 +82,6 @@ def _came(number: int, frame: Any) -> None:
     global _seen, _waiting
     if _decided:
         return
-    number = signal.SIGTERM if number in _TERMINATE else number
     again = _seen is not None
     _seen = _seen or number
     if _waiting is not None:
@@ -117,7 +116,7 @@ def _imports(frame: Any) -> bool:
 
 
 def _raise(number: int, again: bool) -> None:
-    if number != signal.SIGTERM:
+    if number not in _TERMINATE:
         raise Interrupted
     if not again:
         raise Terminated

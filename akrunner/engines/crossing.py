@@ -6,6 +6,7 @@ lists and structs as JSON, and comes back from text.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from akrunner.schema import Field, Schema
 from akrunner.tables import types
 from akrunner.tables.store import TableInfo
 
+#: Arrow's names of types, where the sentence has MaxCompute's
+_UNSAID = re.compile(r" as a scalar of type .*")
 #: what is raised of a text that says no value of a type
 _ODD = (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
 
@@ -116,7 +119,7 @@ def _from_text(column: pa.Array, known: pa.Field, first: int) -> pa.Array:
                 _made(column.slice(row, 1), known)
             except _ODD as e:
                 raise DataError(
-                    f"row {first + row}, column {known.name!r}: text that is no {types.words_of(known)}: {e}",
+                    f"row {first + row}, column {known.name!r}: text that is no {types.words_of(known)}: {_UNSAID.sub('', str(e))}",
                     row=first + row,
                     column=known.name,
                 ) from None

@@ -62,7 +62,7 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
             f"alter table: columns of the tables of this machine are added, and not dropped; {_ANEW.format(name.sql)}"
         )
     if adds and (words.maybe("columns") or words.maybe("column")):
-        return _add_columns(words, name, store), True
+        return _add_columns(words, name, store)
     lenient = words.maybe("if", "not", "exists") if adds else words.maybe("if", "exists")
     parts: List[TableName] = []
     first = True
@@ -78,6 +78,8 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
     words.end()
     if not parts:
         return f"{name.sql} has no such partition", False
+    if lenient and not any(store.exists(part) != adds for part in parts):
+        return f"{name.sql} has {'these partitions already' if adds else 'no such partition'}", False
     (store.add_partitions if adds else store.drop_partitions)(parts, lenient)
     shown = ", ".join("/".join(f"{key}={value}" for key, value in part.partition) for part in parts)
     return f"{'added' if adds else 'dropped'} {shown} of {name.sql}", True
@@ -115,7 +117,7 @@ def _fitting(name: TableName, store: TableStore, condition: str) -> List[TableNa
     return [name.at(there[at]) for at in chosen]
 
 
-def _add_columns(words: Words, name: TableName, store: TableStore) -> str:
+def _add_columns(words: Words, name: TableName, store: TableStore) -> Tuple[str, bool]:
     lenient = words.maybe("if", "not", "exists")
     words.need("(")
     columns = ddl.columns_of(words)
@@ -124,4 +126,4 @@ def _add_columns(words: Words, name: TableName, store: TableStore) -> str:
     new = [one for one in columns if not (lenient and one.name in there)]
     if new:
         store.add_columns(name, new)
-    return f"added {', '.join(one.name for one in new) or 'nothing'} to {name.sql}"
+    return f"added {', '.join(one.name for one in new) or 'nothing'} to {name.sql}", bool(new)

@@ -48,6 +48,10 @@ RENAMED = {
     ("from_unixtime", 2): "odps_from_unixtime_as",
     ("date_format", 2): "odps_date_format",
     ("isdate", 2): "odps_isdate",
+    ("next_day", 2): "odps_next_day",
+    ("slice", 3): "odps_slice",
+    # of a list and of a map
+    ("size", 1): "cardinality",
 }
 #: -> DuckDB's function, and what its first argument is
 DATES = {
@@ -145,6 +149,15 @@ MACROS = (
     "CREATE MACRO odps_date_sub(x, n) AS CAST(x AS DATE) - CAST(n AS INTEGER)",
     "CREATE MACRO odps_add_months(x, n) AS strftime(CAST(x AS TIMESTAMP) + to_months(CAST(n AS INTEGER)), '%Y-%m-%d')",
     "CREATE MACRO odps_last_day(x) AS last_day(CAST(x AS TIMESTAMP))",
+    "CREATE MACRO odps_day_number(day) AS CASE WHEN length(day) >= 2 AND (length(day) <= 3 OR lower(day) IN ('monday', 'tuesday', 'wednesday', "
+    "'thursday', 'friday', 'saturday', 'sunday')) THEN list_position(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], "
+    "[one for one in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] if starts_with(one, left(lower(day), 3))][1]) END",
+    "CREATE MACRO odps_next_day(x, day) AS strftime(TRY_CAST(x AS DATE) + CAST((odps_day_number(day) - isodow(TRY_CAST(x AS DATE)) + 6) % 7 + 1 "
+    "AS INTEGER), '%Y-%m-%d')",
+    "CREATE MACRO odps_slice(x, first, many) AS CASE WHEN x IS NULL OR first IS NULL OR many IS NULL THEN NULL "
+    "WHEN first = 0 OR many < 0 THEN error('slice: the first is 1, or -1 from the end, and not 0; how many is no negative number') "
+    "WHEN first < -len(x) OR many = 0 THEN x[1:0] WHEN first < 0 THEN x[len(x) + first + 1:least(len(x) + first + many, len(x))] "
+    "ELSE x[first:first + many - 1] END",
     "CREATE MACRO odps_quarter(x) AS quarter(CAST(x AS TIMESTAMP))",
     "CREATE MACRO odps_weekofyear(x) AS weekofyear(CAST(x AS TIMESTAMP))",
     "CREATE MACRO odps_dayofweek(x) AS dayofweek(CAST(x AS TIMESTAMP)) + 1",

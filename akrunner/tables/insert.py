@@ -14,12 +14,19 @@ from akrunner.tables import types
 from akrunner.tables.ddl import Create
 from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName, check_value
-from akrunner.tables.sql import Queries, column_names, duckdb_type, quoted
+from akrunner.tables.sql import Queries, column_names, duckdb_type, literal, quoted
 from akrunner.tables.sqltext import Words, tokens
 from akrunner.tables.store import Reading, TableInfo, TableOutput, TablePart, TableStore
 
 #: what may follow FROM in a query
 _BEHIND_FROM = frozenset(("where", "lateral", "group", "having", "order", "distribute", "sort", "cluster", "limit", "window"))
+#: what a text is like that is a value of a type
+_LIKE = {
+    "DATETIME": "; one is like '2020-01-31 12:00:00'",
+    "TIMESTAMP": "; one is like '2020-01-31 12:00:00.123456789'",
+    "DATE": "; one is like '2020-01-31'",
+    "BOOLEAN": "; one is 'true' or 'false'",
+}
 _VALUES = re.compile(r"\s*values\b", re.IGNORECASE)
 
 
@@ -181,10 +188,19 @@ def _selected(name: TableName, fields: List[pa.Field], names: List[str], kinds: 
 
 def _cast(value: str, kind: str, field: pa.Field) -> str:
     """MaxCompute cuts a fraction off where DuckDB rounds it; a text that is no number is an error."""
+    given = value
     if pa.types.is_integer(field.type) and kind == "VARCHAR":
         value = f"coalesce(CAST(odps_whole({value}) AS VARCHAR), {value})"
     if pa.types.is_integer(field.type) and kind.startswith(("DOUBLE", "FLOAT", "DECIMAL")):
         value = f"trunc({value})"
+    if kind == "VARCHAR" and not (
+        pa.types.is_string(field.type) or pa.types.is_nested(field.type) or pa.types.is_binary(field.type)
+    ):
+        words = types.words_of(field).upper()
+        like = _LIKE.get(words, "")
+        before, behind = f"column {field.name}: the text '", f"' is no {words}{like}"
+        told = f"{literal(before)} || {given} || {literal(behind)}"
+        return f"coalesce(TRY_CAST({value} AS {duckdb_type(field)}), CASE WHEN {given} IS NOT NULL THEN error({told}) END)"
     return f"CAST({value} AS {duckdb_type(field)})"
 
 

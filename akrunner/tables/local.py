@@ -15,19 +15,15 @@ import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
-from akrunner.schema import nearest
 from akrunner.tables import ddl, layout, types
 from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move, carry_out, removed
-from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput, check_keys, whole_partition
+from akrunner.tables.store import CHANGED, NOTHING_DROPPED, TableInfo, TableOutput, check_keys, no_table, whole_partition
 
 #: of a disk that takes no more, or is broken: nothing an argument could mend
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-
-#: tables of a project that an error names
-_SHOWN = 5
 
 
 class LocalTables:
@@ -142,10 +138,7 @@ class LocalTables:
 
     def _not_there(self, name: TableName) -> str:
         there = layout.visible(os.path.join(self.place, name.project))
-        known = (
-            f"the project {name.project} has {', '.join(_few(there))}" if there else f"the project {name.project} has no tables"
-        )
-        return f"there is no table {name.whole}: {known} in {self.place} (AKRUNNER_TABLES){nearest(name.table, there)}"
+        return no_table(name, there, f"in {self.place} (AKRUNNER_TABLES)")
 
     def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
@@ -222,6 +215,7 @@ class LocalTables:
                         self._check_new(name)
                     if self.info_at(target) is None:
                         removed(carry_out(self.place, layout.puts(staged, target)))
+                        CHANGED.append(str(name))
             finally:
                 removed(staged)
 
@@ -239,6 +233,7 @@ class LocalTables:
                     return
                 raise SinkError(f"{self._not_there(name)}; {NOTHING_DROPPED}")
             self._take_away([target])
+            CHANGED.append(f"{name} (dropped)")
 
     def _take_away(self, targets: List[str]) -> None:
         """Directories go, for everybody at once: all of them, or none."""
@@ -258,6 +253,7 @@ class LocalTables:
             if os.path.lexists(layout.table_dir(self.place, to)):
                 raise SinkError(f"{to} exists, and cannot be the new name of {name.whole}")
             os.rename(layout.table_dir(self.place, name), layout.table_dir(self.place, to))
+            CHANGED.append(f"{name} (is {to} now)")
 
     def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
         with self._writing(name), layout.locked(self.place, exclusive=True):
@@ -275,6 +271,7 @@ class LocalTables:
             try:
                 self.write_sql(staged, name, more)
                 os.replace(os.path.join(staged, layout.TABLE_SQL), os.path.join(folder, layout.TABLE_SQL))
+                CHANGED.append(str(name))
             finally:
                 removed(staged)
 
@@ -294,6 +291,7 @@ class LocalTables:
                     for move in moves:
                         os.mkdir(str(move.staged))
                     old = carry_out(self.place, moves)
+                CHANGED.extend(str(name) for name in names)
                 removed(old)
             finally:
                 removed(staged)
@@ -311,6 +309,7 @@ class LocalTables:
                         raise SinkError(f"{name} does not exist: {self._known_partitions(name.whole, info)}")
                     found += fitting
             self._take_away(list(dict.fromkeys(found)))
+            CHANGED.extend(f"{name} (dropped)" for name in names)
 
     def _described(self, name: TableName) -> TableInfo:
         with layout.locked(self.place, exclusive=False):
@@ -329,8 +328,3 @@ class LocalTables:
                     raise
                 with ours(WriteError, f"output: cannot write {name}", self.place):
                     raise
-
-
-def _few(names: List[str]) -> List[str]:
-    """Not all names of a project with many."""
-    return names if len(names) <= _SHOWN else [*names[:_SHOWN], f"{len(names) - _SHOWN} more"]

@@ -15,16 +15,14 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError
 from akrunner.foreign import ours
-from akrunner.schema import nearest
 from akrunner.tables import ddl, types
 from akrunner.tables.credentials import Credentials
 from akrunner.tables.maxcompute_output import MaxComputeOutput, commit
 from akrunner.tables.maxcompute_reading import THREADS, MaxComputeReading
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import NOTHING_DROPPED, TableInfo, TableOutput, check_keys, whole_partition
+from akrunner.tables.store import CHANGED, NOTHING_DROPPED, TableInfo, TableOutput, check_keys, no_table, whole_partition
 
-#: names of tables or partitions that an error shows
-_SHOWN = 20
+#: names of tables that are looked at for an error
 _MOST_NAMES = 1000
 #: rows a SELECT gives, as MaxCompute's client
 MOST_ROWS = 10_000
@@ -139,12 +137,7 @@ class MaxComputeTables:
 
     def _not_there(self, name: TableName) -> str:
         there = [table.name.lower() for table in itertools.islice(self._odps.list_tables(project=name.project), _MOST_NAMES)]
-        has = (
-            f"the project {name.project} has {', '.join(there[:_SHOWN])}"
-            if there
-            else f"the project {name.project} has no tables"
-        )
-        return f"there is no table {name.whole}: {has} at {self.place}{nearest(name.table, there)}"
+        return no_table(name, there, f"at {self.place}", all_of_them=len(there) < _MOST_NAMES)
 
     def _check_keys(self, name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:
         check_keys(name, info, kind)
@@ -279,6 +272,7 @@ class MaxComputeTables:
         with ours(SinkError, f"MaxCompute cannot run {' '.join(text.split())[:80]!r}"):
             instance = self._odps.execute_sql(text.strip().rstrip(";") + ";", project=self.project, hints=hints)
             if not gives_rows:
+                CHANGED.append(f"what {' '.join(text.split())[:60]!r} names")
                 told = "\n".join(str(one) for one in instance.get_task_results().values() if one).strip()
                 return told or f"done (instance {instance.id})", None
             # no more come than MOST_ROWS

@@ -169,6 +169,12 @@ def _functions(tree: Any) -> None:
     for call in list(tree.find_all(exp.Stddev, exp.Variance)):
         kind = exp.StddevPop if isinstance(call, exp.Stddev) else exp.VariancePop
         call.replace(kind(this=call.this))
+    for call in list(tree.find_all(exp.ArrayAgg, exp.ArrayUniqueAgg)):
+        # of nothing, an array of nothing: DuckDB's is null
+        whole: Any = call
+        while isinstance(whole.parent, (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) and whole.arg_key == "this":
+            whole = whole.parent
+        whole.replace(exp.Coalesce(this=whole.copy(), expressions=[exp.Array()]))
     for call in list(tree.find_all(exp.Least)):
         given = [call.this, *call.expressions]
         if all(given):

@@ -11,6 +11,16 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import ours
 
+#: DuckDB's names of types -> MaxCompute's
+_TYPES = {
+    "INT8": "TINYINT",
+    "INT16": "SMALLINT",
+    "INT32": "INT",
+    "INT64": "BIGINT",
+    "VARCHAR": "STRING",
+    "TIMESTAMP_MS": "DATETIME",
+    "TIMESTAMP_NS": "TIMESTAMP",
+}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -36,6 +46,8 @@ def plain(said: str) -> str:
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("LINE") and line.strip(" ^")]
     words = re.sub(r"^[A-Z]\w*( [A-Z]\w*)* (Error|Exception): ", "", " ".join(" ".join(lines[:3]).split()))
     words = re.sub(r"(?i)\bodps_", "", words)
+    words = re.sub(r" when casting from source column c\d+", "", words)
+    words = re.sub(r"\b(INT8|INT16|INT32|INT64|VARCHAR|TIMESTAMP_MS|TIMESTAMP_NS)\b", lambda found: _TYPES[found[0]], words)
     unknown = re.match(r"\w+ Function with name (\w+) does not exist", words)
     if unknown is not None:
         return f"there is no function {unknown[1]} here"

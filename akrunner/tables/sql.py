@@ -329,7 +329,7 @@ def _set_format(call: Any) -> None:
 
 def _final(kind: str) -> str:
     """The type in which a query gives what DuckDB has computed in this one: a sum of whole numbers is a BIGINT, a time a DATETIME."""
-    kind = re.sub(r"\bHUGEINT\b", "BIGINT", kind)
+    kind = re.sub(r"\b(HUGEINT|UBIGINT)\b", "BIGINT", kind)
     return re.sub(r"\bTIMESTAMP\b(?! WITH)", "TIMESTAMP_MS", kind)
 
 

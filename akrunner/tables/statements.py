@@ -36,6 +36,13 @@ _OTHERS = {
     "schema": "a project is made with its first table",
     "database": "a project is made with its first table",
 }
+#: what does the same as a statement on a transactional table
+_ANEW = {
+    "delete": "INSERT OVERWRITE TABLE t SELECT * FROM t WHERE NOT nvl(CONDITION, false)",
+    "update": "INSERT OVERWRITE TABLE t SELECT a, if(CONDITION, NEW, b) AS b FROM t, with all its columns",
+    "merge": "INSERT OVERWRITE TABLE t SELECT nvl(s.k, t.k) AS k, if(s.k IS NULL, t.a, s.a) AS a FROM t FULL OUTER JOIN s ON t.k = s.k, with all "
+    "its columns",
+}
 #: statements that change nothing; of a resource that is added PAI's commands are told
 _LOOKING = frozenset(
     ("set", "use", "select", "", "desc", "describe", "show", "list", "ls", "count", "read", "analyze", "explain", "add")
@@ -239,8 +246,8 @@ class Session:
         if first not in known and not isinstance(store, SqlStore):
             if first in ("merge", "update", "delete"):
                 raise ConfigError(
-                    f"{first.upper()} is for MaxCompute's transactional tables, and those of this machine are none; INSERT OVERWRITE TABLE t SELECT "
-                    "... writes a table anew, from itself and others"
+                    f"{first.upper()}: the tables of this machine are non-transactional, on which MaxCompute refuses UPDATE, DELETE and MERGE, too; "
+                    f"write the table anew, from itself: {_ANEW[first]}; PARTITION (...) behind t writes one partition"
                 )
             raise ConfigError(f"{words.peek().text[:40]!r} begins no statement that is known here; known are {_KNOWN}")
         message, rows = store.execute(statement.text, self._settings) if isinstance(store, SqlStore) else known[first](words)
@@ -281,6 +288,7 @@ class Session:
         name = TableName.parse(made.table, self.project).for_sql()
         store = self._store(name.project)
         if made.if_not_exists and store.exists(name):
+            self._idle = True
             return f"{name.sql} is there already, and stays as it is", None
         if made.like is not None:
             other = TableName.parse(made.like, self.project).for_sql()

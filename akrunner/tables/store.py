@@ -17,6 +17,7 @@ Names may hold a partition, or only some of its columns, for all partitions belo
 from __future__ import annotations
 
 import abc
+import difflib
 from dataclasses import dataclass
 from typing import Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Type, TypeVar, runtime_checkable
 
@@ -29,6 +30,8 @@ from akrunner.tables.names import Partition, TableName
 NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
 #: names of what this process has committed: for what is said of a command that a signal ends then
 CHANGED: List[str] = []
+#: tables of a project that an error names
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,20 @@ def whole_partition(name: TableName, info: TableInfo) -> Partition:
             f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
         )
     return tuple((key, given[key]) for key in info.partitions)
+
+
+def no_table(name: TableName, there: Sequence[str], where: str, all_of_them: bool = True) -> str:
+    """What is said of a table that is not there: first the names it may have meant, then a few that there are.
+
+    Args: there: names of the project's tables; where: "in" a directory, "at" an address; all_of_them: False: it may have more.
+    """
+    close = difflib.get_close_matches(name.table, there, n=3)
+    meant = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    shown = [*close, *(one for one in there if one not in close)][:_SHOWN]
+    left = len(there) - len(shown)
+    more = ("" if not left else f" and {left} more") if all_of_them else " and many more"
+    has = f"{', '.join(shown)}{more}" if there else "no tables"
+    return f"there is no table {name.whole}: {meant}the project {name.project} has {has} {where}"
 
 
 def check_keys(name: TableName, info: TableInfo, kind: Type[ConfigError]) -> None:

@@ -128,7 +128,7 @@ def test_partitions(maxcompute: MaxCompute, store: TableStore) -> None:
         store.reading(name("t/pt=1"))
     with pytest.raises(akrunner.SinkError, match="name one partition of it"):
         store.output(name("t/dt=20260101"))
-    with pytest.raises(akrunner.SourceError, match="there is no table .*/tt: the project p has t at .*did you mean"):
+    with pytest.raises(akrunner.SourceError, match="there is no table .*/tt: did you mean 't'. the project p has t at "):
         store.describe(name("tt"))
 
 

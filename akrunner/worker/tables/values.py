@@ -41,6 +41,8 @@ def _check_made(values, table):
 def columns_of(values, width, table=""):
     """The values of each column, as lists or arrays; None: there are no rows. Args: values: as of `TableWriter.write`; width: columns."""
     _check_made(values, table)
+    if hasattr(values, "iloc") and values.ndim == 2 and not all(isinstance(kind, np.dtype) for kind in values.dtypes):
+        return _of_frame(values, width, table)
     if hasattr(values, "to_records"):
         values = values.to_records(index=False)
     if hasattr(values, "numpy"):
@@ -68,6 +70,18 @@ def columns_of(values, width, table=""):
                 alone = len(rows) == width and not all(map(_is_row, rows))
                 raise _odd(row, width, table, ALONE if alone else "")
     return list(zip(*rows))
+
+
+def _of_frame(frame, width, table):
+    """A DataFrame with types of pandas' own, in whose columns something may be missing that its records have as NaN."""
+    if frame.shape[1] != width:
+        raise _odd(tuple(frame.columns), width, table)
+    columns = [frame.iloc[:, at] for at in range(width)]
+    made = [
+        one.to_numpy() if isinstance(one.dtype, np.dtype) else one.astype(object).where(one.notna(), None).tolist()
+        for one in columns
+    ]
+    return made if len(frame) else None
 
 
 def _of_array(values, width, table):
@@ -105,8 +119,8 @@ def as_column(table, column, values, first_row=0, cast=False):
         # what is masked is null
         values = values.tolist() if np.ma.getmaskarray(values).any() else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        # numbers, to Python, if they are finer than its datetimes
-        values = [None if np.isnat(value) else str(value) for value in values]
+        # tolist() makes numbers of those that are finer than Python's datetimes
+        values = list(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "OSU":
         values = values.tolist()
     if not isinstance(values, np.ndarray):
@@ -125,13 +139,20 @@ def _unmasked(values):
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, values))):
         return [one.tolist() if isinstance(one, np.ma.MaskedArray) and one.ndim == 0 else one for one in values]
     if any(_is_no_time(kind) for kind in set(map(type, values))):
-        return [None if _is_no_time(type(one)) and one != one else one for one in values]
+        values = [None if _is_no_time(type(one)) and one != one else one for one in values]
+    if any(_is_na(kind) for kind in set(map(type, values))):
+        values = [None if _is_na(type(one)) else one for one in values]
     return list(values)
 
 
 def _is_no_time(kind):
     """Whether a value of a type may be NaT, which is null."""
     return issubclass(kind, np.datetime64) or kind.__name__ == "NaTType"
+
+
+def _is_na(kind):
+    """Whether it is the type of pandas' NA, which is null."""
+    return kind.__name__ == "NAType" and kind.__module__.startswith("pandas")
 
 
 def _plain(values):
@@ -178,6 +199,16 @@ def _text(table, column, row, value):
     number = isinstance(value, (bool, int, float, np.bool_, np.number))
     if kind in ("datetime", "date", "timestamp", "timestamp_ntz") and number:
         raise _wrong(table, column, row, value, ": give it as text (2024-01-02 03:04:05) or as a datetime of Python's")
+    if kind in ("datetime", "date", "timestamp", "timestamp_ntz") and isinstance(value, np.datetime64):
+        if np.datetime_data(value.dtype)[0] in ("Y", "M"):
+            raise _wrong(
+                table, column, row, value, ", which names no day: values.astype('datetime64[D]') is the first", str(value.dtype)
+            )
+        if kind == "date" and value != value.astype("datetime64[D]"):
+            why = ", with a time of day, which a date has not: values.astype('datetime64[D]') leaves it out"
+            raise _wrong(table, column, row, str(value), why, str(value.dtype))
+    if kind == "date" and isinstance(value, datetime.datetime) and value.time() != datetime.time():
+        raise _wrong(table, column, row, value, ", with a time of day, which a date has not: value.date() leaves it out")
     odd = isinstance(value, (bool, np.bool_)) or (isinstance(value, (float, np.floating)) and not np.isfinite(value))
     if kind == "decimal" and (odd or (isinstance(value, decimal.Decimal) and not value.is_finite())):
         raise _wrong(table, column, row, value, ", which it cannot hold")
@@ -218,6 +249,8 @@ def _key(key):
 
 def _inner(value):
     """A value in a list or map, as JSON has it."""
+    if _is_na(type(value)) or (_is_no_time(type(value)) and value != value):
+        return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -342,10 +375,14 @@ def _parsed(table, column, values, first_row, cast):
     return out
 
 
-def _wrong(table, column, row, value, why=""):
-    if isinstance(value, np.generic):
+def _wrong(table, column, row, value, why="", kind=""):
+    """Args: kind: what the value's type is called, "": as it is."""
+    kind = kind or type(value.item() if isinstance(value, np.generic) else value).__name__
+    if isinstance(value, np.datetime64):
+        value, kind = str(value), str(value.dtype)
+    elif isinstance(value, np.generic):
         value = value.item()
     return TableWriteError(
         "table %s: column %r is %s, and row %d has %.60r (%s) for it%s"
-        % (table, column["name"], column["type"], row, value, type(value).__name__, why)
+        % (table, column["name"], column["type"], row, value, kind, why)
     )

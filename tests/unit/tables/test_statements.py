@@ -83,9 +83,11 @@ def test_a_table_that_is_there_is_not_said_to_be_made(store: LocalTables) -> Non
 
 def test_an_error_does_not_list_all_tables(store: LocalTables) -> None:
     done(store, "; ".join(f"create table table_{number} (a bigint)" for number in range(9)))
-    with pytest.raises(SourceError, match="has table_0, .*table_4, 4 more in .*did you mean 'table_7'") as told:
+    with pytest.raises(
+        SourceError, match="did you mean 'table_7' or .* the project demo has table_7, .* and 4 more in "
+    ) as told:
         done(store, "select * from table_77")
-    assert "table_6" not in str(told.value)
+    assert "table_5" not in str(told.value)
 
 
 def test_rows_go_to_partitions(store: LocalTables) -> None:
@@ -145,7 +147,7 @@ def test_functions_and_comparisons_mean_what_they_mean_in_maxcompute(store: Loca
         ("select nope from t", ConfigError, "nope"),
         ("select * from t where", ConfigError, "sql: .*line 1"),
         ("insert into t values (1, 2)", ConfigError, "takes 1 columns \\(a\\), and the query has 2"),
-        ("insert into t values ('x')", ConfigError, "Could not convert string 'x'"),
+        ("insert into t values ('x')", ConfigError, "column a: the text 'x' is no BIGINT"),
         ("insert into t partition (b='1') select 1", ConfigError, "partitioned by nothing, not by b"),
         ("insert overwrite table pt select 1, 'x'", ConfigError, "PARTITION \\(p\\)"),
         ("insert into pt partition (p) select 1, null", ConfigError, "no value of the partition column p"),
@@ -292,7 +294,7 @@ def test_text_that_is_a_number_is_cut_as_a_number_is(store: LocalTables) -> None
     assert [row["a"] for row in done(store, "select a from t where b is null")[0]] == [1, -2, None, 2**63 - 1, 2000]
     assert [row["b"] for row in done(store, "select b from t where b is not null")[0]] == [1, 1]
     for text in ("abc", "", "9223372036854775808"):
-        with pytest.raises(ConfigError, match="Could not convert|out of range"):
+        with pytest.raises(ConfigError, match="column a: the text .* is no BIGINT"):
             done(store, f"insert into t (a) values ('{text}')")
 
 
@@ -393,7 +395,7 @@ def test_columns_are_added_and_what_means_nothing_here_is_accepted(store: LocalT
         ("alter table t partition (p='2') touch", "does not exist"),
         ("alter table t partition (p='1') rename to partition (p='2')", "a partition can be touched"),
         ("merge into t using s on 1=1 when matched then delete", "transactional"),
-        ("delete from t", "DELETE is for MaxCompute's transactional tables"),
+        ("delete from t", "DELETE: the tables of this machine are non-transactional"),
     ):
         with pytest.raises(ConfigError, match=words):
             done(store, text)

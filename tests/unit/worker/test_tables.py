@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -35,6 +36,7 @@ DOUBLE = {**BIGINT, "name": "y", "type": "double", "dtype": "float64"}
 TEXT = {**BIGINT, "name": "s", "type": "string", "dtype": "bytes"}
 TRUTH = {**BIGINT, "name": "b", "type": "boolean", "dtype": "bool"}
 DATETIME = {**TEXT, "name": "d", "type": "datetime"}
+DATE = {**TEXT, "name": "e", "type": "date"}
 REAL = {**BIGINT, "name": "r", "type": "float", "dtype": "float32"}
 MONEY = {**TEXT, "name": "m", "type": "decimal(10,2)"}
 LIST = {**TEXT, "name": "l", "type": "array<double>"}
@@ -137,6 +139,7 @@ def test_rows_of_one_type_and_of_one_column() -> None:
             [np.datetime64("NaT"), np.datetime64("2024-01-02T03:04:05.123456", "us")],
             [None, b"2024-01-02T03:04:05.123456"],
         ),
+        (DATE, np.array(["2020-01-01", "NaT"], "M8[s]"), [b"2020-01-01T00:00:00", None]),
         (REAL, [1e300 * 1e300, 100_000_000, 0.1], [float("inf"), 1e8, np.float32(0.1)]),
         (LIST, [[np.float32(1.5), b"a"], np.array([1]), {1: None}], [b'[1.5, "a"]', b"[1]", b'{"1": null}']),
         (LIST, [[decimal.Decimal("1.50"), datetime.date(2024, 1, 2)]], [b'["1.50", "2024-01-02"]']),
@@ -240,6 +243,41 @@ def test_what_is_masked_is_null_in_rows_of_any_shape(given: Any, column: Dict[st
     assert set(first) == {1.5} and (valid is None or valid.all())
     second, valid = as_column("t", column, rows[1])
     assert len(second) == len(first) and set(second) == {null} and valid is not None and not valid.any()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [(1, pd.NA), (2, "b")],
+        [[1, pd.NaT], [2, "b"]],
+        pd.DataFrame({"a": pd.array([1, 2], "Int64"), "b": pd.array([None, "b"], "string")}),
+        np.array([[1, pd.NA], [2, "b"]], object),
+    ],
+)
+def test_what_pandas_has_for_missing_is_null(given: Any) -> None:
+    rows = columns_of(given, 2, "t") or []
+    assert list(as_column("t", BIGINT, rows[0])[0]) == [1, 2]
+    texts, valid = as_column("t", TEXT, rows[1])
+    assert list(texts) == [b"", b"b"] and valid is not None and valid.tolist() == [False, True]
+    for column in (BIGINT, DOUBLE, TRUTH):
+        assert as_column("t", column, [pd.NA, pd.NA])[1].tolist() == [False, False]
+    assert list(as_column("t", LIST, [[1.5, pd.NA]])[0]) == [b"[1.5, null]"]
+
+
+@pytest.mark.parametrize(
+    "column, values, said",
+    [
+        (DATE, [datetime.datetime(2020, 1, 1, 10)], r"\(datetime\) for it, with a time of day.*value.date\(\)"),
+        (DATE, [pd.Timestamp("2020-01-01 10:00")], r"\(Timestamp\) for it, with a time of day.*value.date\(\)"),
+        (DATE, np.array(["2020-01-01T10:00"], "M8[s]"), r"\(datetime64\[s\]\) for it, with a time of day.*astype"),
+        (DATE, [np.datetime64("2020-01")], r"'2020-01' \(datetime64\[M\]\) for it, which names no day: values.astype"),
+        (DATETIME, np.array(["2020"], "M8[Y]"), r"'2020' \(datetime64\[Y\]\) for it, which names no day"),
+        (TEXT, np.array(["2020-01-01"], "M8[D]"), r"\(datetime64\[D\]\) for it"),
+    ],
+)
+def test_a_time_that_does_not_fit_is_named_as_it_is(column: Dict[str, Any], values: Any, said: str) -> None:
+    with pytest.raises(errors.TableWriteError, match=said):
+        as_column("t", column, values)
 
 
 def test_records_are_a_list_and_an_array() -> None:
