@@ -8,6 +8,7 @@ from typing import Dict, List, Tuple
 
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.launch import cgroups
+from akrunner.launch.texts import text
 
 _GIB = 1 << 30
 #: of memory that is free: below these it is said
@@ -58,7 +59,7 @@ def _memory_state(free: int, about: str) -> Tuple[str, str, str]:
 def meminfo(root: str = "/") -> Dict[str, int]:
     """Bytes, by the names of /proc/meminfo; empty where there is none."""
     found = {}
-    for line in cgroups.text(os.path.join(root, "proc/meminfo")).splitlines():
+    for line in text(os.path.join(root, "proc/meminfo")).splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
         if words and words[0].isdigit():
@@ -81,9 +82,7 @@ def cores(root: str = "/") -> List[Line]:
                 f"OMP_NUM_THREADS={max(1, int(share))}",
             )
         ]
-    flags = next(
-        (line for line in cgroups.text(os.path.join(root, "proc/cpuinfo")).splitlines() if line.startswith("flags")), ""
-    )
+    flags = next((line for line in text(os.path.join(root, "proc/cpuinfo")).splitlines() if line.startswith("flags")), "")
     if flags and " avx " not in flags + " ":
         return [
             Line(
@@ -132,7 +131,7 @@ def processes(root: str = "/") -> List[Line]:
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
         rooms.append((soft, f"{soft} for this user (ulimit -u)"))
     most = cgroups.number(os.path.join(root, "proc/sys/kernel/threads-max"))
-    there = cgroups.text(os.path.join(root, "proc/loadavg")).split()
+    there = text(os.path.join(root, "proc/loadavg")).split()
     if most is not None and len(there) > 3 and "/" in there[3]:
         now = int(there[3].partition("/")[2] or 0)
         rooms.append((most - now, f"{now} of {most} on the machine"))

@@ -6,17 +6,16 @@ import contextlib
 import dataclasses
 import os
 import sys
-from types import TracebackType
-from typing import TYPE_CHECKING, Iterator, List, Optional, Type
+from typing import TYPE_CHECKING, Iterator, List, Optional
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 import akrunner
 from akrunner.cli import signals
 from akrunner.cli.guarded import emit, telling
+from akrunner.cli.progress import Line
 from akrunner.packing.result import counted
 
 if TYPE_CHECKING:
@@ -119,12 +118,18 @@ def pack(
     if len(places) < 2:
         raise akrunner.ConfigError("pack: give an input and an output: akrunner pack PHOTOS/ OUT/")
     *inputs, output = places
-    with _told_to_go_on(output), _Line(quiet or as_json) as line:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with _told_to_go_on(output), Line(console, "listing", quiet or as_json) as line:
+
+        def show(progress: "PackProgress") -> None:
+            signals.check()
+            line.show(lambda: progress_line(progress))
+
         done = akrunner.pack(
             inputs if len(inputs) > 1 else inputs[0], output, split=split, split_by=split_by, seed=seed, shard_size=shard_size, format=format,
             resize=resize, check=check, bad_rows=bad_rows, kind=kind, label=label, paths=paths, paths_in=paths_in, columns=columns, select=select,
             input_schema=input_schema, input_format=input_format, threads=threads, memory=memory, max_file_size=max_file_size, overwrite=overwrite, dry_run=dry_run,
-            progress=line.show,
+            progress=show,
         )  # fmt: skip
     with telling(f"{done.path} is packed" if not dry_run else "nothing was written"):
         if as_json:
@@ -142,32 +147,6 @@ def _told_to_go_on(output: str) -> Iterator[None]:
         if os.path.isdir(os.path.join(os.path.expanduser(output), ".pack")):
             typer.echo("akrunner: what was packed so far is kept, and the same command goes on from there", err=True)
         raise
-
-
-class _Line:
-    """How far it is, on stderr while it is a terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._live: Optional[Live] = None
-        if self._console.is_terminal and not quiet:
-            self._live = Live(Text("listing"), console=self._console, refresh_per_second=8, transient=True)
-
-    def __enter__(self) -> "_Line":
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, progress: "PackProgress") -> None:
-        signals.check()
-        if self._live is not None:
-            self._live.update(Text(progress_line(progress), overflow="ellipsis", no_wrap=True))
 
 
 def progress_line(progress: "PackProgress") -> str:

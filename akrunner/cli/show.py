@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Type
 
 import pyarrow as pa
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 import akrunner
 from akrunner.cli import lines, signals
 from akrunner.cli.guarded import emit, telling
+from akrunner.cli.progress import Line
 from akrunner.engines import inputs
 
 if TYPE_CHECKING:
@@ -52,21 +52,17 @@ class Screen:
         self._quiet = quiet or as_json
         self._log = log
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._live: Optional[Live] = None
+        self._line = Line(self._err, "starting", self._quiet)
         self._warned = 0
 
     def __enter__(self) -> "Screen":
-        if self._err.is_terminal and not self._quiet:
-            self._live = Live(Text("starting"), console=self._err, refresh_per_second=8, transient=True)
-            self._live.start()
+        self._line.__enter__()
         return self
 
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._line.__exit__(kind, error, trace)
 
     # -- the observer
 
@@ -75,8 +71,7 @@ class Screen:
         for warning in progress.warnings[self._warned :]:
             self._err.print(Text(f"warning: {warning}", style="yellow"))
         self._warned = max(self._warned, len(progress.warnings))
-        if self._live is not None:
-            self._live.update(Text(progress_line(progress), overflow="ellipsis", no_wrap=True))
+        self._line.show(lambda: progress_line(progress))
 
     def log(self, task: str, line: str) -> None:
         if self._log:

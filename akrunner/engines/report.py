@@ -31,6 +31,7 @@ from akrunner.errors import (
 from akrunner.foreign import disk_full, in_words, redacted, shortage
 from akrunner.launch.logs import LogPump
 from akrunner.launch.session import TaskSession
+from akrunner.launch.texts import text
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -299,7 +300,7 @@ def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) ->
     log = session.log.tail(200)
     reason = ""
     if failed.kind == "died":
-        reason = mistakes.of_death(log, _source(session.script))
+        reason = mistakes.of_death(log, text(session.script))
     elif failed.what.startswith("called sys.exit("):
         reason = mistakes.of_exit(log)
     return TaskFailure(
@@ -311,15 +312,6 @@ def _failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) ->
         log_path=log_in(kept, task),
         time_ns=failed.time_ns,
     )
-
-
-def _source(script: str) -> str:
-    """What stands in a script now; "" when it is not on this machine."""
-    try:
-        with open(script, encoding="utf-8", errors="replace") as f:
-            return f.read(1 << 20)
-    except OSError:
-        return ""
 
 
 def _without(tail: str, traceback: str) -> str:

@@ -27,33 +27,32 @@ from akrunner.io.paths import is_local
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 
 
-class FilePlace(Protocol):
-    """One file. Attributes: at: the local path written, None on a store."""
+class Place(Protocol):
+    """Attributes: at: the local path written, None on a store."""
 
     at: Optional[str]
-
-    def open(self) -> IO[bytes]: ...
 
     def commit(self) -> None: ...
 
     def abort(self) -> None: ...
 
 
-class FolderPlace(Protocol):
-    """A directory of files. Attributes: partial: where they are meanwhile; at: the same if it is local, else None."""
+class FilePlace(Place, Protocol):
+    """One file."""
+
+    def open(self) -> IO[bytes]: ...
+
+
+class FolderPlace(Place, Protocol):
+    """A directory of files. Attributes: partial: where they are meanwhile; `at` is the same if it is local."""
 
     partial: str
-    at: Optional[str]
 
     def make(self) -> None: ...
 
     def open(self, name: str) -> IO[bytes]: ...
 
     def empty(self) -> bool: ...
-
-    def commit(self) -> None: ...
-
-    def abort(self) -> None: ...
 
 
 def file_place(path: str, overwrite: bool) -> FilePlace:

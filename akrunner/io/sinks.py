@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+from abc import ABC, abstractmethod
 from typing import IO, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths
-from akrunner.io.places import file_place, folder_place
+from akrunner.io.places import FilePlace, FolderPlace, Place, file_place, folder_place
 from akrunner.io.unfinished import is_directory
 from akrunner.io.writers import SPREAD, ExampleWriter, Gate, Writer, text_writer, writer_of
 from akrunner.schema import Schema, is_list
@@ -39,46 +40,23 @@ class MemorySink:
         return pa.Table.from_batches(batches, schema=self._schema)
 
 
-class FileSink:
-    """One file, written as the rows arrive, which counts only from `commit` on (`io.places` has how).
+class _Committed(ABC):
+    """What is written to a place, and counts only from `commit` on. Raises: WriteError, by all methods but `abort`: it cannot be written."""
 
-    Args:
-        path: local, or any URL fsspec opens for writing.
-        form: csv, parquet, jsonl, arrow or tfrecord; None: by the name.
-        overwrite: whether a file of that name may be replaced.
-    Raises: SinkError: it exists, its directory does not, its format is not known, or cannot hold a column. All methods but `abort`
-        raise WriteError: it cannot be written.
-    """
+    path: str
+    _place: Place
+    _over = False
 
-    def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
-    ) -> None:
-        self.path = os.fspath(path)
-        self.format = _format_of(self.path, form)
-        self._schema = schema
-        self._write_examples = write_examples
-        check_types(self.format, schema)
-        self._place = file_place(self.path, overwrite)
-        self._gate: Optional[Gate] = None
-        self._writer: Optional[Writer] = None
-        self._finished = self._over = False
+    @abstractmethod
+    def _finish(self) -> None:
+        """Write what is still to be written; a second time it does nothing."""
 
-    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        self.write_rows(batch)
-
-    def write_rows(self, batch: pa.RecordBatch) -> None:
-        """Append rows, whichever task they come from."""
-        with _told(self.path, self._place.at):
-            self._open().write(batch)
-
-    def _open(self) -> Writer:
-        if self._writer is None:
-            self._gate = Gate(self._place.open())
-            self._writer = writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
-        return self._writer
+    @abstractmethod
+    def _drop_all(self) -> None:
+        """End every writer; nobody wants their bytes."""
 
     def commit(self) -> None:
-        """The job succeeded: finish the file and move it into place. Once that is done, it does nothing."""
+        """The job succeeded: finish what is written and move it into place. Once that is done, it does nothing."""
         if self._over:
             return
         with _told(self.path, self._place.at):
@@ -94,12 +72,6 @@ class FileSink:
         with behind_tables():
             self.commit()
 
-    def _finish(self) -> None:
-        if not self._finished:
-            self._open().close()
-            self._writer = None
-            self._finished = True
-
     def restart(self) -> None:
         """The job starts again: nothing was written."""
         self.abort()
@@ -108,19 +80,71 @@ class FileSink:
         """The job failed: leave nothing, and what was there before as it was. After `commit` it does nothing."""
         if self._over:
             return
-        _drop(self._gate, self._writer)
-        self._gate = self._writer = None
-        self._finished = False
+        self._drop_all()
         self._place.abort()
 
 
-class PartsSink:
+class FileSink(_Committed):
+    """One file, written as the rows arrive, which counts only from `commit` on (`io.places` has how).
+
+    Args:
+        path: local, or any URL fsspec opens for writing.
+        form: csv, parquet, jsonl, arrow or tfrecord; None: by the name.
+        overwrite: whether a file of that name may be replaced.
+    Raises: SinkError: it exists, its directory does not, its format is not known, or cannot hold a column. All methods but `abort`
+        raise WriteError: it cannot be written.
+    """
+
+    _place: FilePlace
+
+    def __init__(
+        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
+    ) -> None:
+        self.path = os.fspath(path)
+        self.format = _format_of(self.path, form)
+        self._schema = schema
+        self._write_examples = write_examples
+        check_types(self.format, schema)
+        self._place = file_place(self.path, overwrite)
+        self._gate: Optional[Gate] = None
+        self._writer: Optional[Writer] = None
+        self._finished = False
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        self.write_rows(batch)
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        """Append rows, whichever task they come from."""
+        with _told(self.path, self._place.at):
+            self._open().write(batch)
+
+    def _open(self) -> Writer:
+        if self._writer is None:
+            self._gate = Gate(self._place.open())
+            self._writer = writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
+        return self._writer
+
+    def _finish(self) -> None:
+        if not self._finished:
+            self._open().close()
+            self._writer = None
+            self._finished = True
+
+    def _drop_all(self) -> None:
+        _drop(self._gate, self._writer)
+        self._gate = self._writer = None
+        self._finished = False
+
+
+class PartsSink(_Committed):
     """A directory with a file of each task that writes, which counts only from `commit` on.
 
     Args: as for `FileSink`; path: ends in "/"; form: parquet unless it says otherwise.
     Attributes: partial: the directory while it is written; format; spread: whether other machines may write files of it themselves.
     Raises: as `FileSink`.
     """
+
+    _place: FolderPlace
 
     def __init__(
         self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: Optional[str] = None, overwrite: bool = False
@@ -136,7 +160,6 @@ class PartsSink:
         self.partial = self._place.partial
         self.spread = self.format in SPREAD and self._place.at is not None
         self._open: Dict[TaskSpec, Tuple[Gate, Writer]] = {}
-        self._over = False
 
     def open(self) -> None:
         """Make the directory, so that whoever writes a file of it finds it. Raises: SinkError."""
@@ -161,23 +184,6 @@ class PartsSink:
             self._open[task] = gate, writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples)
         return self._open[task][1]
 
-    def commit(self) -> None:
-        """The job succeeded: finish every file and move the directory into place. Once that is done, it does nothing."""
-        if self._over:
-            return
-        with _told(self.path, self._place.at):
-            self._finish()
-            self._place.commit()
-        self._over = True
-
-    def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
-        """As `akrunner.engines.base.JoiningSink`, which see."""
-        with _told(self.path, self._place.at):
-            self._finish()
-        commit(())
-        with behind_tables():
-            self.commit()
-
     def _finish(self) -> None:
         self._place.make()
         if not self._open and self._place.empty():
@@ -187,18 +193,10 @@ class PartsSink:
             writer.close()
         self._open = {}
 
-    def restart(self) -> None:
-        """The job starts again: nothing was written."""
-        self.abort()
-
-    def abort(self) -> None:
-        """The job failed: leave nothing, and what was there before as it was. After `commit` it does nothing."""
-        if self._over:
-            return
+    def _drop_all(self) -> None:
         for gate, writer in self._open.values():
             _drop(gate, writer)
         self._open = {}
-        self._place.abort()
 
 
 def _format_of(path: str, form: Optional[str]) -> str:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 from typing import List, Optional, Tuple
 
+from akrunner.launch.texts import text
+
 #: what a group of version 1 says that has no limit, about
 NO_LIMIT = 1 << 60
 
@@ -92,12 +94,3 @@ def number(path: str) -> Optional[int]:
     """What a file of the kernel's says; None where there is none, or "max"."""
     said = text(path).strip()
     return int(said) if said.lstrip("-").isdigit() else None
-
-
-def text(path: str) -> str:
-    """What a file of the kernel's says; "" where there is none."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as f:
-            return f.read(1 << 20)
-    except OSError:
-        return ""

@@ -1,21 +1,17 @@
-"""What a library reads from somewhere, by a thread: who waits for it does not wait for ever.
-
-::
-
-    reader thread   pieces -> one place -> whoever draws, for so many seconds at most
-"""
+"""What a library reads from somewhere, by a thread: who waits for it does not wait for ever."""
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import threading
 import time
-from typing import Any, Generator, Optional, Union
+from typing import Generator, Optional
 
 from akrunner.launch import limits
+from akrunner.reader import Late, Reader
 
 _TICK = 0.2
+#: seconds it may take to close what is read; what has sent nothing is not waited for
+_CLOSING = 1.0
 
 
 def timed(
@@ -26,63 +22,35 @@ def timed(
     Args: silence: seconds without one, and in which `least` bytes come; over: set when nobody wants them any longer. A thread that is stuck in a library ends when that returns.
     Raises: what `pieces` raises; OSError: they do not come, or hardly, or are not wanted.
     """
-    reader = _Reader(pieces)
-    reader.thread.start()
-    since, came = time.monotonic(), 0
+    reader = Reader(pieces, "akrunner-download")
+    since, came, closing = time.monotonic(), 0, _CLOSING
     try:
         while True:
-            item = _next(reader, silence, over)
-            if isinstance(item, BaseException):
-                raise item
-            if item is None:
+            try:
+                piece = _next(reader, silence, over)
+            except Late:
+                closing = 0.0
+                raise OSError(f"it has sent nothing for {silence:g} s") from None
+            if piece is None:
                 return
-            yield item
-            came += len(item)
+            yield piece
+            came += len(piece)
             now = time.monotonic()
             if now - since > silence:
                 if came < least:
                     raise OSError(f"it sends less than {limits.shown(least)} in {silence:g} s")
                 since, came = now, 0
     finally:
-        reader.over.set()
+        reader.stop(closing)
 
 
-def _next(reader: "_Reader", silence: float, over: Optional[threading.Event]) -> Union[bytes, BaseException, None]:
+def _next(reader: "Reader[bytes]", silence: float, over: Optional[threading.Event]) -> Optional[bytes]:
     until = time.monotonic() + silence
     while over is None or not over.is_set():
         left = until - time.monotonic()
         try:
-            return reader.place.get(timeout=max(0.001, left if over is None else min(left, _TICK)))
-        except queue.Empty:
+            return reader.next(max(0.001, left if over is None else min(left, _TICK)))
+        except Late:
             if time.monotonic() >= until:
-                raise OSError(f"it has sent nothing for {silence:g} s") from None
+                raise
     raise OSError("it was stopped")
-
-
-class _Reader:
-    def __init__(self, pieces: Generator[bytes, None, None]) -> None:
-        self._pieces = pieces
-        self.place: "queue.Queue[Union[bytes, BaseException, None]]" = queue.Queue(1)
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="akrunner-download", daemon=True)
-
-    def _run(self) -> None:
-        last: Any = None
-        try:
-            with contextlib.closing(self._pieces):
-                for piece in self._pieces:
-                    if not self._put(piece):
-                        break
-        except BaseException as e:  # told to the thread that waits
-            last = e
-        self._put(last)
-
-    def _put(self, item: Union[bytes, BaseException, None]) -> bool:
-        """Whether it is still wanted."""
-        while not self.over.is_set():
-            try:
-                self.place.put(item, timeout=_TICK)
-                return True
-            except queue.Full:
-                continue
-        return False

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from akrunner.launch import cgroups
+from akrunner.launch.texts import text
 
 #: variables nothing reads while it is imported: set when a spare is taken. They say where a terminal is, or what a job is
 _LATE = frozenset(
@@ -122,11 +123,11 @@ def limits(root: str = "/") -> Iterator[Tuple[str, str]]:
     for controller, names in _GROUP.items():
         for folder in cgroups.groups(controller, root):
             for name in names:
-                value = cgroups.text(os.path.join(folder, name)).strip()
+                value = text(os.path.join(folder, name)).strip()
                 if value and not _unlimited(name, value):
                     yield os.path.join(folder, name), value
     # what else version 1 limits (devices, disks) is not looked at: a group of another name is another
-    for line in cgroups.text(os.path.join(root, "proc/self/cgroup")).splitlines():
+    for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if path != "/" and not controllers.startswith("name=") and not _NO_LIMITS.issuperset(controllers.split(",")):

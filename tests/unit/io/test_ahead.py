@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Iterator
 
 import pyarrow as pa
@@ -47,3 +48,20 @@ def test_what_closing_raises_is_heard_of() -> None:
     assert [next(drawn), next(drawn)] == [BATCH, BATCH]
     with pytest.raises(OSError, match="cannot be closed"):
         next(drawn)
+
+
+def test_what_nobody_draws_any_more_is_closed() -> None:
+    closed = threading.Event()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                yield BATCH
+        finally:
+            closed.set()
+
+    before = threading.enumerate()
+    drawn = ahead(batches())
+    assert next(drawn) is BATCH
+    drawn.close()
+    assert closed.is_set() and set(threading.enumerate()) <= set(before)

@@ -145,7 +145,26 @@ def test_a_store_that_hardly_sends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with pytest.raises(OSError, match="it sends less than 16 bytes in 60 s"):
         list(timed.timed((piece for piece in [b"x"] * 9), 60, 16))
+    before = threading.enumerate()
     assert list(timed.timed((piece for piece in [b"x" * 16] * 9), 60, 16)) == [b"x" * 16] * 9
+    assert set(threading.enumerate()) <= set(before)
+
+
+def test_a_store_is_closed_when_nobody_wants_more() -> None:
+    closed = threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        try:
+            while True:
+                yield b"x"
+        finally:
+            closed.set()
+
+    before = threading.enumerate()
+    drawn = timed.timed(pieces(), 60, 1)
+    assert next(drawn) == b"x"
+    drawn.close()
+    assert closed.is_set() and set(threading.enumerate()) <= set(before)
 
 
 # -- servers that mean no good
