@@ -9,7 +9,7 @@ disappears in the cost of the bytes.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Iterable, List, Tuple, cast
+from typing import Iterable, List, Sequence, Tuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,11 +77,16 @@ def crc_of(data: bytes) -> int:
     return cast(int, google_crc32c.value(data))
 
 
-def crc_of_both(first: bytes, second: bytes) -> int:
-    """CRC-32C of two byte strings, one behind the other, without a copy."""
+def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes]) -> U32:
+    """CRC-32C of pairs of byte strings, one behind the other, without a copy.
+
+    Args:
+        firsts, seconds: [rows].
+    Returns: [rows] unmasked.
+    """
     if google_crc32c is None:
-        return crc_of(first + second)
-    return cast(int, google_crc32c.extend(google_crc32c.value(first), second))
+        return np.fromiter((crc_of(first + second) for first, second in zip(firsts, seconds)), np.uint32, len(firsts))
+    return np.fromiter(map(google_crc32c.extend, map(google_crc32c.value, firsts), seconds), np.uint32, len(firsts))
 
 
 def crc_of_layout(template: bytes, columns: Iterable[Tuple[int, U8]], rows: int) -> U32:

@@ -33,7 +33,7 @@ from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
 
 #: of files that are read, or written, together
-_BATCH_BYTES, _BATCH_ROWS = 8 << 20, 512
+_BATCH_BYTES, _BATCH_ROWS = 16 << 20, 1024
 #: the bytes a row has besides its file's
 _AROUND = 150
 _THREAD = "akrunner-pack"
@@ -297,7 +297,7 @@ class FilePacker:
         if self._labels:
             for i in np.flatnonzero(label < 0).tolist():
                 batch.problems.setdefault(i, "the list says no class for it")
-        good = np.array([i for i in range(end - first) if i not in batch.problems], np.int64)
+        good = np.setdiff1d(np.arange(end - first), list(batch.problems), assume_unique=True)
         if batch.problems:
             self._note(rows, batch, tally)
         if not len(good):

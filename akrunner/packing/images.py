@@ -23,7 +23,7 @@ FORMATS = ("jpeg", "png", "gif", "bmp", "webp")
 #: what names of images end in
 ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif")
 #: bytes of each file that are looked at together; the few whose header is longer are looked at one by one
-_HEAD = 2048
+_HEAD = 512
 #: bytes of the headers bitmaps have, one kind each
 _BITMAPS = (40, 52, 56, 64, 108, 124)
 #: segments before the size in a JPEG; a photograph has ten
@@ -64,11 +64,12 @@ def _look_at(datas: Sequence[Optional[bytes]], found: Looked, rows: I64, head: O
     """Args: rows: which; head: bytes of each to look at, None: all."""
     if not len(rows):
         return
-    heads = [(datas[i] or b"")[:head] for i in rows.tolist()]
+    some = [datas[i] or b"" for i in rows.tolist()]
+    heads = [data[:head] for data in some]
     sizes = np.fromiter(map(len, heads), np.int64, len(heads))
     flat = np.frombuffer(b"".join([*heads, bytes(64)]), np.uint8)
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    cut = np.fromiter((len(datas[i] or b"") > size for i, size in zip(rows.tolist(), sizes.tolist())), np.bool_, len(rows))
+    cut = np.fromiter(map(len, some), np.int64, len(some)) > sizes
     kinds = _kinds(flat, starts, sizes)
     found.format[rows] = kinds
     for at in np.flatnonzero(kinds < 0).tolist():

@@ -2,8 +2,9 @@
 
 ::
 
-    batches of names -> threads: open, read, close -> [bytes or why not] of one batch, while the next one is read
-                        one thread, if the files are in memory
+    batches of names -> advised: the system begins to read their files, two batches ahead, and waits for none
+                     -> one thread: open, read, close -> [bytes or why not] of one batch, while the next one is read
+                        many threads, where a file that is opened is waited for (a file system of the network), and for URLs
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +27,14 @@ from akrunner.packing.settings import MOST_BYTES
 _AT_ONCE = 64
 #: of URLs, for each that reads files
 _FAR = 4
+#: see `_keep_memory`
+_KEPT = 31 << 20
+#: batches that the system is asked to read before they are read, and those that are read before they are taken
+_ADVISED, _READ = 2, 2
+#: files of a batch that are opened to learn how long it takes, and the seconds from which on several are opened at a time
+_TRIED, _SLOW = 8, 0.0003
+#: seconds a file from which on several are read at a time although the system was asked to read them
+_LATE = 0.003
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -39,6 +49,8 @@ class Batch:
 
 #: what one thread does with each file it has read: (bytes) -> (bytes, why it is no good or "")
 Worked = Callable[[bytes], Tuple[bytes, str]]
+#: of some files: (bytes, or why there are none)
+_Read = List[Tuple[Optional[bytes], str]]
 
 
 class Pool:
@@ -49,6 +61,7 @@ class Pool:
     """
 
     def __init__(self, base: Optional[str], threads: int, work: Optional[Worked] = None, most: int = MOST_BYTES) -> None:
+        _keep_memory()
         self._threads = threads
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
@@ -57,6 +70,8 @@ class Pool:
         self._fetcher = Fetcher(most)
         # a server's answer is waited for longer than a disk's
         self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-pack")
+        #: whether a thread by itself took long: where the system does nothing of what it is asked
+        self._late = False
         self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
     def __enter__(self) -> "Pool":
@@ -71,32 +86,70 @@ class Pool:
 
     def read(self, asked: Iterable[Tuple[Any, List[bytes], List[int]]]) -> Iterator[Batch]:
         """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch."""
-        under_way: Deque[Tuple[Any, int, List["Future[List[Tuple[Optional[bytes], str]]]"]]] = deque()
+        advised: Deque[Tuple[Any, List[bytes], List[int], Optional["Future[bool]"]]] = deque()
+        under_way: Deque[Tuple[Any, int, List["Future[_Read]"]]] = deque()
         try:
             for key, names, sizes in asked:
-                under_way.append((key, len(names), self._submitted(names, sizes)))
-                if len(under_way) > 2:
+                advised.append((key, names, sizes, self._advised(names)))
+                if len(advised) > _ADVISED:
+                    under_way.append(self._submitted(*advised.popleft()))
+                if len(under_way) > _READ:
                     yield _gathered(*under_way.popleft())
-            while under_way:
-                yield _gathered(*under_way.popleft())
+            while advised or under_way:
+                if advised:
+                    under_way.append(self._submitted(*advised.popleft()))
+                if len(under_way) > _READ or not advised:
+                    yield _gathered(*under_way.popleft())
         finally:
             for _, _, futures in under_way:
                 for future in futures:
                     future.cancel()
 
-    def _submitted(self, names: List[bytes], sizes: List[int]) -> List["Future[List[Tuple[Optional[bytes], str]]]"]:
-        step = 1 if names and is_url(names[0]) else max(1, min(_AT_ONCE, -(-len(names) // self._threads)))
+    def _advised(self, names: List[bytes]) -> Optional["Future[bool]"]:
+        return None if names and is_url(names[0]) else self._near.submit(self._advise, names)
+
+    def _submitted(
+        self, key: Any, names: List[bytes], sizes: List[int], advised: Optional["Future[bool]"]
+    ) -> Tuple[Any, int, List["Future[_Read]"]]:
+        executor, step = self._far, 1
+        if advised is not None:
+            near = advised.result() and not self._late
+            executor = self._near if near else self._executor
+            step = max(1, len(names) if near and self._work is None else min(_AT_ONCE, -(-len(names) // self._threads)))
         pieces = [(names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
-        return [self._executor_for(some).submit(self._some, some, known) for some, known in pieces]
+        return key, len(names), [executor.submit(self._some, some, known) for some, known in pieces]
 
-    def _executor_for(self, names: List[bytes]) -> ThreadPoolExecutor:
-        if is_url(names[0]):
-            return self._far
-        return self._near if self._is_near(names) else self._executor
+    def _advise(self, names: List[bytes]) -> bool:
+        """Ask the system to read files, and wait for none of them.
 
-    def _is_near(self, names: List[bytes]) -> bool:
+        Returns: whether they can be read one after the other. Not if opening one takes long, or the system takes no such advice.
+        """
+        if self._in_memory(names):
+            return True
+        if not hasattr(os, "posix_fadvise"):
+            return False
+        began = time.monotonic()
+        for i, name in enumerate(names):
+            if i == _TRIED and time.monotonic() - began > _TRIED * _SLOW:
+                return False
+            try:
+                fd = os.open(name, _FLAGS, dir_fd=self._fd)
+            except (OSError, ValueError):
+                continue
+            try:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)
+            except OSError:
+                # a pipe, or a directory: whoever reads it says so
+                continue
+            finally:
+                os.close(fd)
+        return True
+
+    def _in_memory(self, names: List[bytes]) -> bool:
         """Whether files are in memory, by the first and the last of them. Not known: they are not."""
-        for name in (names[0], names[-1]):
+        if not hasattr(os, "RWF_NOWAIT"):
+            return False
+        for name in names[:1] + names[-1:]:
             try:
                 fd = os.open(name, _FLAGS, dir_fd=self._fd)
             except (OSError, ValueError):
@@ -110,11 +163,13 @@ class Pool:
                 os.close(fd)
         return True
 
-    def _some(self, names: List[bytes], sizes: List[int]) -> List[Tuple[Optional[bytes], str]]:
+    def _some(self, names: List[bytes], sizes: List[int]) -> _Read:
+        began = time.monotonic()
         found = [
             self._fetcher.get(name.decode("utf-8", "surrogateescape"), size) if is_url(name) else self._one(name, size)
             for name, size in zip(names, sizes)
         ]
+        self._late = self._late or (len(names) > _AT_ONCE and time.monotonic() - began > len(names) * _LATE)
         if self._work is None:
             return found
         return [self._worked(data) if data is not None else (None, why) for data, why in found]
@@ -152,7 +207,16 @@ class Pool:
         return (data, "") if data else (None, "it is empty")
 
 
-def _gathered(key: Any, rows: int, futures: Sequence["Future[List[Tuple[Optional[bytes], str]]]"]) -> Batch:
+def _keep_memory() -> None:
+    """Let the C library keep what is given back to it, and use it for the next batch.
+
+    It keeps twice the size of the largest piece of memory that was mapped and given back (glibc, below 32 MiB). Without that, every page of
+    every batch is mapped anew, which takes as long as reading a file that is in memory.
+    """
+    bytes(_KEPT)
+
+
+def _gathered(key: Any, rows: int, futures: Sequence["Future[_Read]"]) -> Batch:
     batch = Batch(key, [], {})
     for future in futures:
         for data, why in future.result():

@@ -96,7 +96,7 @@ class _Records:
         flat = data_of(fronts).tobytes()
         places = ends.tolist()
         cut = [flat[a:b] for a, b in zip(places[:-1], places[1:])]
-        crcs = np.fromiter((crc32c.crc_of_both(front[HEAD:], data) for front, data in zip(cut, datas)), np.uint32, len(datas))
+        crcs = crc32c.crcs_of_both([front[HEAD:] for front in cut], datas)
         tails = crc32c.mask(crcs).astype("<u4").tobytes()
         buffers: List[Any] = [b""] * (3 * len(datas))
         buffers[0::3], buffers[1::3] = cut, datas

@@ -1,0 +1,103 @@
+"""Files are read in the order they are asked for, however slow it is to open or to read them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any, List, Set, Tuple
+
+import pytest
+
+from akrunner.packing import pool
+from akrunner.packing.pool import Pool
+
+_BATCHES, _FILES = 6, 100
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(_BATCHES * _FILES):
+        (tmp_path / str(number)).write_bytes(b"%d" % number * 50)
+    return tmp_path
+
+
+def _asked(sizes: bool = True) -> List[Tuple[int, List[bytes], List[int]]]:
+    names = [b"%d" % number for number in range(_BATCHES * _FILES)]
+    return [
+        (key, some, [len(name) * 50 if sizes else -1 for name in some])
+        for key, some in ((i, names[i : i + _FILES]) for i in range(0, len(names), _FILES))
+    ]
+
+
+def _all_read(folder: Path, sizes: bool = True) -> Set[str]:
+    """Read everything, and look whether it is right. Returns: the threads that read."""
+    readers: Set[str] = set()
+    real = Pool._one
+
+    def one(self: Pool, name: bytes, size: int) -> Any:
+        readers.add(threading.current_thread().name)
+        return real(self, name, size)
+
+    with pytest.MonkeyPatch.context() as patch, Pool(str(folder), 4) as files:
+        patch.setattr(Pool, "_one", one)
+        batches = list(files.read(_asked(sizes)))
+    assert [batch.key for batch in batches] == list(range(0, _BATCHES * _FILES, _FILES))
+    assert [data for batch in batches for data in batch.datas] == [b"%d" % i * 50 for i in range(_BATCHES * _FILES)]
+    assert not any(batch.problems for batch in batches)
+    return readers
+
+
+@pytest.mark.parametrize("sizes", [True, False])
+def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool) -> None:
+    assert len(_all_read(folder, sizes)) == 1
+
+
+def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: List[int] = []
+    monkeypatch.setattr(Pool, "_in_memory", lambda self, names: False)
+    monkeypatch.setattr(pool, "_SLOW", 60.0)
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_ino), raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", 3, raising=False)
+    assert len(_all_read(folder)) == 1
+    assert asked == [os.stat(folder / str(i)).st_ino for i in range(_BATCHES * _FILES)]
+
+
+def test_files_that_are_slow_to_open_are_read_by_several_threads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pool, "_in_memory", lambda self, names: False)
+    monkeypatch.setattr(pool, "_SLOW", -1.0)
+    assert len(_all_read(folder)) > 1
+
+
+def test_where_the_system_takes_no_advice_several_threads_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
+    monkeypatch.delattr(os, "posix_fadvise", raising=False)
+    assert len(_all_read(folder)) > 1
+
+
+def test_several_threads_read_once_one_was_slow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_LATE", -1.0)
+    assert len(_all_read(folder)) > 1
+
+
+def test_what_cannot_be_read_is_said_and_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pool, "_in_memory", lambda self, names: False)
+    (tmp_path / "good").write_bytes(b"x" * 10)
+    (tmp_path / "grown").write_bytes(b"x" * 10)
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    names = [b"good", b"gone", b"grown", b"empty", b"folder", b"pipe", b"with\0zero", b"good"]
+    with Pool(str(tmp_path), 4) as files:
+        (batch,) = files.read([(None, names, [10, 10, 9, -1, -1, -1, -1, -1])])
+    assert [data is not None for data in batch.datas] == [True, False, False, False, False, False, False, True]
+    assert sorted(batch.problems) == [1, 2, 3, 4, 5, 6]
+    assert batch.problems[1] == "there is no such file"
+    assert "changed" in batch.problems[2]
+    assert batch.problems[3] == "it is empty"
+
+
+def test_no_batch_and_an_empty_one(tmp_path: Path) -> None:
+    with Pool(str(tmp_path), 4) as files:
+        assert list(files.read([])) == []
+        assert [batch.datas for batch in files.read([(1, [], [])])] == [[]]
