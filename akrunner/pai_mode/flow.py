@@ -6,13 +6,11 @@
                     HOPED: the same of a program nobody knows, which counts only where the script ends if it fails; FEARED: the opposite
     holds, compares `[ ]`, `[[ ]]`: a State
     fits            a pattern of `case`
-    reckoned        $((...))
 """
 
 from __future__ import annotations
 
 import enum
-import fnmatch
 import os
 import re
 from dataclasses import dataclass
@@ -71,17 +69,37 @@ class Field:
         return any(MARK in text and not quoted and text != DONE_MARK for text, quoted in self.pieces)
 
     @property
-    def pattern(self) -> Optional["re.Pattern[str]"]:
-        """What it fits. None: nobody knows."""
+    def glob(self) -> Optional[str]:
+        """What it fits, as a regular expression that takes as much as it can. None: nobody knows."""
         made = ""
         for text, quoted in self.pieces:
             if MARK in text:
                 return None
-            plain = re.sub(r"\[!?(?:0-9|\w+)\]", "", text)
-            if not quoted and re.search(r"[\[\\]|[@!+?*]\(", plain):
+            if quoted:
+                made += re.escape(text)
+                continue
+            found = _GLOB.sub("", text)
+            if found or re.search(r"[@!+?*]\(", text):
                 return None
-            made += "".join(f"[{char}]" if char in "*?[" else char for char in text) if quoted else text
-        return re.compile(fnmatch.translate(made))
+            made += _GLOB.sub(lambda match: _globbed(match[0]), text)
+        return made
+
+    @property
+    def pattern(self) -> Optional["re.Pattern[str]"]:
+        made = self.glob
+        return None if made is None else re.compile(rf"(?s:{made})\Z")
+
+
+#: pieces of a pattern that mean the same in every language: `*`, `?`, `[0-9]`, another character
+_GLOB = re.compile(r"\*+|\?|\[[!^]?(?:0-9|a-z|A-Z|[\w.,:])+\]|[^\[\\*?]", re.ASCII | re.DOTALL)
+
+
+def _globbed(one: str) -> str:
+    if one[0] == "*":
+        return ".*"
+    if one[0] == "[" and len(one) > 1:
+        return f"[^{one[2:]}" if one[1] in "!^" else one
+    return "." if one == "?" else re.escape(one)
 
 
 _FILES: Dict[str, Callable[[str], bool]] = {
@@ -187,10 +205,17 @@ def _compared(left: str, sign: str, right: str, octal: bool = False) -> Optional
     if sign in _NUMBERS:
         found = [_number(one, octal) for one in (left, right)]
         return None if found[0] is None or found[1] is None else _NUMBERS[sign](found[0], found[1])
-    if sign in ("<", ">") and len(left) == len(right) and re.fullmatch("[0-9]*", left + right):
-        # the order of other texts is the locale's
+    if sign in ("<", ">") and _plainly_ordered(left, right):
         return left < right if sign == "<" else left > right
     return None
+
+
+def _plainly_ordered(left: str, right: str) -> bool:
+    """Whether every locale has the same order of both: numbers, letters of one case, and what is no letter at the same places."""
+    if re.fullmatch("[0-9a-z]*|[0-9A-Z]*", left + right, re.ASCII):
+        return True
+    shapes = [re.sub("[0-9]", "0", one) for one in (left, right)]
+    return shapes[0] == shapes[1] and re.fullmatch("[-0-9/:. ]*", left, re.ASCII) is not None
 
 
 def _number(text: str, octal: bool) -> Optional[int]:
@@ -256,13 +281,39 @@ class _Brackets:
         return _compared(texts[0], texts[1], texts[2], octal=True)
 
 
+_CLASSES = {
+    "[:digit:]": "0-9",
+    "[:alpha:]": "A-Za-z",
+    "[:alnum:]": "A-Za-z0-9",
+    "[:space:]": r"\s",
+    "[:upper:]": "A-Z",
+    "[:lower:]": "a-z",
+}
+_PLAIN = re.compile(
+    r"\^|\$|[\w/,:@%=~<>;!#&\x22'` -]|\.|[()|]|\[\^?(?:0-9|A-Z|a-z|[\w/,:.]|\[:(?:digit|alpha|alnum|space|upper|lower):\])+-?\]"
+    r"|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{])",
+    re.ASCII,
+)
+
+
 def _searched(text: str, word: Field) -> Optional[bool]:
     """`=~`, of patterns that mean the same to everybody."""
-    plain = r"\^?(?:[\w/,:@%-]|\.|\[\^?(?:0-9|[\w/,:.]*)\]|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{]))*\$?"
-    if MARK in text + word.text or any(quoted for _, quoted in word.pieces) or not re.fullmatch(plain, word.text, re.ASCII):
+    made = ""
+    for piece, quoted in word.pieces:
+        if MARK in piece:
+            return None
+        if quoted:
+            made += re.escape(piece)
+            continue
+        if _PLAIN.sub("", piece) or re.search(r"\(\?|\(\||\|\||\|\)|\(\)|^\||\|$|[(|^][*+?{]", piece):
+            return None
+        for name, put in _CLASSES.items():
+            piece = piece.replace(name, put)
+        made += re.sub(r"\$(?=\)|\||\Z)", r"\\Z", piece)
+    if MARK in text or not text.isascii() or not made:
         return None
     try:
-        return re.search(re.sub(r"\$\Z", r"\\Z", word.text), text, re.DOTALL | re.ASCII) is not None
+        return re.search(made, text, re.DOTALL | re.ASCII) is not None
     except re.error:
         return None
 
@@ -277,50 +328,3 @@ def fits(value: Field, patterns: Sequence[Field]) -> Optional[bool]:
             here = True
         found = either(found, here)
     return found
-
-
-def reckoned(text: str) -> Optional[int]:
-    """Whole numbers with + - * / % and brackets. None: nobody knows."""
-    tokens = re.findall(r"\d+|[-+*/%()]|\S", text)
-    try:
-        value, rest = _sum(tokens)
-    except (ValueError, IndexError, ZeroDivisionError):
-        return None
-    return value if not rest and abs(value) < 2**62 else None
-
-
-def _sum(tokens: List[str]) -> Tuple[int, List[str]]:
-    value, rest = _product(tokens)
-    while rest and rest[0] in "+-":
-        more, after = _product(rest[1:])
-        value, rest = value + more if rest[0] == "+" else value - more, after
-    return value, rest
-
-
-def _product(tokens: List[str]) -> Tuple[int, List[str]]:
-    value, rest = _factor(tokens)
-    while rest and rest[0] in "*/%":
-        more, after = _factor(rest[1:])
-        if rest[0] == "*":
-            value *= more
-        else:
-            # C cuts towards zero
-            cut = abs(value) // abs(more) * (1 if (value < 0) == (more < 0) else -1)
-            value = cut if rest[0] == "/" else value - cut * more
-        rest = after
-    return value, rest
-
-
-def _factor(tokens: List[str]) -> Tuple[int, List[str]]:
-    if tokens[0] == "(":
-        value, rest = _sum(tokens[1:])
-        if rest[0] != ")":
-            raise ValueError
-        return value, rest[1:]
-    if tokens[0] in "+-":
-        value, rest = _factor(tokens[1:])
-        return (-value if tokens[0] == "-" else value), rest
-    if len(tokens[0]) > 1 and tokens[0][0] == "0":
-        # octal, or an error
-        raise ValueError
-    return int(tokens[0]), tokens[1:]

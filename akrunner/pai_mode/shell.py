@@ -15,46 +15,23 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.pai_mode import shellbuiltins
+from akrunner.pai_mode import shellbuiltins, shellcalls
 from akrunner.pai_mode.flow import MARK, Field, State
+from akrunner.pai_mode.shellcalls import Script
 from akrunner.pai_mode.shellnodes import Assign, Node, Redirection, Simple, Word
-from akrunner.pai_mode.shellrun import Input, Leave, Running
+from akrunner.pai_mode.shellrun import Running
+from akrunner.pai_mode.shellscopes import Input, Leave
 from akrunner.pai_mode.shellsyntax import DECLARES, Parser
 from akrunner.pai_mode.shellvalues import checked, marked
 
-_UNKNOWN = re.compile("\0([^\0]*)\0")
 _STATEMENT = re.compile(
     r"\s*(pai\s+-|create\b|drop\b|alter\b|insert\b|select\b|tunnel\b|set\s|use\s|desc\b|show\b|with\b|truncate\b|--|#|add\s)",
     re.IGNORECASE,
 )
-#: files that a statement names: those are looked for where the script is then
-_RELATIVE = re.compile(
-    r"-D(?:script|hyperParameters)\s*=\s*['\"]?(?:file:/{0,2})?(?!/|file:|odps:|oss:|['\"])([^\s'\";]+)"
-    r"|\btunnel\s+\w+\s+(?![/-])(\S+)|\badd\s+(?:py|file|archive|jar)\s+(?!/)(\S+)",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Attributes: text: of one or more statements; line: of the script, where the call stands; file: whether the text names one."""
-
-    text: str
-    line: int
-    file: bool = False
-
-
-@dataclass
-class Script:
-    """Attributes: pieces: in their order; unread: what was not run, in words."""
-
-    pieces: List[Piece] = field(default_factory=list)
-    unread: List[str] = field(default_factory=list)
 
 
 def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
@@ -79,8 +56,11 @@ class Reader(Running):
         self.folder = folder
         self.began = self.state.folder
         self.script = Script()
+        self.client = shellcalls.Client(self)
         #: whether something has been passed that may have changed files
         self.passed = False
+        #: whether errors go where the rest is printed
+        self.joined = False
         #: what the script writes into files, as far as it is known, and names of files that it does something to
         self.written: Dict[str, Optional[str]] = {}
         self.touched: Set[str] = set()
@@ -101,7 +81,7 @@ class Reader(Running):
         self.called_state = State.YES
         if isinstance(first, Word) and first.literal in DECLARES and first.literal not in self.functions:
             return shellbuiltins.declared(self, first.literal, node.words[1:])
-        words = [one for word in node.words for one in (self.split(word) if isinstance(word, Word) else [])]
+        words = [one for word in node.words for one in (self.words(word) if isinstance(word, Word) else [])]
         state = self.called_state
         if not words:
             for one in node.assigns:
@@ -112,8 +92,8 @@ class Reader(Running):
 
     def assigned(self, one: Assign) -> None:
         """`a=b`, `a+=b`, `a=(b c)`."""
-        if one.element or isinstance(one.value, list):
-            values = None if one.element else self.array(one)
+        if one.index is not None or isinstance(one.value, list):
+            values = self.array(one) if isinstance(one.value, list) else self.element(one, self.text(one.value))
             self.assign(one.name, marked(one.name))
             if one.name not in self.given:
                 self.state.arrays[one.name] = None if self.why else values
@@ -133,18 +113,21 @@ class Reader(Running):
                     f"line {line}: akrunner does not read an assignment in front of a function: put it on a line of its own"
                 )
             return self.call(name, words[1:], line)
-        for one in assigns:
-            # they are the command's own; a call in them is an error
-            self.fields(one.value if isinstance(one.value, list) else [one.value])
+        # they are the command's own; a call in them is an error
+        self.prefixed = {} if own else self.prefixed
+        self.prefixed = self.prefixed | {
+            one.name: "".join(field.text for field in self.fields(one.value))
+            if isinstance(one.value, list)
+            else self.text(one.value)
+            for one in assigns
+        }
         builtin = shellbuiltins.BUILTINS.get(name)
         if builtin is not None:
             return builtin(self, words, line)
-        if self._is_client(words[0]):
-            return self._client(words[1:], line)
+        if self.client.meant(words[0]):
+            return self.client.called(words[1:], line)
         if name.lower() == "pai" and len(words) > 1 and words[1].text.startswith("-"):
-            self._check(line)
-            self._piece(" ".join([name, *(_requoted(word.text) for word in words[1:])]), line)
-            return State.YES
+            return self.client.bare(words, line)
         return self.unread(words, line)
 
     # -- what is not run
@@ -156,9 +139,9 @@ class Reader(Running):
         if MARK in texts[0] and (
             any(re.match(r"-[ef]\b|--(execute|file)\b", one) or _STATEMENT.match(one) for one in [*texts[1:], given])
         ):
-            asked = _UNKNOWN.sub(r"$\1", texts[0])
+            asked = shellcalls.UNKNOWN.sub(r"$\1", texts[0])
             raise ConfigError(
-                f"line {line}: whether {asked} is odpscmd is not known; give it: --var {self._giving(texts[0])}=odpscmd"
+                f"line {line}: whether {asked} is odpscmd is not known; give it: --var {shellcalls.giving(texts[0])}=odpscmd"
             )
         if name not in shellbuiltins.PLAIN and (self.mentions(" ".join(texts[1:])) or self._calls(texts)):
             raise ConfigError(
@@ -167,7 +150,7 @@ class Reader(Running):
             )
         if name not in shellbuiltins.HARMLESS:
             self.touch(texts[1:])
-            shown = redacted(" ".join(_UNKNOWN.sub(r"$\1", text) for text in texts))
+            shown = redacted(" ".join(shellcalls.UNKNOWN.sub(r"$\1", text) for text in texts))
             if not self.inside:
                 self.tell(f"line {line} is not run: {shown if len(shown) <= 70 else shown[:67] + '...'}")
         if name not in shellbuiltins.DOERS:
@@ -212,123 +195,6 @@ class Reader(Running):
                         return self.mentions(opened.read().decode("utf-8", "replace"))
         return False
 
-    # -- calls
-
-    def _is_client(self, word: Field) -> bool:
-        name = os.path.basename(_UNKNOWN.sub(r"\1", word.text)).lower()
-        if name.startswith("odpscmd"):
-            return True
-        # a variable of that name may hold any path
-        return "odpscmd" in word.variable.lower() and (MARK in word.text or not shellbuiltins.is_known(name))
-
-    def _check(self, line: int) -> None:
-        """Raises: ConfigError: nobody knows whether a call is made."""
-        if self.inside:
-            raise ConfigError(
-                f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put the call on a line of "
-                "its own, or run the script itself with `akrunner pai` in odpscmd's place"
-            )
-        at = self.why
-        if not at:
-            return
-        asked = redacted(self.lines[at - 1].strip()) if at <= len(self.lines) else ""
-        names = [one for one in re.findall(r"\$\{?([A-Za-z_]\w*|[0-9#])", asked) if MARK in (self.value(one) or MARK)]
-        mend = f"give its variable, --var {names[0].replace('#', '1')}=VALUE, or " if names else ""
-        raise ConfigError(
-            f"line {line}: whether this call is made depends on line {at} ({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running "
-            f"the script would tell; {mend}run the script itself with `akrunner pai` in odpscmd's place, or put its statements (-e) into a file of "
-            "their own"
-        )
-
-    def _client(self, words: List[Field], line: int) -> State:
-        self._check(line)
-        rest = [word.text for word in words]
-        found = False
-        for word in words:
-            if word.loose:
-                self._piece(word.text, line)
-        while rest:
-            name, sign, value = rest.pop(0).partition("=")
-            if name in ("-e", "-f", "--execute", "--file"):
-                value = value if sign else rest.pop(0) if rest else ""
-                found = True
-                if rest and not rest[0].startswith("-"):
-                    raise ConfigError(f'line {line}: {name} has several words; quote them: {name} "..."')
-                if name in ("-f", "--file"):
-                    self._file(value, line)
-                else:
-                    self._piece(value, line)
-            elif name in ("--version", "--help", "-h", "-v"):
-                return State.YES
-        if found:
-            self.emit(marked("odpscmd"))
-            return State.YES
-        if self.stdin.file:
-            self._file(self.stdin.file, line)
-        elif self.stdin.text is not None:
-            self._piece(self.stdin.text, line)
-        else:
-            raise ConfigError(
-                f"line {line}: this call reads statements that are not known before the script is run; hand them over by -e, -f or a here-document"
-            )
-        self.stdin.text, self.stdin.file = None, ""
-        self.emit(marked("odpscmd"))
-        return State.YES
-
-    def _file(self, path: str, line: int) -> None:
-        self._known(path, line)
-        full = self.path(path)
-        if full in self.written:
-            text = self.written[full]
-            if text is not None and MARK not in text and os.path.basename(path) not in self.touched:
-                self._piece(text, line)
-                return
-        if full in self.written or os.path.basename(path) in self.touched:
-            raise ConfigError(
-                f"line {line}: the script itself makes or changes {path}, and nothing of a script is run; hand its statements over by -e or a "
-                "here-document"
-            )
-        if full is None:
-            raise ConfigError(f"line {line}: {path} is looked for in a directory that is not known; name it from / on")
-        self.passed = True
-        self.script.pieces.append(Piece(path if self.state.folder == self.began else full, line, True))
-
-    def _piece(self, text: str, line: int) -> None:
-        self._known(text, line)
-        if self.state.folder != self.began:
-            for match in _RELATIVE.finditer(text):
-                name = next(one for one in match.groups() if one)
-                if self.state.folder != self.folder or os.path.exists(os.path.join(self.began or "", name)):
-                    raise ConfigError(
-                        f"line {line}: {name} is looked for where the script has gone by cd: name it from / on, or run akrunner there"
-                    )
-        if re.search(r"\bpai\b|\btunnel\s+d", text, re.IGNORECASE):
-            self.passed = True
-        self.script.pieces.append(Piece(text, line))
-
-    def _known(self, text: str, line: int) -> None:
-        """Raises: ConfigError: something in it is not."""
-        unknown = _UNKNOWN.search(text)
-        if unknown is None:
-            return
-        name = unknown[1]
-        holder = next((one for one, value in self.state.known.items() if value and unknown[0] in value), "")
-        if name.startswith("$("):
-            raise ConfigError(
-                f"line {line}: ${holder} is what `{name[2:-1]}` prints, and nothing of a script is run; give its value: --var {holder}=VALUE"
-                if holder
-                else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
-                "variable, x=$(...), and give that: --var x=VALUE"
-            )
-        if not re.fullmatch(r"\w+", name):
-            mend = f"--var {holder}=VALUE" if holder else "put it into a variable, x=..., and give that: --var x=VALUE"
-            raise ConfigError(f"line {line}: akrunner cannot tell what {name} comes to here; {mend}")
-        raise ConfigError(f"line {line}: ${name} has no value; give it: --var {name}=VALUE")
-
-    def _giving(self, text: str) -> str:
-        found = _UNKNOWN.search(text)
-        return found[1] if found is not None and re.fullmatch(r"\w+", found[1]) else "NAME"
-
     # -- files and what is printed
 
     def path(self, text: str) -> Optional[str]:
@@ -369,7 +235,7 @@ class Reader(Running):
         return made if MARK not in made else marked(f"$({text.strip()})")
 
     def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State]) -> State:
-        stdin, printed = self.stdin, self.printed
+        stdin, printed, joined = self.stdin, self.printed, self.joined
         target: Optional[Redirection] = None
         path: Optional[str] = None
         for one in redirections:
@@ -378,6 +244,7 @@ class Reader(Running):
                 self.stdin = self._input(one.sign, text)
             if ">" in one.sign and not re.fullmatch(r"/dev/(null|stderr|stdout|tty)", text):
                 if one.sign == ">&" and re.fullmatch(r"\d+|-", text):
+                    self._duplicated(one.descriptor, text)
                     continue
                 self.touch([] if one.sign != "<>" else [text])
                 path = self.path(text)
@@ -385,17 +252,26 @@ class Reader(Running):
                     self.written[path] = self.written.get(path) if one.sign == ">>" else None
                     if one.descriptor in ("", "1") and one.sign in (">", ">>", ">|"):
                         target = one
-            if ">" in one.sign and one.descriptor in ("", "1") and one.sign != "<>":
-                self.printed = []
+            if ">" in one.sign and one.descriptor in ("", "1") and one.sign != "<>" and text != "/dev/stdout":
+                self.printed = [] if not (self.joined and text == "/dev/stderr") else self.printed
         try:
             return body()
         finally:
-            made, self.printed, self.stdin = self.printed, printed, stdin
+            made, self.printed, self.stdin, self.joined = self.printed, printed, stdin, joined
             if target is not None and path is not None and made is not None and len(redirections) <= 2:
                 before = self.written.get(path) if target.sign == ">>" else ""
                 self.written[path] = None if before is None or self.why else before + "".join(made)
                 if target.sign != ">>":
                     self.touched.discard(os.path.basename(path))
+
+    def _duplicated(self, descriptor: str, to: str) -> None:
+        """`2>&1`, `>&2`: from then on somewhere else."""
+        if descriptor == "2" and to == "1":
+            self.joined = True
+        elif descriptor in ("", "1") and to not in ("1", "2", "-"):
+            self.emit(marked("..."))
+        elif descriptor in ("", "1") and to != "1" and not self.joined:
+            self.printed = []
 
     def _input(self, sign: str, text: str) -> Input:
         if sign in ("<<", "<<-"):
@@ -403,12 +279,3 @@ class Reader(Running):
         if sign == "<<<":
             return Input(f"{text}\n")
         return Input(file=text) if sign == "<" and text != "/dev/stdin" else Input()
-
-
-def _requoted(text: str) -> str:
-    """A word the shell has taken the quotes from, as the command writes it."""
-    name, sign, value = text.partition("=")
-    if sign and re.search(r"[\s;'\"]", value):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{name}='{escaped}'"
-    return text

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Union
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, compares, holds, looked, taken_for_done
+from akrunner.pai_mode import shellbraces
+from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, compares, holds, looked, of, taken_for_done
 from akrunner.pai_mode.shellnodes import Assign, Word
-from akrunner.pai_mode.shellrun import Leave
+from akrunner.pai_mode.shellprints import PRINTED, formatted
+from akrunner.pai_mode.shellscopes import Leave
 from akrunner.pai_mode.shellsyntax import Parser
 from akrunner.pai_mode.shellvalues import marked
 
@@ -85,80 +86,19 @@ def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
         "chmod",
     ):
         reader.touch(texts[1:])
-    printer = _PRINTED.get(name)
+    printer = PRINTED.get(name)
     made = printer(reader, list(texts[1:])) if printer is not None else None
     reader.emit(made if made is not None else "" if name in _SILENT else marked(f"$({' '.join(texts)})".replace(MARK, "")))
-    if name in ("echo", "printf", "sleep", "date", "pwd", "basename", "dirname"):
+    if name in ("echo", "printf", "sleep", "date", "pwd", "basename", "dirname") and (made is not None or name != "date"):
         return State.YES
+    if name == "expr" and made is not None:
+        return of(made != "0\n")
     if name in _ASKING:
         return State.UNKNOWN if name not in ("ls", "find") or reader.tested else State.HOPED
     return State.DONE if name in DOERS - _WHICH - {"cat"} else State.HOPED
 
 
 _SILENT = frozenset(("tar", "cp", "mv", "rm", "mkdir", "touch", "chmod", "chown", "ln", "sleep", "wait", "rmdir"))
-
-
-def _echo(reader: "Reader", texts: List[str]) -> Optional[str]:
-    end = "\n"
-    while texts and re.fullmatch("-[neE]+", texts[0]):
-        end = "" if "n" in texts[0] else end
-        if "e" in texts[0] and any("\\" in text for text in texts):
-            return None
-        texts = texts[1:]
-    return " ".join(texts) + end
-
-
-def _cat(reader: "Reader", texts: List[str]) -> Optional[str]:
-    if texts in ([], ["-"]):
-        text = reader.stdin.text
-        if reader.stdin.file:
-            text = reader.written.get(reader.path(reader.stdin.file) or "")
-        reader.stdin.text, reader.stdin.file = None, ""
-        return text
-    found = [
-        reader.written.get(reader.path(text) or "") if os.path.basename(text) not in reader.touched else None for text in texts
-    ]
-    return None if any(one is None for one in found) else "".join(one for one in found if one is not None)
-
-
-def _date(reader: "Reader", texts: List[str]) -> Optional[str]:
-    if len(texts) != 1 or not re.fullmatch(r"\+([^%]|%[YmdHMSFTyj%])*", texts[0]) or reader.value("TZ") is not None:
-        return None
-    return time.strftime(texts[0][1:]) + "\n"
-
-
-def _dirname(reader: "Reader", texts: List[str]) -> Optional[str]:
-    if len(texts) != 1:
-        return None
-    if texts[0] in (marked("0"), marked("BASH_SOURCE"), marked("BASH_SOURCE[0]")):
-        return reader.folder + "\n"
-    if MARK in texts[0] or texts[0].endswith("/"):
-        return None
-    return (os.path.dirname(texts[0]) or ".") + "\n"
-
-
-def _basename(reader: "Reader", texts: List[str]) -> Optional[str]:
-    if len(texts) not in (1, 2) or MARK in "".join(texts) or texts[0].endswith("/"):
-        return None
-    name = os.path.basename(texts[0])
-    end = texts[1] if len(texts) == 2 else ""
-    return (name[: -len(end)] if end and name.endswith(end) and name != end else name) + "\n"
-
-
-def _printf(reader: "Reader", texts: List[str]) -> Optional[str]:
-    if not texts or not re.fullmatch(r"([^%\\]|%s|\\n)*", texts[0]) or texts[0].count("%s") != len(texts) - 1:
-        return None
-    rest = iter(texts[1:])
-    return re.sub(r"%s|\\n", lambda match: "\n" if match[0] == "\\n" else next(rest), texts[0])
-
-
-def _pwd(reader: "Reader", texts: List[str]) -> Optional[str]:
-    return None if reader.state.folder is None or texts else f"{reader.state.folder}\n"
-
-
-_PRINTED: Dict[str, Callable[["Reader", List[str]], Optional[str]]] = {
-    "echo": _echo, "cat": _cat, "date": _date, "dirname": _dirname, "basename": _basename, "printf": _printf, "pwd": _pwd,
-}  # fmt: skip
 
 
 # -- bash's own
@@ -175,9 +115,11 @@ def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) 
     texts = [reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) else "" for word in words]
     for word, value in zip(words, texts):
         if isinstance(word, Assign):
+            if isinstance(word.value, Word) and shellbraces.words(word.value) != [word.value]:
+                raise ConfigError(f"line {reader.line}: bash makes several values of the braces behind {name}: quote them")
             if name in ("local", "declare", "typeset"):
                 reader.keep(word.name)
-            if isinstance(word.value, list) or word.element or word.sign == "+=":
+            if isinstance(word.value, list) or word.index is not None or word.sign == "+=":
                 reader.assigned(word)
             else:
                 reader.assign(word.name, value)
@@ -185,6 +127,8 @@ def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) 
                 reader.state.frozen += (word.name,)
             continue
         text = reader.text(word)
+        if text == "-p":
+            reader.emit(marked(f"$({name} -p)"))
         if re.fullmatch(r"[-+]\w*[iluncgA]\w*", text):
             raise ConfigError(
                 f"line {reader.site or word.line}: akrunner does not read `{name} {text}`: assign the value itself"
@@ -246,6 +190,8 @@ def _set(reader: "Reader", words: List[Field], line: int) -> State:
             state.needs_values = on
     else:
         if not any(word.text == "--" for word in words) and not texts:
+            if len(words) == 1:
+                reader.emit(marked("$(set)"))
             return State.YES
     state.arguments = None if reader.why or any(word.loose for word in words) else texts
     return State.YES
@@ -283,26 +229,55 @@ def _unset(reader: "Reader", words: List[Field], line: int) -> State:
 
 
 def _read(reader: "Reader", words: List[Field], line: int) -> State:
-    """`read`, `mapfile`, `getopts`: variables get values nobody knows."""
-    for word in words[1:]:
-        for name in re.findall(r"[A-Za-z_]\w*", word.text) if not word.text.startswith("-") else []:
-            reader.assign(name, marked(name))
-    reader.stdin.text, reader.stdin.file = None, ""
-    return State.UNKNOWN
+    """`read`, `mapfile`, `getopts`: variables get what a here-document or a pipe holds, or values nobody knows."""
+    rest = [word.text for word in words[1:]]
+    raw = False
+    while rest[:1] == ["-r"]:
+        raw, rest = True, rest[1:]
+    text = reader.stdin.text if words[0].text == "read" and all(re.fullmatch(r"[A-Za-z_]\w*", one) for one in rest) else None
+    if text is None or not rest or reader.why or MARK in text:
+        for word in words[1:]:
+            for name in re.findall(r"[A-Za-z_]\w*", word.text) if not word.text.startswith("-") else []:
+                reader.assign(name, marked(name))
+        reader.stdin.text, reader.stdin.file = None, ""
+        return State.UNKNOWN
+    here, end, reader.stdin.text = text.partition("\n")
+    between = reader.prefixed.get("IFS", reader.value("IFS"))
+    values = None if "\\" in here and not raw else _parted(here, len(rest), between)
+    for number, name in enumerate(rest):
+        reader.assign(name, marked(name) if values is None else values[number] if number < len(values) else "")
+    return of(bool(end))
+
+
+def _parted(text: str, count: int, between: Optional[str]) -> Optional[List[str]]:
+    """What `read` gives so many names. None: nobody knows."""
+    if between == "":
+        return [text]
+    if between in (None, " \t\n"):
+        return re.split(r"[ \t]+", text.strip(" \t"), maxsplit=count - 1)
+    if between is None or not re.fullmatch(r"[^\w\s\0]", between) or (text.endswith(between) and text):
+        return None
+    return text.split(between, count - 1)
 
 
 def _let(reader: "Reader", words: List[Field], line: int) -> State:
+    found: Optional[int] = None
     for word in words[1:]:
-        for name in re.findall(r"[A-Za-z_]\w*", word.text):
-            reader.assign(name, marked(name))
-    return State.UNKNOWN
+        found = reader.reckoned(word.text)
+    return of(None if found is None else found != 0)
 
 
 def _printf_to(reader: "Reader", words: List[Field], line: int) -> State:
-    if len(words) > 2 and words[1].text == "-v":
-        reader.assign(words[2].text, marked(words[2].text))
-        return State.YES
-    return answered(reader, "printf", [word.text for word in words])
+    """`printf -v NAME`: into a variable."""
+    texts = [word.text for word in words[1:]]
+    if not texts or texts[0] != "-v" or len(texts) < 3:
+        return answered(reader, "printf", ["printf", *(texts if texts[:1] != ["--"] else texts[1:])])
+    name = texts[1]
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ConfigError(f"line {line}: akrunner cannot tell what `printf -v {name.replace(MARK, '$')}` sets")
+    made = None if any(word.loose for word in words) else formatted(texts[2:])
+    reader.assign(name, marked(name) if made is None else made)
+    return State.YES
 
 
 def _source(reader: "Reader", words: List[Field], line: int) -> State:
@@ -320,6 +295,9 @@ def _cd(reader: "Reader", words: List[Field], line: int) -> State:
     full = reader.path(texts[0]) if len(texts) == 1 and texts[0] not in ("", "-") else None
     if words[0].text != "cd" or not texts or reader.why or reader.value("CDPATH"):
         full = None
+    if words[0].text != "cd" or texts == ["-"] or reader.value("CDPATH"):
+        # those print where they have gone
+        reader.emit(marked("$(pwd)"))
     there = full is not None and os.path.isdir(full)
     if full is not None and not there and not reader.passed and not reader.state.stale:
         return State.NO
@@ -350,6 +328,7 @@ def _before(reader: "Reader", words: List[Field], line: int) -> State:
     """`nohup`, `time`, `sudo`, `command`, `builtin`, `env`, `timeout`, `nice`: another command behind it."""
     name, rest = words[0].text, words[1:]
     if name in ("command", "builtin") and rest and rest[0].text in ("-v", "-V"):
+        reader.emit(marked(f"$({name} {rest[0].text})"))
         return State.DONE
     if name in ("sudo", "env", "timeout", "nice", "time", "command", "nohup", "stdbuf"):
         while rest and rest[0].text.startswith("-"):
@@ -357,10 +336,12 @@ def _before(reader: "Reader", words: List[Field], line: int) -> State:
                 rest = rest[1:]
             rest = rest[1:]
     while rest and name in ("env", "sudo") and re.match(r"\w+=", rest[0].text):
+        reader.prefixed[rest[0].text.partition("=")[0]] = rest[0].text.partition("=")[2]
         rest = rest[1:]
     if name == "timeout":
         rest = rest[1:]
     if not rest:
+        reader.emit(marked(f"$({name})"))
         return State.YES
     if name not in ("command", "builtin", "time"):
         if rest[0].text in BUILTINS and rest[0].text not in ("test", "[", "printf", ":", "true", "false"):

@@ -8,12 +8,27 @@ from typing import List, Optional, Sequence, Tuple, Union
 
 @dataclass
 class Part:
-    """Of a word. Attributes: kind: "text", "name" (a parameter's text), "sum" (arithmetic), "call" (`body`); quoted."""
+    """Of a word.
+
+    Attributes: kind: "text", "name" (a parameter's text), "sum" (arithmetic), "call" (`body`); quoted; closed: whether a name stands in `${}`.
+    """
 
     kind: str
     text: str
     quoted: bool
     body: "List[Node]" = field(default_factory=list)
+    closed: bool = False
+
+
+def joined(parts: Sequence[Part]) -> List[Part]:
+    """Neighbours of text together."""
+    found: List[Part] = []
+    for part in parts:
+        if found and part.kind == found[-1].kind == "text" and part.quoted == found[-1].quoted:
+            found[-1] = Part("text", found[-1].text + part.text, part.quoted)
+        else:
+            found.append(part)
+    return found
 
 
 @dataclass
@@ -34,12 +49,12 @@ class Word:
 
 @dataclass
 class Assign:
-    """Attributes: name, sign (`=`, `+=`); value: a word, or an array's words; element: whether it is one of an array."""
+    """Attributes: name, sign (`=`, `+=`); value: a word, or an array's words; index: of an array's element, as a sum."""
 
     name: str
     sign: str
     value: Union[Word, List[Word]]
-    element: bool = False
+    index: Optional[str] = None
 
 
 @dataclass
@@ -121,6 +136,17 @@ class For:
 
 
 @dataclass
+class Count:
+    """`for ((first; test; step))`."""
+
+    line: int
+    first: str
+    test: str
+    step: str
+    body: "List[Node]"
+
+
+@dataclass
 class Group:
     """`{ }`, `( )`, and anything with redirections behind it."""
 
@@ -138,7 +164,7 @@ class Function:
     text: str
 
 
-Node = Union[Simple, Sum, Chain, Pipeline, Branches, Case, Loop, For, Group, Function]
+Node = Union[Simple, Sum, Chain, Pipeline, Branches, Case, Loop, For, Count, Group, Function]
 
 
 def stops(body: Sequence[Node]) -> bool:

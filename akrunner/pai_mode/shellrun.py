@@ -8,17 +8,19 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from akrunner.errors import ConfigError
+from akrunner.pai_mode import shellloops
 from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, fits, of
 from akrunner.pai_mode.shellnodes import (
     Branches,
     Case,
     Chain,
+    Count,
     For,
     Function,
     Group,
@@ -30,36 +32,11 @@ from akrunner.pai_mode.shellnodes import (
     Sum,
     stops,
 )
+from akrunner.pai_mode.shellscopes import Input, Leave, Scope
 from akrunner.pai_mode.shellvalues import Held, Values, marked
 
-#: times a script's lines are read, of all its loops together
-_MOST_ROUNDS = 1000
+#: calls of functions in each other
 _DEEPEST = 50
-
-
-class Leave(Exception):
-    """Attributes: kind: "exit", "return", "break", "continue"; count: of loops; state, code: it ends with."""
-
-    def __init__(self, kind: str, count: int = 1, state: State = State.YES, code: Optional[str] = None) -> None:
-        super().__init__(kind)
-        self.kind, self.count, self.state, self.code = kind, count, state, code
-
-
-@dataclass
-class Scope:
-    """What can be left. Attributes: kind: "script", "apart", "function", "loop"; doubt: line from which on nobody knows whether it was; saved: locals."""
-
-    kind: str
-    doubt: int = 0
-    saved: Dict[str, Optional[str]] = field(default_factory=dict)
-
-
-@dataclass
-class Input:
-    """What a command reads. Attributes: text; file: in its place. Neither: nobody knows."""
-
-    text: Optional[str] = None
-    file: str = ""
 
 
 class Running(Values):
@@ -74,11 +51,14 @@ class Running(Values):
         self.tested = 0
         #: the line a function was called in, by the script itself
         self.site = 0
+        self._here = 0
         self.inside = 0
         self.code: Optional[str] = None
         self.stdin = Input()
         self.printed: Optional[List[str]] = None
         self.called_state = State.YES
+        #: values of one command alone: `TZ=UTC date`
+        self.prefixed: Dict[str, str] = {}
 
     @property
     def why(self) -> int:
@@ -91,7 +71,12 @@ class Running(Values):
             found = self.node(node)
         return found
 
+    @property
+    def line(self) -> int:
+        return self.site or self._here
+
     def node(self, node: Node) -> State:
+        self._here = node.line
         if isinstance(node, Chain):
             return self._chain(node) if not node.background else self._background(node)
         if isinstance(node, Pipeline):
@@ -103,9 +88,11 @@ class Running(Values):
         if isinstance(node, Case):
             return self._case(node)
         if isinstance(node, Loop):
-            return self._loop(node)
+            return shellloops.tested(self, node)
         if isinstance(node, For):
-            return self._for(node)
+            return shellloops.over_words(self, node)
+        if isinstance(node, Count):
+            return shellloops.counted(self, node)
         if isinstance(node, Group):
             body = node.body
             return self.redirected(
@@ -117,16 +104,18 @@ class Running(Values):
         self.functions[node.name] = None if self.why else node
         return State.YES
 
+    @abc.abstractmethod
     def simple(self, node: Simple) -> State:
-        raise NotImplementedError
+        """One command."""
 
+    @abc.abstractmethod
     def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State]) -> State:
-        raise NotImplementedError
+        """What is run with its input and output elsewhere."""
 
     # -- what is run, and what may be
 
     @contextlib.contextmanager
-    def _perhaps(self, line: int) -> Iterator[None]:
+    def perhaps(self, line: int) -> Iterator[None]:
         before, self.unsure = self.unsure, line
         try:
             yield
@@ -165,7 +154,7 @@ class Running(Values):
         if state is State.NO and self.state.ends_at_failure:
             self.leave(Leave("exit", state=state, code="1"), line)
         else:
-            with self._perhaps(self.unsure or line):
+            with self.perhaps(self.unsure or line):
                 self.leave(Leave("exit"), line)
 
     def _pipeline(self, node: Pipeline) -> State:
@@ -190,16 +179,19 @@ class Running(Values):
             return self.node(node.parts[0])
         found = State.YES
         worst = State.YES
+        made: List[str]
         before = self.stdin
         for number, part in enumerate(node.parts):
-            printed = self.printed
-            if number < len(node.parts) - 1 and printed is not None:
-                self.printed = []
+            printed, made = self.printed, []
+            last = number == len(node.parts) - 1
+            if not last:
+                self.printed = made
             try:
                 found = self.apart(partial(self._pipeline, Pipeline(node.line, False, [part])))
             finally:
                 self.printed = printed
-                self.stdin = Input()
+                text = "".join(made)
+                self.stdin = Input(None if last or MARK in text else text)
             worst = found if worst.likely else worst
         self.stdin = before
         return found if not self.state.pipes or worst.likely else State.UNKNOWN
@@ -236,7 +228,7 @@ class Running(Values):
             if runs:
                 state = self._tested_unless(last, pipeline)
             elif runs is None:
-                with self._perhaps(node.line):
+                with self.perhaps(node.line):
                     then = self._tested_unless(last, pipeline)
                 state = then if then.likely and not wanted else State.UNKNOWN
                 self.state.status = "0" if state is State.YES else marked("?")
@@ -262,20 +254,20 @@ class Running(Values):
             return True if hoped or stops(instead) else None
         return False if stops(body) else None
 
-    def _condition(self, nodes: Sequence[Node]) -> State:
+    def condition(self, nodes: Sequence[Node]) -> State:
         with self._asked():
             return self.run(nodes)
 
     def _branches(self, node: Branches) -> State:
         for number, (condition, body) in enumerate(node.ways):
-            state = self._condition(condition)
+            state = self.condition(condition)
             rest = node.ways[number + 1 :]
             others: Sequence[Node] = [Branches(node.line, rest, node.other)] if rest else node.other
             runs = self.decided(state, True, body, others)
             if runs:
                 return self.run(body)
             if runs is None:
-                with self._perhaps(node.line):
+                with self.perhaps(node.line):
                     self.run(body)
                     self.run(others)
                 return State.UNKNOWN
@@ -289,80 +281,11 @@ class Running(Values):
                 return self.run(body)
             if here is not False:
                 perhaps = True
-                with self._perhaps(node.line):
+                with self.perhaps(node.line):
                     self.run(body)
             if here:
                 break
         return State.UNKNOWN if perhaps else State.YES
-
-    # -- loops
-
-    def _loop(self, node: Loop) -> State:
-        state = self._condition(node.condition)
-        if (state.opposite if node.until else state).known is False:
-            return State.YES
-        return self._again(node.line, lambda: (self._condition(node.condition), self.run(node.body)))
-
-    def _again(self, line: int, body: Callable[[], object]) -> State:
-        """A body nobody knows how often it is run: until nothing changes any more."""
-        scope, count = Scope("loop"), len(self.scopes)
-        self.scopes.append(scope)
-        try:
-            with self._perhaps(line):
-                for _ in range(_DEEPEST):
-                    before, functions = self.state.copy(), dict(self.functions)
-                    body()
-                    if before == self.state and functions == self.functions:
-                        return State.UNKNOWN
-        finally:
-            del self.scopes[count:]
-        raise ConfigError(f"line {line}: akrunner cannot tell what this loop comes to")
-
-    def _for(self, node: For) -> State:
-        if node.name in self.given:
-            raise ConfigError(f"line {node.line}: the loop sets {node.name}, and --var gives it a value: leave one of them out")
-        if node.values is None:
-            values = None if self.state.arguments is None else [Field([(one, True)]) for one in self.state.arguments]
-        else:
-            values = self.fields(node.values)
-        if values is None or any(one.loose for one in values):
-
-            def once() -> None:
-                self.assign(node.name, marked(node.name))
-                self.run(node.body)
-
-            return self._again(node.line, once)
-        found, scope, count = State.YES, Scope("loop"), len(self.scopes)
-        self.scopes.append(scope)
-        try:
-            for one in values:
-                self.rounds += 1
-                if self.rounds > _MOST_ROUNDS:
-                    raise ConfigError(f"line {node.line}: the script's loops go round more than {_MOST_ROUNDS:,} times")
-                self.assign(node.name, one.text)
-                try:
-                    found = self.run(node.body)
-                except Leave as left:
-                    del self.scopes[count + 1 :]
-                    if left.kind not in ("break", "continue"):
-                        raise
-                    if left.count > 1 and any(outer.kind == "loop" for outer in self._loops(count)):
-                        raise Leave(left.kind, left.count - 1) from None
-                    found = State.YES
-                    if left.kind == "break":
-                        break
-        finally:
-            del self.scopes[count:]
-        return State.UNKNOWN if scope.doubt else found
-
-    def _loops(self, count: int) -> List[Scope]:
-        """The scopes around one, up to the next function or subshell."""
-        found: List[Scope] = []
-        for scope in reversed(self.scopes[:count]):
-            if scope.kind != "loop":
-                break
-            found.append(scope)
-        return found
 
     # -- functions
 

@@ -4,7 +4,7 @@
 
     x=1; echo "a $x" && f <<E    Chain: `&&` of two Simples; the first has an Assign, the second's word is `a ` and Name x
     if A; then B; fi             Branches, Case, Loop, For, Group, Function: each with the line it begins in
-    for ((;;)), select, ;&       ConfigError: what is not read is not guessed
+    select, ;&, <(...)           ConfigError: what is not read is not guessed
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from akrunner.pai_mode.shellnodes import (
     Branches,
     Case,
     Chain,
+    Count,
     For,
     Function,
     Group,
@@ -172,6 +173,8 @@ class Parser(Characters):
 
     def _for(self, line: int) -> Node:
         self.blanks()
+        if self.sees("(("):
+            return self._count(line)
         name = self.word().literal or ""
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise self.error("akrunner reads `for` over words only: for x in a b c")
@@ -184,13 +187,25 @@ class Parser(Characters):
             while self.at < len(self.text) and not self.sees("\n", ";"):
                 values.append(self._checked_word())
                 self.blanks()
+        return For(line, name, values, self._body())
+
+    def _body(self) -> List[Node]:
+        """`; do ... done`"""
         if self.sees(";"):
             self.at += 1
         self.newlines()
         if self._keyword() != "do":
             raise self.error("a do is missing")
         self.at += 2
-        return For(line, name, values, self.commands("done"))
+        return self.commands("done")
+
+    def _count(self, line: int) -> Node:
+        self.at += 2
+        parts = self.balanced("))").split(";")
+        if len(parts) != 3:
+            raise self.error("akrunner reads `for ((first; test; step))`, with two semicolons")
+        self.blanks()
+        return Count(line, parts[0], parts[1], parts[2], self._body())
 
     def _checked_word(self) -> Word:
         before = self.at
@@ -306,8 +321,9 @@ class Parser(Characters):
         if match is None:
             return None
         self.at = match.end()
+        index = match[2][1:-1] if match[2] is not None else None
         if not self.sees("("):
-            return Assign(match[1], match[3], self.word(), match[2] is not None)
+            return Assign(match[1], match[3], self.word(), index)
         self.at += 1
         values = []
         self.newlines()
@@ -317,7 +333,7 @@ class Parser(Characters):
             if self.at >= len(self.text):
                 raise self.error("a ) is missing")
         self.at += 1
-        return Assign(match[1], match[3], values, match[2] is not None)
+        return Assign(match[1], match[3], values, index)
 
     def _redirection(self, found: List[Redirection]) -> bool:
         match = _REDIRECTION.match(self.text, self.at)

@@ -8,13 +8,15 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import re
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode.flow import MARK, Field, reckoned
+from akrunner.pai_mode import shellbraces, shellcuts, shellsums
+from akrunner.pai_mode.flow import MARK, Field
 from akrunner.pai_mode.shellnodes import Assign, Node, Part, Word
 from akrunner.pai_mode.shellsyntax import Parser
 
@@ -55,7 +57,7 @@ class Held:
         return replace(self, known=dict(self.known), arrays=dict(self.arrays), arguments=arguments)
 
 
-class Values:
+class Values(abc.ABC):
     """The values of a script's words. Attributes: state; given: values that win over the script's."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -106,7 +108,7 @@ class Values:
     # -- words
 
     def fields(self, words: "List[Word]") -> List[Field]:
-        return [one for word in words for one in self.split(word)]
+        return [one for word in words for one in self.words(word)]
 
     def text(self, word: Word) -> str:
         """A word that stays one: the right of an assignment, a redirection's target."""
@@ -118,11 +120,13 @@ class Values:
             pieces.append((self._part(part), part.quoted))
         return Field(pieces, _variable(word))
 
-    def split(self, word: Word) -> List[Field]:
+    def words(self, word: Word) -> List[Field]:
         """A command's word: none, one or several."""
+        return [one for part in shellbraces.words(word) for one in self._split(part)]
+
+    def _split(self, word: Word) -> List[Field]:
         found: List[Field] = []
         now: List[Tuple[str, bool]] = []
-        literal = "".join(part.text for part in word.parts if part.kind == "text" and not part.quoted)
         for part in self._tilde(word.parts):
             if part.kind == "text":
                 now.append((part.text, part.quoted))
@@ -142,10 +146,6 @@ class Values:
                     now = [(one, part.quoted)] if one or part.quoted else []
         if now and (any(text or quoted for text, quoted in now)):
             found.append(Field(now, _variable(word)))
-        if re.search(r"\{[^{}]*(,|\.\.)[^{}]*\}", literal, re.DOTALL) or (
-            literal.count("{") and re.search(r",|\.\.", literal) and "}" in literal
-        ):
-            return [Field([(marked(literal), False)])]
         return [self._globbed(one) for one in found]
 
     @staticmethod
@@ -166,12 +166,14 @@ class Values:
 
     def _several(self, part: Part) -> Optional[List[str]]:
         """Of "$@" and "${a[@]}"."""
-        match = re.fullmatch(r"([A-Za-z_]\w*)\[[@*]\]|([@*])", part.text) if part.kind == "name" else None
+        match = re.fullmatch(r"(!?)([A-Za-z_]\w*)\[[@*]\]|([@*])", part.text) if part.kind == "name" else None
         if match is None or (part.quoted and "*" in part.text):
             return None
-        held = self.state.arguments if match[2] else self.state.arrays.get(match[1])
-        if held is None or (self.state.stale and not match[2]):
+        held = self.state.arguments if match[3] else self.state.arrays.get(match[2])
+        if held is None or (self.state.stale and not match[3]):
             return None
+        if match[1]:
+            held = [str(number) for number in range(len(held))]
         if part.quoted:
             return list(held)
         return [word for one in held for word in (self._fields(one) if one else []) if word]
@@ -192,39 +194,59 @@ class Values:
             return self.called(part.text, part.body)
         return self.sum(part.text) if part.kind == "sum" else self._parameter(part)
 
+    @abc.abstractmethod
     def called(self, text: str, body: "List[Node]") -> str:
-        raise NotImplementedError
+        """What `$(...)` prints."""
+
+    @abc.abstractmethod
+    def assign(self, name: str, value: Optional[str]) -> None:
+        """A variable gets a value. None: none."""
+
+    @property
+    @abc.abstractmethod
+    def line(self) -> int:
+        """Of the command that is read."""
 
     def sum(self, text: str) -> str:
-        """Arithmetic. What it assigns is not known from then on."""
-        if re.search(r"\+\+|--|(?<![<>=!])=(?!=)", text):
-            for name in re.findall(r"[A-Za-z_]\w*", text):
-                self.assign(name, marked(name))
-            return marked(f"(({text}))")
-        shown = Parser(text).double()
-        plain = "".join(self._part(part) for part in shown)
+        """Arithmetic, and what it assigns."""
+        plain = "".join(self._part(part) for part in Parser(text.replace('"', "")).double())
+        value = self.reckoned(plain)
+        return marked(f"(({text.strip()}))") if value is None else str(value)
 
-        def put(match: "re.Match[str]") -> str:
-            found = self.value(match[0])
-            return found if found is not None else "0" if self.unset(match[0]) else MARK
+    def reckoned(self, plain: str) -> Optional[int]:
+        """A sum, in which nothing is expanded any more. None: nobody knows; nor what it would have assigned, from then on."""
+        try:
+            if MARK not in plain:
+                return shellsums.Sums(self._number, self.assign).reckon(plain)
+        except shellsums.Unsure:
+            pass
+        except shellsums.Wrong as error:
+            raise ConfigError(f"line {self.line}: bash does not reckon `{plain.strip()}`: {error}") from None
+        for name in shellsums.names(plain):
+            self.assign(name, marked(name))
+        return None
 
-        value = None if MARK in plain else re.sub(r"[A-Za-z_]\w*", put, plain)
-        result = reckoned(value) if value is not None and MARK not in value else None
-        return marked(f"(({text}))") if result is None else str(result)
-
-    def assign(self, name: str, value: Optional[str]) -> None:
-        raise NotImplementedError
+    def _number(self, name: str) -> Optional[str]:
+        """A variable in a sum."""
+        found = self.value(name)
+        if found is None and self.unset(name):
+            if self.state.needs_values:
+                raise ConfigError(f"line {self.line}: {name} is not set, and the script ends there (set -u)")
+            return ""
+        return None if found is None or MARK in found or name in self.state.arrays else found
 
     # -- ${...}
 
     def _parameter(self, part: Part) -> str:
         match = _PARAMETER.match(part.text)
-        if match is None or part.text.startswith("!"):
+        if part.text.startswith("!"):
+            return self._named(part)
+        if match is None:
             return marked(part.text)
         count, name, index, operation = match.groups()
-        if count and (index is not None or name in "@*"):
+        if count and (index in ("@", "*") or name in ("@", "*")):
             held = self.state.arrays.get(name)
-            return str(len(held)) if held is not None and index in ("@", "*") and not self.state.stale else marked(part.text)
+            return marked(part.text) if held is None or self.state.stale else str(len(held))
         if operation and (index in ("@", "*") or name in ("@", "*")):
             # it goes for each of them by itself
             return marked(part.text)
@@ -232,7 +254,8 @@ class Values:
             return marked("IFS")
         value = self._element(name, index) if index is not None else self.value(name)
         if count and not operation:
-            return marked(part.text) if value is None or MARK in value else str(len(value))
+            # of other letters it is the locale's whether they or their bytes are counted
+            return marked(part.text) if value is None or not value.isascii() or MARK in value else str(len(value))
         if count:
             return marked(part.text)
         if re.match(r":?[-=+?]", operation):
@@ -243,8 +266,21 @@ class Values:
             return "" if self.unset(name) else marked(name)
         if not operation:
             return value
-        found = None if MARK in value else self._cut(value, operation)
+        found = None
+        if MARK not in value:
+            found = shellcuts.cut(value, operation, part.quoted, self.whole, self._offset)
         return marked(part.text) if found is None else found
+
+    def _offset(self, text: str) -> Optional[int]:
+        found = self.sum(text)
+        return None if MARK in found else int(found)
+
+    def _named(self, part: Part) -> str:
+        """`${!x}`: the variable whose name x holds."""
+        name = self.value(part.text[1:]) if re.fullmatch(r"![A-Za-z_]\w*", part.text) else None
+        if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name) or name in self.state.arrays:
+            return marked(part.text)
+        return self._parameter(Part("name", name, part.quoted))
 
     def _element(self, name: str, index: str) -> Optional[str]:
         held = self.state.arrays.get(name)
@@ -252,9 +288,10 @@ class Values:
             return marked(f"{name}[{index}]")
         if index in ("@", "*"):
             return " ".join(held)
-        if not index.isdigit():
+        at = self._offset(index)
+        if at is None or (at < 0 and -at > len(held)):
             return marked(f"{name}[{index}]")
-        return held[int(index)] if int(index) < len(held) else ""
+        return held[at] if at < len(held) else ""
 
     def _otherwise(self, name: str, value: Optional[str], operation: str, quoted: bool) -> str:
         colon = operation[0] == ":"
@@ -280,38 +317,22 @@ class Values:
         parser = Parser(text)
         return self.text(Word(parser.double(), 0) if quoted else parser.word(""))
 
-    def _cut(self, value: str, operation: str) -> Optional[str]:
-        """`:0:4`, `%.*`, `##*/`, `/a/b`. None: nobody knows."""
-        match = re.fullmatch(r":\s*(\d+)(?::\s*(\d+))?", operation)
-        if match is not None:
-            begin = int(match[1])
-            return value[begin : begin + int(match[2])] if match[2] else value[begin:]
-        match = re.fullmatch(r"(##?|%%?)(.*)", operation, re.DOTALL)
-        if match is not None:
-            pattern = self.whole(Parser(match[2]).word("")).pattern
-            if pattern is None:
-                return None
-            ends = list(range(len(value) + 1))
-            if match[1][0] == "#":
-                return next(
-                    (value[end:] for end in (ends if len(match[1]) == 1 else ends[::-1]) if pattern.match(value[:end])), value
-                )
-            return next(
-                (value[:end] for end in (ends[::-1] if len(match[1]) == 1 else ends) if pattern.match(value[end:])), value
-            )
-        match = re.fullmatch(r"(//?)([\w.:-]+)(?:/([\w.:-]*))?", operation)
-        if match is not None and MARK not in operation:
-            return value.replace(match[2], match[3] or "", -1 if match[1] == "//" else 1)
-        return None
-
     def array(self, one: Assign) -> Optional[List[str]]:
         """An array's new elements. None: nobody knows."""
         assert isinstance(one.value, list)
         texts = [field.text for field in self.fields(one.value)]
-        if any(MARK in text or text.startswith("[") for text in texts):
+        if any(MARK in text or text.startswith("[") for text in texts) or one.index is not None:
             return None
         before = self.state.arrays.get(one.name, []) if one.sign == "+=" else []
         return None if before is None else [*before, *texts]
+
+    def element(self, one: Assign, value: str) -> Optional[List[str]]:
+        """An array after `a[i]=v`. None: nobody knows."""
+        held = self.state.arrays.get(one.name, None if self.value(one.name) or self.state.stale else [])
+        at = self._offset(one.index or "")
+        if held is None or at is None or MARK in value or one.sign == "+=" or not 0 <= at <= len(held):
+            return None
+        return [*held[:at], value, *held[at + 1 :]]
 
 
 def _variable(word: Word) -> str:

@@ -7,16 +7,17 @@
 
 from __future__ import annotations
 
+import abc
 import re
-from typing import List, Sequence, Tuple
+from typing import List, Tuple
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode.shellnodes import Node, Part, Redirection, Word
+from akrunner.pai_mode.shellnodes import Node, Part, Redirection, Word, joined
 
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 
 
-class Characters:
+class Characters(abc.ABC):
     """A script's text, and its words. Attributes: at: where one is; first: the number of its first line."""
 
     def __init__(self, text: str, first: int = 1) -> None:
@@ -61,7 +62,7 @@ class Characters:
             else:
                 parts.append(Part("text", char, False))
                 self.at += 1
-        return Word(_joined(parts), line)
+        return Word(joined(parts), line)
 
     def double(self, escaped: str = '$`"\\', stop: str = "") -> List[Part]:
         """As between double quotes. Args: escaped: what a backslash takes its meaning; stop: where it ends."""
@@ -78,7 +79,7 @@ class Characters:
             else:
                 parts.append(Part("text", char, True))
                 self.at += 1
-        return _joined(parts)
+        return joined(parts)
 
     def _double(self) -> List[Part]:
         begin = self.line
@@ -128,7 +129,7 @@ class Characters:
             return Part("call", self.text[begin + 2 : self.at - 1], quoted, body)
         if self.sees("${"):
             self.at += 2
-            return Part("name", self._braces(), quoted)
+            return Part("name", self._braces(), quoted, closed=True)
         match = _NAME.match(self.text, begin + 1)
         self.at = match.end() if match else begin + 1
         return Part("name", match[0], quoted) if match else Part("text", "$", quoted)
@@ -162,11 +163,13 @@ class Characters:
             self.at += 1
         raise self.error("a ${ is not closed")
 
+    @abc.abstractmethod
     def script(self, text: str, line: int) -> "List[Node]":
-        raise NotImplementedError
+        """What stands between backticks, without its backslashes."""
 
+    @abc.abstractmethod
     def commands(self, close: str) -> "List[Node]":
-        raise NotImplementedError
+        """What stands in `$(`, up to what closes it."""
 
     # -- between words
 
@@ -206,14 +209,3 @@ class Characters:
             lines.append(line)
         self.at = begin
         raise self.error(f"the here-document {end} has no end")
-
-
-def _joined(parts: Sequence[Part]) -> List[Part]:
-    """Neighbours of text together."""
-    found: List[Part] = []
-    for part in parts:
-        if found and part.kind == found[-1].kind == "text" and part.quoted == found[-1].quoted:
-            found[-1] = Part("text", found[-1].text + part.text, part.quoted)
-        else:
-            found.append(part)
-    return found

@@ -148,7 +148,7 @@ def test_of_several_ways_the_one_is_taken(
         ("case $x in a) odpscmd -e 1;; esac", "--var x=VALUE"),
         ('n="`wc -l f`"; if [ $(echo "$n < 5"|bc) = 1 ]; then echo few; exit 1; fi; odpscmd -e 1', "--var n=VALUE"),
         ("if grep -q a b; then x=1; else x=2; fi; odpscmd -e $x", r"\$x has no value; give it: --var x=VALUE"),
-        ("for i in " + "1 " * 40 + "; do for j in " + "2 " * 40 + "; do odpscmd -e 1; done; done", "more than 1,000 times"),
+        ("for i in " + "1 " * 80 + "; do for j in " + "2 " * 80 + "; do odpscmd -e 1; done; done", "more than 5,000 times"),
     ],
 )  # fmt: skip
 def test_a_call_that_may_not_be_made_is_an_error(text: str, told: str) -> None:

@@ -61,8 +61,11 @@ def calls_of_ours(text: str, place: Path) -> "list[str]":
 
 @pytest.mark.parametrize("text", READ)
 def test_the_calls_are_those_of_bash(text: str, place: Path) -> None:
-    ours = calls_of_ours(text, place)
-    assert ours == calls_of_bash(text, place)
+    bash = calls_of_bash(text, place)
+    if calls_of_ours(text, place) != bash:
+        # the day may have changed between both
+        (place.parent / "calls").unlink(missing_ok=True)
+        assert calls_of_ours(text, place) == calls_of_bash(text, place)
 
 
 @pytest.mark.parametrize("text, told", REFUSED)

@@ -1,0 +1,197 @@
+"""A shell script's calls of odpscmd -> the statements they hand over.
+
+::
+
+    odpscmd -e "..."        a Piece of text
+    odpscmd -f job.sql      a Piece that names a file, or the text that the script has written into it
+    ... <<E, | odpscmd      a Piece, if it is known
+    pai -name ...           a Piece, as it stands
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, List
+
+from akrunner.errors import ConfigError
+from akrunner.foreign import redacted
+from akrunner.pai_mode import shellbuiltins
+from akrunner.pai_mode.flow import MARK, Field, State
+from akrunner.pai_mode.shellvalues import marked
+
+if TYPE_CHECKING:
+    from akrunner.pai_mode.shell import Reader
+
+#: what nobody knows, in a text
+UNKNOWN = re.compile("\0([^\0]*)\0")
+#: files that a statement names: those are looked for where the script is then
+_RELATIVE = re.compile(
+    r"-D(?:script|hyperParameters)\s*=\s*['\"]?(?:file:/{0,2})?(?!/|file:|odps:|oss:|['\"])([^\s'\";]+)"
+    r"|\btunnel\s+\w+\s+(?![/-])(\S+)|\badd\s+(?:py|file|archive|jar)\s+(?!/)(\S+)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Attributes: text: of one or more statements; line: of the script, where the call stands; file: whether the text names one."""
+
+    text: str
+    line: int
+    file: bool = False
+
+
+@dataclass
+class Script:
+    """Attributes: pieces: in their order; unread: what was not run, in words."""
+
+    pieces: List[Piece] = field(default_factory=list)
+    unread: List[str] = field(default_factory=list)
+
+
+class Client:
+    """What a reader's script hands to the client.
+
+    Args: reader: at the command that is read.
+    """
+
+    def __init__(self, reader: "Reader") -> None:
+        self._reader = reader
+
+    def bare(self, words: List[Field], line: int) -> State:
+        """`pai -name ...` as a command of its own."""
+        self.check(line)
+        self._piece(" ".join([words[0].text, *(_requoted(word.text) for word in words[1:])]), line)
+        return State.YES
+
+    def meant(self, word: Field) -> bool:
+        """Whether a command's first word is the client."""
+        name = os.path.basename(UNKNOWN.sub(r"\1", word.text)).lower()
+        if name.startswith("odpscmd"):
+            return True
+        # a variable of that name may hold any path
+        return "odpscmd" in word.variable.lower() and (MARK in word.text or not shellbuiltins.is_known(name))
+
+    def check(self, line: int) -> None:
+        """Raises: ConfigError: nobody knows whether a call is made."""
+        if self._reader.inside:
+            raise ConfigError(
+                f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put the call on a line of "
+                "its own, or run the script itself with `akrunner pai` in odpscmd's place"
+            )
+        at = self._reader.why
+        if not at:
+            return
+        asked = redacted(self._reader.lines[at - 1].strip()) if at <= len(self._reader.lines) else ""
+        names = [one for one in re.findall(r"\$\{?([A-Za-z_]\w*|[0-9#])", asked) if MARK in (self._reader.value(one) or MARK)]
+        mend = f"give its variable, --var {names[0].replace('#', '1')}=VALUE, or " if names else ""
+        raise ConfigError(
+            f"line {line}: whether this call is made depends on line {at} ({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running "
+            f"the script would tell; {mend}run the script itself with `akrunner pai` in odpscmd's place, or put its statements (-e) into a file of "
+            "their own"
+        )
+
+    def called(self, words: List[Field], line: int) -> State:
+        """A call. Args: words: its arguments."""
+        self.check(line)
+        rest = [word.text for word in words]
+        found = False
+        for word in words:
+            if word.loose:
+                self._piece(word.text, line)
+        while rest:
+            name, sign, value = rest.pop(0).partition("=")
+            if name in ("-e", "-f", "--execute", "--file"):
+                value = value if sign else rest.pop(0) if rest else ""
+                found = True
+                if rest and not rest[0].startswith("-"):
+                    raise ConfigError(f'line {line}: {name} has several words; quote them: {name} "..."')
+                if name in ("-f", "--file"):
+                    self._file(value, line)
+                else:
+                    self._piece(value, line)
+            elif name in ("--version", "--help", "-h", "-v"):
+                return State.YES
+        if found:
+            self._reader.emit(marked("odpscmd"))
+            return State.YES
+        if self._reader.stdin.file:
+            self._file(self._reader.stdin.file, line)
+        elif self._reader.stdin.text is not None:
+            self._piece(self._reader.stdin.text, line)
+        else:
+            raise ConfigError(
+                f"line {line}: this call reads statements that are not known before the script is run; hand them over by -e, -f or a here-document"
+            )
+        self._reader.stdin.text, self._reader.stdin.file = None, ""
+        self._reader.emit(marked("odpscmd"))
+        return State.YES
+
+    def _file(self, path: str, line: int) -> None:
+        self._known(path, line)
+        full = self._reader.path(path)
+        if full in self._reader.written:
+            text = self._reader.written[full]
+            if text is not None and MARK not in text and os.path.basename(path) not in self._reader.touched:
+                self._piece(text, line)
+                return
+        if full in self._reader.written or os.path.basename(path) in self._reader.touched:
+            raise ConfigError(
+                f"line {line}: the script itself makes or changes {path}, and nothing of a script is run; hand its statements over by -e or a "
+                "here-document"
+            )
+        if full is None:
+            raise ConfigError(f"line {line}: {path} is looked for in a directory that is not known; name it from / on")
+        self._reader.passed = True
+        self._reader.script.pieces.append(Piece(path if self._reader.state.folder == self._reader.began else full, line, True))
+
+    def _piece(self, text: str, line: int) -> None:
+        self._known(text, line)
+        if self._reader.state.folder != self._reader.began:
+            for match in _RELATIVE.finditer(text):
+                name = next(one for one in match.groups() if one)
+                if self._reader.state.folder != self._reader.folder or os.path.exists(
+                    os.path.join(self._reader.began or "", name)
+                ):
+                    raise ConfigError(
+                        f"line {line}: {name} is looked for where the script has gone by cd: name it from / on, or run akrunner there"
+                    )
+        if re.search(r"\bpai\b|\btunnel\s+d", text, re.IGNORECASE):
+            self._reader.passed = True
+        self._reader.script.pieces.append(Piece(text, line))
+
+    def _known(self, text: str, line: int) -> None:
+        """Raises: ConfigError: something in it is not."""
+        unknown = UNKNOWN.search(text)
+        if unknown is None:
+            return
+        name = unknown[1]
+        holder = next((one for one, value in self._reader.state.known.items() if value and unknown[0] in value), "")
+        if name.startswith("$("):
+            raise ConfigError(
+                f"line {line}: ${holder} is what `{name[2:-1]}` prints, and nothing of a script is run; give its value: --var {holder}=VALUE"
+                if holder
+                else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
+                "variable, x=$(...), and give that: --var x=VALUE"
+            )
+        if not re.fullmatch(r"\w+", name):
+            mend = f"--var {holder}=VALUE" if holder else "put it into a variable, x=..., and give that: --var x=VALUE"
+            raise ConfigError(f"line {line}: akrunner cannot tell what {name} comes to here; {mend}")
+        raise ConfigError(f"line {line}: ${name} has no value; give it: --var {name}=VALUE")
+
+
+def giving(text: str) -> str:
+    """The variable whose value is missing."""
+    found = UNKNOWN.search(text)
+    return found[1] if found is not None and re.fullmatch(r"\w+", found[1]) else "NAME"
+
+
+def _requoted(text: str) -> str:
+    """A word the shell has taken the quotes from, as the command writes it."""
+    name, sign, value = text.partition("=")
+    if sign and re.search(r"[\s;'\"]", value):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"{name}='{escaped}'"
+    return text
