@@ -31,7 +31,8 @@ def described(info: TableInfo) -> List[Dict[str, Any]]:
         for one in info.columns
     ]
     parts = [
-        {"name": name, "type": "string", "dtype": "bytes", "partition": True, "nullable": False} for name in info.partitions
+        {"name": one.name, "type": types.words_of(one), "dtype": _dtype(one), "partition": True, "nullable": False}
+        for one in info.keys
     ]
     return told + parts
 

@@ -200,7 +200,7 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
     try:
         info = store.describe(name)
         columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)
-        columns += "".join(f", {one} string (partition)" for one in info.partitions)
+        columns += "".join(f", {one.name} {types.words_of(one)} (partition)" for one in info.keys)
         return TablePlan(text, columns, store.count(name) if store.exists(name) else None)
     except SourceError:
         if needed:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Callable, List, Optional, Tuple
 
+import pyarrow as pa
+
 from akrunner.errors import ConfigError, SinkError
-from akrunner.tables import ddl
+from akrunner.tables import ddl, types
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries
 from akrunner.tables.sqltext import Words, quoted_name, quoted_text, tokens
@@ -104,17 +106,23 @@ def _filter(words: Words) -> Optional[str]:
 
 def _fitting(name: TableName, store: TableStore, condition: str) -> List[TableName]:
     """The partitions for which a condition is true. Raises: ConfigError: it is none."""
-    keys, there = store.describe(name).partitions, store.partitions(name)
+    info, there = store.describe(name), store.partitions(name)
     if not there:
         return []
     rows = ", ".join(
-        "(" + ", ".join([str(at), *(quoted_text(value) for _, value in one)]) + ")" for at, one in enumerate(there)
+        "(" + ", ".join([str(at), *(_valued(key, value) for key, (_, value) in zip(info.keys, one))]) + ")"
+        for at, one in enumerate(there)
     )
-    columns = ", ".join(map(quoted_name, ("odps_at", *keys)))
+    columns = ", ".join(map(quoted_name, ("odps_at", *info.partitions)))
     with Queries(lambda project: store, name.project) as queries:
         reader = queries.rows(f"SELECT odps_at FROM (VALUES {rows}) AS p({columns}) WHERE {condition}")
         chosen = sorted(at for batch in queries.draw(reader) for at in batch.column(0).to_pylist())
     return [name.at(there[at]) for at in chosen]
+
+
+def _valued(key: pa.Field, value: str) -> str:
+    """The value of a partition column, in SQL."""
+    return quoted_text(value) if pa.types.is_string(key.type) else f"cast({quoted_text(value)} as {types.words_of(key)})"
 
 
 def _add_columns(words: Words, name: TableName, store: TableStore) -> Tuple[str, bool]:

@@ -65,7 +65,9 @@ def columns_of(info: TableInfo) -> pa.Table:
     return pa.table(
         {
             "column": pa.array([*(field.name for field in fields), *info.partitions], pa.string()),
-            "type": pa.array([*(types.words_of(field) for field in fields), *("string" for _ in info.partitions)], pa.string()),
+            "type": pa.array(
+                [*(types.words_of(field) for field in fields), *(types.words_of(one) for one in info.keys)], pa.string()
+            ),
             "comment": pa.array(
                 [*(types.comment_of(field) for field in fields), *("partition" for _ in info.partitions)], pa.string()
             ),

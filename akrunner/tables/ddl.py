@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Set, Tuple
+from typing import List, Optional, Set
 
 import pyarrow as pa
 
@@ -48,14 +48,14 @@ def parse_create(text: str) -> Create:
         words.end()
         return Create(table, None, if_not_exists, like, lifecycle=lifecycle)
     columns = columns_of(words) if words.maybe("(") else None
-    partitions: Tuple[str, ...] = ()
+    keys: List[pa.Field] = []
     comment, lifecycle, select = "", None, None
     while not words.done():
         if words.maybe("comment"):
             comment = words.string("a comment")
         elif words.maybe("partitioned", "by"):
             words.need("(")
-            partitions = tuple(map(_partition_name, columns_of(words)))
+            keys = list(map(_key, columns_of(words)))
         elif words.maybe("lifecycle"):
             lifecycle = words.number("a number of days")
         elif words.maybe("as") or (columns is None and words.peek().low in ("select", "with") and _is_query(words)):
@@ -71,20 +71,22 @@ def parse_create(text: str) -> Create:
         raise words.wrong("a table made AS SELECT has the columns of the query; leave out those in parentheses")
     if columns is None:
         return Create(table, None, if_not_exists, select=select, lifecycle=lifecycle, comment=comment)
-    info = TableInfo(pa.schema(columns), partitions, comment, lifecycle)
+    kinds = tuple(map(types.words_of, keys))
+    partitions = tuple(one.name for one in keys)
+    info = TableInfo(pa.schema(columns), partitions, comment, lifecycle, kinds if set(kinds) != {"string"} else ())
     check_info(info)
     return Create(table, info, if_not_exists, lifecycle=lifecycle, comment=comment)
 
 
-def _partition_name(column: pa.Field) -> str:
+def _key(column: pa.Field) -> pa.Field:
     """Raises: ConfigError: it is of a type whose values MaxCompute takes for no partition's."""
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)):
         raise ConfigError(
-            f"create table: partitioned by {column.name}, a {types.words_of(column)}: a partition's value is a text here, and in MaxCompute "
-            f"that, a whole number or a date; write {column.name} STRING"
+            f"create table: partitioned by {column.name}, a {types.words_of(column)}: a partition's value is a text, a whole number or a date, "
+            f"as in MaxCompute; write {column.name} STRING"
         )
-    return str(column.name)
+    return column
 
 
 def _is_query(words: Words) -> bool:
@@ -176,7 +178,9 @@ def create_sql(table: str, info: TableInfo, lines: bool = True) -> str:
     if info.comment:
         parts.append(f"COMMENT {quoted_text(info.comment)}")
     if info.partitions:
-        parts.append("PARTITIONED BY (" + ", ".join(f"{quoted_name(name)} STRING" for name in info.partitions) + ")")
+        parts.append(
+            "PARTITIONED BY (" + ", ".join(f"{quoted_name(one.name)} {types.words_of(one).upper()}" for one in info.keys) + ")"
+        )
     if info.lifecycle is not None:
         parts.append(f"LIFECYCLE {info.lifecycle}")
     return ("\n" if lines else " ").join(parts) + ";"

@@ -50,6 +50,13 @@ RENAMED = {
     ("isdate", 2): "odps_isdate",
     ("next_day", 2): "odps_next_day",
     ("slice", 3): "odps_slice",
+    ("get_json_object", 2): "odps_json",
+    ("sign", 1): "odps_sign",
+    ("url_encode", 1): "odps_url_encode",
+    ("url_decode", 1): "odps_url_decode",
+    ("trunc", 1): "odps_trunc",
+    ("trunc", 2): "odps_trunc",
+    ("regexp_substr", 2): "odps_regexp_substr",
     # of a list and of a map
     ("size", 1): "cardinality",
 }
@@ -79,6 +86,8 @@ ABSENT = {
     "from_json": "get_json_object(x, '$.a') takes one value out of a JSON text",
     "crc32": "md5(x) is",
     "str_to_map": "split(x, ',') takes a text apart",
+    "json_tuple": "get_json_object(x, '$.a') takes each value out of a JSON text",
+    "parse_url": "regexp_extract(x, '^[a-z]+://([^/]+)', 1) is the host",
     "inline": "LATERAL VIEW EXPLODE(x) v AS one gives the structs, and one.a their fields",
     "hash": "its numbers would be others than MaxCompute's; md5(x) gives the same text in both",
 }
@@ -154,6 +163,14 @@ MACROS = (
     "[one for one in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] if starts_with(one, left(lower(day), 3))][1]) END",
     "CREATE MACRO odps_next_day(x, day) AS strftime(TRY_CAST(x AS DATE) + CAST((odps_day_number(day) - isodow(TRY_CAST(x AS DATE)) + 6) % 7 + 1 "
     "AS INTEGER), '%Y-%m-%d')",
+    "CREATE MACRO odps_trunc(x) AS trunc(CAST(x AS DOUBLE)), (x, n) AS trunc(CAST(x AS DOUBLE), CAST(n AS INTEGER))",
+    "CREATE MACRO odps_sign(x) AS CAST(sign(CAST(x AS DOUBLE)) AS DOUBLE)",
+    # as forms are sent: blanks are +
+    "CREATE MACRO odps_url_encode(x) AS replace(replace(replace(url_encode(x), '%20', '+'), '~', '%7E'), '%2A', '*')",
+    "CREATE MACRO odps_url_decode(x) AS url_decode(replace(x, '+', '%20'))",
+    # what is no JSON has no values
+    "CREATE MACRO odps_json(x, path) AS CASE WHEN json_valid(x) THEN json_extract_string(x, path) END",
+    "CREATE MACRO odps_regexp_substr(x, y) AS nullif(regexp_extract(x, y), '')",
     "CREATE MACRO odps_slice(x, first, many) AS CASE WHEN x IS NULL OR first IS NULL OR many IS NULL THEN NULL "
     "WHEN first = 0 OR many < 0 THEN error('slice: the first is 1, or -1 from the end, and not 0; how many is no negative number') "
     "WHEN first < -len(x) OR many = 0 THEN x[1:0] WHEN first < 0 THEN x[len(x) + first + 1:least(len(x) + first + many, len(x))] "

@@ -16,7 +16,7 @@ from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName, check_value
 from akrunner.tables.sql import Queries, column_names, duckdb_type, literal, quoted
 from akrunner.tables.sqltext import Words, tokens
-from akrunner.tables.store import Reading, TableInfo, TableOutput, TablePart, TableStore
+from akrunner.tables.store import Reading, TableInfo, TableOutput, TablePart, TableStore, key_text
 
 #: what may follow FROM in a query
 _BEHIND_FROM = frozenset(("where", "lateral", "group", "having", "order", "distribute", "sort", "cluster", "limit", "window"))
@@ -118,7 +118,8 @@ def _staged(one: Insert, outputs: _Outputs, queries: Queries) -> int:
     if unknown is not None:
         by = f"by {', '.join(info.partitions)}" if info.partitions else "by nothing"
         raise ConfigError(f"insert: {name.sql} is partitioned {by}, not by {unknown}")
-    fixed = {key: value for key, value in one.keys if value is not None}
+    kinds = {key.name: key for key in info.keys}
+    fixed = {key: key_text(kinds[key], value) for key, value in one.keys if value is not None}
     dynamic = [key for key in info.partitions if key not in fixed]
     if dynamic and not one.keys and one.columns is None and one.overwrite:
         raise ConfigError(
@@ -166,7 +167,7 @@ def several(words: Words) -> List[str]:
 
 def _targets(name: TableName, info: TableInfo, columns: Optional[List[str]], dynamic: List[str]) -> List[pa.Field]:
     """The columns rows go to, in the query's order."""
-    partitions = [pa.field(key, pa.string()) for key in dynamic]
+    partitions = [one for one in info.keys if one.name in dynamic]
     if columns is None:
         return [*info.columns, *partitions]
     known = {field.name.lower(): field for field in [*info.columns, *partitions]}
@@ -219,9 +220,10 @@ class _Spread:
         rows, at = batch.take(order), 0
         groups = pa.Table.from_batches([rows]).group_by(self._dynamic, use_threads=False).aggregate([([], "count_all")])
         for found in groups.to_pylist():
-            values = tuple(found[key] for key in self._dynamic)
-            if None in values:
-                raise ConfigError(f"insert: a row has no value of the partition column {self._dynamic[values.index(None)]}")
+            missing = next((key for key in self._dynamic if found[key] is None), None)
+            if missing is not None:
+                raise ConfigError(f"insert: a row has no value of the partition column {missing}")
+            values = tuple(str(found[key]) for key in self._dynamic)
             part = rows.slice(at, found["count_all"])
             at += part.num_rows
             self._part(values).write(part.drop_columns(self._dynamic))

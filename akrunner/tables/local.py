@@ -20,7 +20,16 @@ from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move, carry_out, removed
-from akrunner.tables.store import CHANGED, NOTHING_DROPPED, TableInfo, TableOutput, check_keys, no_table, whole_partition
+from akrunner.tables.store import (
+    CHANGED,
+    NOTHING_DROPPED,
+    TableInfo,
+    TableOutput,
+    check_keys,
+    key_text,
+    no_table,
+    whole_partition,
+)
 
 #: of a disk that takes no more, or is broken: nothing an argument could mend
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -159,7 +168,15 @@ class LocalTables:
                 )
         wanted = dict(name.partition)
         every = layout.partitions_below(folder, info.partitions)
-        return [one for one in every if all(wanted.get(key, value) == value for key, value in one[0])]
+        if not info.partition_types:
+            return [one for one in every if all(wanted.get(key, value) == value for key, value in one[0])]
+        found = []
+        for partition, path in every:
+            with _odd_key(path):
+                spelled = {key.name: key_text(key, value) for key, (_, value) in zip(info.keys, partition)}
+            if all(key_text(key, wanted[key.name]) == spelled[key.name] for key in info.keys if key.name in wanted):
+                found.append((partition, path))
+        return found
 
     def _known_partitions(self, name: TableName, info: TableInfo) -> str:
         every = layout.partitions_below(layout.table_dir(self.place, name), info.partitions)
@@ -328,3 +345,12 @@ class LocalTables:
                     raise
                 with ours(WriteError, f"output: cannot write {name}", self.place):
                     raise
+
+
+@contextlib.contextmanager
+def _odd_key(path: str) -> Iterator[None]:
+    """Raises: SourceError: the directory of a partition has a value that is none of its column's."""
+    try:
+        yield
+    except SinkError as e:
+        raise SourceError(f"source: {path}: {e}; rename or remove this directory") from None

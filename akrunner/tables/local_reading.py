@@ -28,7 +28,7 @@ from akrunner.schema import nearest
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import removed
-from akrunner.tables.store import Reading, TableInfo
+from akrunner.tables.store import Reading, TableInfo, key_scalar
 
 #: files that are held open; of more, links are made
 _OPEN = 64
@@ -162,9 +162,7 @@ class LocalReading(Reading):
         return " UNION ALL ".join(self._group(*group) for group in groups) or f"SELECT {none} WHERE false"
 
     def _columns(self) -> List[Tuple[str, pa.DataType]]:
-        return [(field.name, field.type) for field in self.info.columns] + [
-            (name, pa.string()) for name in self.info.partitions
-        ]
+        return [(field.name, field.type) for field in self.info.columns] + [(key.name, key.type) for key in self.info.keys]
 
     def _group(self, file: _File, paths: List[str]) -> str:
         values = dict(file.partition)
@@ -208,7 +206,7 @@ class LocalReading(Reading):
             for field in schema:
                 low = field.name.lower()
                 if low in values:
-                    columns.append(pa.repeat(pa.scalar(values[low], pa.string()), batch.num_rows))
+                    columns.append(pa.repeat(key_scalar(field, values[low]), batch.num_rows))
                 elif low in file.names:
                     columns.append(_as(batch.column(file.names[low]), field, file.shown))
                 else:
@@ -236,7 +234,7 @@ def fields_of(name: TableName, info: TableInfo, columns: Optional[Sequence[str]]
     if columns is None:
         return list(info.columns)
     known = {field.name.lower(): field for field in info.columns}
-    known.update((key, pa.field(key, pa.string())) for key in info.partitions)
+    known.update((key.name, key) for key in info.keys)
     for column in columns:
         if column.lower() not in known:
             raise SourceError(

@@ -130,6 +130,7 @@ class MaxComputeTables:
                 tuple(column.name.lower() for column in schema.partitions),
                 table.comment or "",
                 lifecycle,
+                _key_types([str(column.type).lower() for column in schema.partitions]),
             )
 
     def _no_table(self, name: TableName) -> str:
@@ -286,6 +287,10 @@ def _field(column: Any) -> pa.Field:
     """A column as MaxCompute describes it. Raises: SchemaError: it is of no type that is known."""
     made = types.field(column.name.lower(), str(column.type).lower(), column.comment or "")
     return made if getattr(column, "nullable", True) is not False else made.with_nullable(False)
+
+
+def _key_types(words: List[str]) -> Tuple[str, ...]:
+    return tuple(words) if set(words) - {"string"} else ()
 
 
 def _spec(partition: Partition) -> str:

@@ -24,7 +24,7 @@ from akrunner.foreign import ours
 from akrunner.tables import types
 from akrunner.tables.local_reading import fields_of
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import Reading, TableInfo
+from akrunner.tables.store import Reading, TableInfo, key_scalar
 
 if TYPE_CHECKING:
     from akrunner.tables.maxcompute import MaxComputeTables
@@ -219,7 +219,7 @@ def _with_keys(batch: pa.RecordBatch, schema: pa.Schema, partition: Partition, t
     columns = []
     for field in schema:
         if field.name in values:
-            columns.append(pa.repeat(pa.scalar(values[field.name], pa.string()), batch.num_rows))
+            columns.append(pa.repeat(key_scalar(field, values[field.name]), batch.num_rows))
             continue
         column = batch.column(field.name)
         if column.type != field.type:

@@ -19,7 +19,7 @@ _RUNNING = frozenset("sum avg count min max stddev stddevpop stddevsamp variance
 _OF_GROUPS = frozenset(("grouping_id", "grouping", "string_agg", "odps_percentile"))
 #: where a whole number is a BIGINT
 _VALUES = frozenset(
-    "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg Array Greatest Least Tuple Map".split()
+    "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg Array Greatest Least Tuple Map Struct PropertyEQ AnyValue".split()
 )
 _NUMBERS = ("Literal", "Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "Neg", "Count", "Sum", "Avg", "Interval")
 
@@ -202,6 +202,8 @@ def _functions(tree: Any) -> None:
     for call in list(tree.find_all(exp.Anonymous)):
         if call.name.lower() == "wm_concat":
             _concatenated(call)
+        if call.name.lower() == "odps_json" and "*" in call.expressions[1].name:
+            raise ConfigError("sql: get_json_object takes one value on this machine, by a path without *: '$.a[0]'")
 
 
 def _concatenated(call: Any) -> None:

@@ -60,7 +60,7 @@ def _tables(names: List[TableName]) -> TableSource:
 
 def _columns(name: TableName, info: TableInfo) -> pa.Schema:
     held = [key for key, _ in name.partition]
-    partitions = [pa.field(key, pa.string()) for key in info.partitions if key not in held]
+    partitions = [key.remove_metadata() for key in info.keys if key.name not in held]
     return pa.schema([*(field.remove_metadata() for field in info.columns), *partitions])
 
 

@@ -241,7 +241,7 @@ class Queries:
     def _copied(self, reading: Reading, target: str) -> None:
         """The rows of a table that DuckDB cannot read itself."""
         names = [*reading.info.columns.names, *reading.info.partitions]
-        fields = [*reading.info.columns, *(pa.field(name, pa.string()) for name in reading.info.partitions)]
+        fields = [*reading.info.columns, *reading.info.keys]
         schema = pa.schema([field.remove_metadata() for field in fields])
         rows = pa.RecordBatchReader.from_batches(schema, reading.read(names))
         self._connection.register("copied", rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import re
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from akrunner.tables.insert import Insert, create_as, inserted, several
 from akrunner.tables.names import Partition, TableName, check_project
 from akrunner.tables.sql import Queries, column_names
 from akrunner.tables.sqltext import Words, line_of, tokens
-from akrunner.tables.store import SqlStore, TableInfo, TableStore
+from akrunner.tables.store import SqlStore, TableStore
 from akrunner.tables.tunnel import rows_of, tunnel
 
 #: rows a SELECT gives, as MaxCompute's
@@ -293,7 +294,7 @@ class Session:
         if made.like is not None:
             other = TableName.parse(made.like, self.project).for_sql()
             like = self._store(other.project).describe(other)
-            store.create(name, TableInfo(like.columns, like.partitions, like.comment, made.lifecycle), made.if_not_exists)
+            store.create(name, dataclasses.replace(like, lifecycle=made.lifecycle), made.if_not_exists)
         elif made.select is not None:
             rows = create_as(made, name, self._store, self.project)
             return f"created {name.sql}, with {rows:,} rows", None

@@ -24,6 +24,7 @@ from typing import Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple,
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError
+from akrunner.tables import types
 from akrunner.tables.names import Partition, TableName
 
 #: what is said of a table that is to go, and is not there
@@ -40,7 +41,8 @@ class TableInfo:
 
     Attributes:
         columns: without those it is partitioned by; `types.words_of(field)` says MaxCompute's type, `types.comment_of` the comment.
-        partitions: names of the columns it is partitioned by, all of them strings; () for none.
+        partitions: names of the columns it is partitioned by; () for none.
+        partition_types: MaxCompute's words for the type of each of these; () if all of them are strings.
         comment, lifecycle (days): as in its CREATE TABLE; nothing is deleted by it.
     """
 
@@ -48,6 +50,12 @@ class TableInfo:
     partitions: Tuple[str, ...] = ()
     comment: str = ""
     lifecycle: Optional[int] = None
+    partition_types: Tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> List[pa.Field]:
+        """The columns it is partitioned by, with their types."""
+        return [types.field(*one) for one in zip(self.partitions, self.partition_types or ("string",) * len(self.partitions))]
 
 
 _R = TypeVar("_R", bound="Reading")
@@ -102,7 +110,24 @@ def whole_partition(name: TableName, info: TableInfo) -> Partition:
         raise SinkError(
             f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
         )
-    return tuple((key, given[key]) for key in info.partitions)
+    return tuple((key.name, key_text(key, given[key.name])) for key in info.keys)
+
+
+def key_text(key: pa.Field, value: str) -> str:
+    """The value of a partition column as its type spells it: 01 of a BIGINT is 1. Raises: SinkError: it is none of the type."""
+    if pa.types.is_string(key.type):
+        return value
+    try:
+        return str(key_scalar(key, value).as_py())
+    except (ValueError, pa.ArrowException, OverflowError):
+        raise SinkError(f"the partition column {key.name} is {types.words_of(key)}, and {value!r} is none") from None
+
+
+def key_scalar(key: pa.Field, value: str) -> pa.Scalar:
+    """Raises: ValueError, ArrowException, OverflowError: the text is no value of the column's type."""
+    if pa.types.is_integer(key.type):
+        return pa.scalar(int(value), key.type)
+    return pa.scalar(value, pa.string()).cast(key.type)
 
 
 def no_table(name: TableName, there: Sequence[str], where: str, all_of_them: bool = True) -> str:

@@ -246,9 +246,9 @@ def rows_of(
     """
     first, end = name.rows(reading.rows) if name is not None else (0, reading.rows)
     batches = reading.read(columns, first, end - first if limit is None else min(limit, end - first))
-    fields = {field.name: field.remove_metadata() for field in reading.info.columns}
+    fields = {field.name: field.remove_metadata() for field in [*reading.info.columns, *reading.info.keys]}
     names = reading.info.columns.names if columns is None else [name.lower() for name in columns]
-    schema = pa.schema([fields.get(name, pa.field(name, pa.string())) for name in names])
+    schema = pa.schema([fields[name] for name in names])
     # names as they were asked for
     named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
     return pa.RecordBatchReader.from_batches(schema, named)

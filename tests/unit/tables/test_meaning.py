@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple
 
 import pytest
 
-from akrunner.errors import AkrunnerError, ConfigError, ReadError, SinkError
+from akrunner.errors import AkrunnerError, ConfigError, ReadError, SinkError, SourceError
 from akrunner.tables.local import LocalTables
+from akrunner.tables.names import TableName
 from akrunner.tables.statements import run
 
 _MADE = """create table t (k string, v bigint, d double, s string);
@@ -59,6 +61,9 @@ def rows(store: LocalTables, text: str) -> List[Tuple[Any, ...]]:
         ("select size(collect_list(v) over (partition by k)) from t where k = 'b'", [(1,)]),
         ("select size(array(1, 2)), size(map('a', 1)), sort_array(collect_list(v)) from t", [(2, 1, [-7, 1, 2, 4])]),
         ("select slice(array(1, 2, null), 2, 5), slice(array(1, 2, 3), -2, 1), slice(array(1), 3, 1), slice(array(1), 1, 0)", [([2, None], [2], [], [])]),
+        ("select get_json_object(x, '$.a[1]'), get_json_object('bad', '$.a'), get_json_object('', '$.a') from (select '{\"a\":[1,2]}' x) q", [("2", None, None)]),
+        ("select trunc(1.99, 1), trunc(125.8, -1), trunc(-1.9), sign(-2), named_struct('a', 1).a + 1", [(1.9, 120.0, -1.0, -1.0, 2)]),
+        ("select url_encode('a b~*'), url_decode('a+b%2B'), regexp_substr('I love', 'l..e'), regexp_substr('a', 'x')", [("a+b%7E*", "a b+", "love", None)]),
         # texts
         ("select substr('abc', 0), substr('abc', -2), substr('abc', -5, 3), substring('abc', 0, 2), substr(null, 0)", [("", "bc", "", "", None)]),
         ("select concat('a', null), concat_ws(',', 'a', null, 'b'), lpad('a', 3, '0'), lpad('abc', 2, '0')", [(None, "a,b", "00a", "ab")]),
@@ -165,6 +170,8 @@ def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> N
             r"sql: no function takes this: array_contains\(MAP\(STRING, BIGINT\), .*\); CAST what it is given",
         ),
         ("select count(*) from t where", "sql: "),
+        ("select json_tuple(s, 'a') from t", "json_tuple is not among .*; get_json_object"),
+        ("select get_json_object(s, '$.a[*]') from t", "one value on this machine, by a path without"),
     ],
 )
 def test_errors_show_nothing_of_the_inside(filled: LocalTables, query: str, said: str) -> None:
@@ -195,6 +202,39 @@ def test_a_value_that_a_column_does_not_take_is_named(tmp_path: Path, value: str
             "demo",
         )
     assert "c0" not in str(told.value) and "INT64" not in str(told.value)
+
+
+def test_partition_columns_have_their_types(tmp_path: Path) -> None:
+    store = LocalTables(str(tmp_path))
+    run(
+        """create table p (a bigint) partitioned by (dt bigint, d date, v varchar(5));
+        insert into p partition (dt='02', d='2020-01-03', v='x') values (1);
+        insert into p partition (dt, d, v) select 7, '10', cast('2020-01-04' as date), 'y';
+        create table q like p""",
+        lambda project: store,
+        "demo",
+    )
+    first, second = (1, 2, datetime.date(2020, 1, 3), "x"), (7, 10, datetime.date(2020, 1, 4), "y")
+    # '10' < '2' as texts
+    assert rows(store, "select * from p where dt > 1 order by dt") == [first, second]
+    assert rows(store, "select dt + 1 from p where d > '2020-01-03' and dt = max_pt('p')") == [(11,)]
+    assert rows(store, "show partitions p") == [("dt=2/d=2020-01-03/v=x",), ("dt=10/d=2020-01-04/v=y",)]
+    for table in ("p", "q"):
+        assert [row[1] for row in rows(store, f"desc {table}")] == ["bigint", "bigint", "date", "varchar(5)"]
+    said = run("show create table p", lambda project: store, "demo")[0].message
+    assert "PARTITIONED BY (dt BIGINT, d DATE, v VARCHAR(5))" in said
+    name = TableName.parse("odps://demo/tables/p/dt=010")
+    (batch,) = store.read(name, ["v", "d", "dt"])
+    assert [str(one) for one in batch.schema.types] == ["string", "date32[day]", "int64"] and batch["dt"].to_pylist() == [10]
+    assert store.count(TableName.parse("odps://demo/tables/p/dt=02/d=2020-01-03/v=x")) == 1
+    assert rows(store, "read p (dt) partition (dt='010')") == [(10,)]
+    assert run("alter table p drop partition (dt < 10)", lambda project: store, "demo")[0].message.startswith("dropped dt=2/")
+    for value in ("dt='x', d='2020-01-03', v='x'", "dt=1, d='20200103', v='x'"):
+        with pytest.raises(SinkError, match="the partition column d.? is (bigint|date), and .* is none"):
+            run(f"alter table p add partition ({value})", lambda project: store, "demo")
+    (tmp_path / "demo/p/dt=abc/d=2020-01-01/v=x").mkdir(parents=True)
+    with pytest.raises(SourceError, match="dt=abc.* the partition column dt is bigint, and 'abc' is none; rename or remove"):
+        rows(store, "select * from p")
 
 
 def test_partitions_are_dropped_by_a_condition(tmp_path: Path) -> None:
