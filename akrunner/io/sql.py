@@ -234,7 +234,7 @@ def duckdb_reader(relation: Any) -> pa.RecordBatchReader:
 
 def interrupting(relation: Any) -> Optional[Callable[[], None]]:
     """What ends a DuckDB relation's query early. It does not say whose connection's it is: one of DuckDB's own connection (`duckdb.sql`) can be ended,
-    one of another cannot: None."""
+    one of another cannot: None. Nothing is run for it: a relation that is not drawn is a plan, and a result somebody reads goes on."""
     import duckdb
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import select
 import signal
@@ -31,6 +32,8 @@ _AGAIN = 0.1
 _TRYING = 8.0
 #: of a worker
 _PIPES = 3
+#: the system's numbers are smaller
+_MOST_PID = 2**31 - 1
 #: seconds one that was told to end by a signal may take
 _ENDING = 5.0
 
@@ -123,9 +126,9 @@ def _asked(connection: socket.socket, wanted: Wanted, names: Sequence[str]) -> U
         try:
             mark, began, worker = str(told["mark"]), float(told["began"]), int(told["pid"])
             late = [str(name) for name in told["late"]]
-        except (LookupError, TypeError, ValueError) as e:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as e:
             raise TalkError("not understood") from e
-        if len(descriptors) != _PIPES or worker <= 1:
+        if len(descriptors) != _PIPES or not 1 < worker <= _MOST_PID or not math.isfinite(began):
             raise TalkError("not understood")
         unclaimed.pop_all()
     return Handed(mark, began, HandedProcess(worker, descriptors, connection), late)

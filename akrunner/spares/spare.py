@@ -81,7 +81,7 @@ class Spare:
         began: float,
         parent: "Optional[Spare]" = None,
     ) -> None:
-        """Of a process that is there, and will go if this one does (`leftovers`)."""
+        """Of a process that is there, and will go if this one does (`leftovers`). Raises: RuntimeError: there are no more threads; it is gone then."""
         self.called = "the warm worker"
         self.wanted = wanted
         self.process = process
@@ -98,7 +98,12 @@ class Spare:
         self._writer = frames.FrameWriter(process.input_fd)
         self._reader = frames.FrameReader(process.output_fd, frames.FROM_SPARE)
         self._thread = threading.Thread(target=self._read, name=f"akrunner-spare-{process.pid}", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            # nobody would hear what it says
+            Spare.end(self)
+            raise
 
     @property
     def memory(self) -> "Memory":
@@ -152,7 +157,7 @@ class Spare:
         """Kill it. Returns when it is gone and nothing is held for it any more."""
         self.process.kill()
         self.process.wait(5.0)
-        if threading.current_thread() is not self._thread:
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(1.0)
         for fd in (self.process.input_fd, self.process.output_fd, self.process.log_fd):
             os.close(fd)

@@ -56,20 +56,18 @@ class Template(Spare):
         self._forks: Dict[str, Mapping[str, Any]] = {}
         self._exits: Dict[str, Exit] = {}
         self._asking = threading.Lock()
-        os.mkdir(self._temp, 0o700)
-        self._socket, theirs = socket.socketpair()
-        leftovers.mark(mark)
-        try:
-            process = spare_process(wanted.python, os.path.join(folder, "bundle.zip"), env, folder, theirs.fileno())
-        except BaseException:
-            self._socket.close()
-            leftovers.unmark(mark)
-            raise
-        finally:
-            theirs.close()
-        late = [name for name in env if is_late(name)]
-        leftovers.watch(process.pid)
-        super().__init__(wanted, process, mark, late, began)
+        with contextlib.ExitStack() as undone:
+            os.mkdir(self._temp, 0o700)
+            undone.callback(shutil.rmtree, self._temp, ignore_errors=True)
+            self._socket, theirs = socket.socketpair()
+            undone.callback(self._socket.close)
+            leftovers.mark(mark)
+            undone.callback(leftovers.unmark, mark)
+            with theirs:
+                process = spare_process(wanted.python, os.path.join(folder, "bundle.zip"), env, folder, theirs.fileno())
+            leftovers.watch(process.pid)
+            super().__init__(wanted, process, mark, [name for name in env if is_late(name)], began)
+            undone.pop_all()
         told = {"env": dict(wanted.task_env), "cpus": list(wanted.cpus), "overlay": wanted.overlay, "preload": list(preload)}
         self._say(frames.SPARE, {**told, "began_ns": int(self.began * 1e9), "temp": self._temp})
 
@@ -95,7 +93,7 @@ class Template(Spare):
         pipes.handed()
         leftovers.watch(pid)
         try:
-            return Spare(self.wanted, ForkedProcess(pid, pipes, self, mark), mark, self.late, began, self)
+            process = ForkedProcess(pid, pipes, self, mark)
         except BaseException:
             # there are no threads left
             with contextlib.suppress(ProcessLookupError):
@@ -103,6 +101,7 @@ class Template(Spare):
             leftovers.unwatch(pid)
             leftovers.unmark(mark)
             raise
+        return Spare(self.wanted, process, mark, self.late, began, self)
 
     def _ask_for(self, mark: str, pipes: Pipes) -> int:
         """Have it fork. Returns: the fork's pid. Raises: CannotFork."""

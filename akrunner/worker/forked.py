@@ -2,7 +2,7 @@
 
 import mmap
 
-ROWS, REPORTS, READING = range(3)
+ROWS, REPORTS, READING, TABLES, ENDING = range(5)
 
 #: what is said to a child that wants to speak for the task
 WHY = (
@@ -20,6 +20,9 @@ _TOLD = {
     REPORTS: "a process that the script has forked tried to report to the job, which was refused " + _HAND_IT,
     READING: "a process that the script has forked tried to read the stream, which was refused (only the task's own process can, and hands "
     "on what it reads)",
+    TABLES: "a process that the script has forked tried to use the job's tables, which was refused " + _HAND_IT,
+    ENDING: "a process that the script has forked went on as if it were the task, which was refused (it should end by os._exit, as those of "
+    "multiprocessing do)",
 }
 
 
@@ -32,7 +35,7 @@ class Refused(object):
         self._told = set()
 
     def note(self, what):
-        """In a child. Args: what: ROWS, REPORTS or READING."""
+        """In a child. Args: what: ROWS, REPORTS, READING, TABLES or ENDING."""
         self._seen[what] = 1
 
     def news(self):

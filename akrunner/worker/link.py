@@ -28,6 +28,14 @@ _told = {"marks": [], "host": {}}
 _going = threading.Lock()
 
 
+#: what a child has tried that wanted to send such a frame; with another it would speak for the whole task
+_TRIED = {frames.EXAMPLES: forked.ROWS, frames.COLUMNS: forked.ROWS, frames.REPORT: forked.REPORTS}
+for _kind in (
+    frames.LOOK_TABLE, frames.READ_TABLE, frames.WRITE_TABLE, frames.CLOSE_TABLE, frames.TAKE_WORK, frames.READ_MORE, frames.ADD_ROWS,
+):  # fmt: skip
+    _TRIED[_kind] = forked.TABLES
+
+
 class Writer(frames.FrameWriter):
     """Frames to the host, from the process of the task only: a child that the script has forked has the pipe, too."""
 
@@ -37,7 +45,7 @@ class Writer(frames.FrameWriter):
     def write(self, kind, payload=b"", count=0):
         """As `FrameWriter.write`. Raises: RuntimeError: in a child."""
         if self.refused is not None:
-            self.refused.note(forked.REPORTS)
+            self.refused.note(_TRIED.get(kind, forked.ENDING))
             raise RuntimeError(forked.WHY)
         super(Writer, self).write(kind, payload, count)
 

@@ -22,6 +22,8 @@ import pytest
 
 import akrunner
 from akrunner.spares import pool, registry, room, wanted
+from akrunner.spares.template import Template
+from akrunner.spares.wanted import Wanted
 from akrunner.wire import frames
 from tests.conftest import ENDS, Script, wait_for
 
@@ -431,3 +433,25 @@ def test_all_are_gone_with_the_host(leaves_nothing: Path, how: str) -> None:
     deadline = time.monotonic() + 10
     while os.listdir(leaves_nothing) and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+@pytest.mark.cold
+def test_no_thread_to_hear_what_one_says(leaves_nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is gone, and so is what it had, when that is told."""
+    start = threading.Thread.start
+
+    def started(thread: threading.Thread) -> None:
+        if thread.name.startswith("akrunner-spare-"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 1000\n")
+    python.chmod(0o755)
+    pool = tmp_path / "pool"
+    pool.mkdir()
+    monkeypatch.setattr(threading.Thread, "start", started)
+    open_before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        Template(Wanted(str(python), {}, "", (), {}, {}), str(pool), ())
+    assert not os.listdir(pool) and len(os.listdir("/proc/self/fd")) == open_before

@@ -14,7 +14,7 @@ import pytest
 from akrunner import codec
 from akrunner.errors import SourceError
 from akrunner.io.sources import open_source
-from akrunner.io.sql import heard
+from akrunner.io.sql import heard, interrupting
 
 TABLE = pa.table({"x": [1.0, 2.0]})
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(10000000) b, input"
@@ -46,6 +46,15 @@ def test_ctrl_c_ends_a_query_as_itself() -> None:
     with pytest.raises(KeyboardInterrupt):
         open_source(duckdb.sql(ENDLESS.replace(", input", "")), read_examples=codec.read_examples)
     assert not [thread for thread in threading.enumerate() if thread.name == "akrunner-query"]
+
+
+def test_looking_whose_a_relation_is_leaves_what_is_read_alone() -> None:
+    rows = duckdb.sql("SELECT range AS x FROM range(100000)").to_arrow_reader(1000)
+    first = rows.read_next_batch().num_rows
+    with duckdb.connect() as other:
+        assert interrupting(other.sql("SELECT 2")) is None
+    assert interrupting(duckdb.sql("SELECT 2")) is not None
+    assert first + sum(batch.num_rows for batch in rows) == 100_000
 
 
 def test_a_query_is_stopped_while_another_thread_reads_it() -> None:

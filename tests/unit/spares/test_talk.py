@@ -42,6 +42,10 @@ def gone(fds: List[int]) -> bool:
         ({"pid": 0, "mark": "", "began": 0, "late": []}, 3),
         ({"pid": 99999999, "mark": "", "began": 0, "late": []}, 2),
         ({"pid": 99999999, "mark": "", "began": 0, "late": None}, 3),
+        ({"pid": 99999999, "mark": "", "began": 10**400, "late": []}, 3),
+        ({"pid": 99999999, "mark": "", "began": float("inf"), "late": []}, 3),
+        ({"pid": float("inf"), "mark": "", "began": 0, "late": []}, 3),
+        ({"pid": 10**30, "mark": "", "began": 0, "late": []}, 3),
     ],
 )
 def test_an_answer_that_is_no_worker(pair: Tuple[socket.socket, socket.socket], answer: Dict[str, Any], pipes: int) -> None:

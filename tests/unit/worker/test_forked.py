@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from akrunner.wire import frames
 from akrunner.worker.forked import Refused
 from akrunner.worker.link import Writer
 from akrunner.worker.output import OutputWriter
@@ -20,10 +21,31 @@ def test_each_thing_is_told_once() -> None:
         with pytest.raises(RuntimeError, match="output_writer: this process was forked"):
             writer.write(b"")
     with pytest.raises(RuntimeError, match="this process was forked"):
-        pipe.write_json(1, {})
+        pipe.write_json(frames.REPORT, {})
     rows, reports = refused.news()
     assert "tried to write rows" in rows and "not in the result" in rows and "tried to report" in reports
     assert refused.news() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (frames.EXAMPLES, "tried to write rows"),
+        (frames.COLUMNS, "tried to write rows"),
+        (frames.REPORT, "tried to report"),
+        (frames.ADD_ROWS, "tried to use the job's tables"),
+        (frames.READ_TABLE, "tried to use the job's tables"),
+        (frames.CLOSED, "went on as if it were the task"),
+        (frames.LEFT, "went on as if it were the task"),
+    ],
+)
+def test_what_was_tried_is_called_by_its_name(kind: int, told: str) -> None:
+    pipe = Writer(-1)
+    pipe.refused = Refused()
+    with pytest.raises(RuntimeError, match="this process was forked"):
+        pipe.write(kind)
+    (news,) = pipe.refused.news()
+    assert told in news
 
 
 def test_a_stream_has_no_rows_in_a_child() -> None:
