@@ -16,7 +16,7 @@ import akrunner
 from akrunner.cli import signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.packing.result import counted
+from akrunner.packing.result import counted, printable, size_in_words
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress
@@ -174,11 +174,11 @@ def in_words(seconds: float) -> str:
 def _say(done: "Packed", quiet: bool) -> None:
     err = Console(stderr=True, highlight=False, soft_wrap=True)
     for warning in done.warnings:
-        err.print(Text(f"akrunner: {warning}", style="yellow" if err.is_terminal else ""))
+        err.print(Text(f"akrunner: {printable(warning)}", style="yellow" if err.is_terminal else ""))
     if done.skipped_rows:
         err.print(Text(f"{counted(done.skipped_rows, 'broken file')} {_were(done.skipped_rows)} left out:"))
         for path, why in done.skipped[:_SHOWN_BAD]:
-            err.print(Text(f"  {path}: {why}"))
+            err.print(Text(f"  {printable(path)}: {printable(why)}"))
         if done.skipped_rows > _SHOWN_BAD:
             err.print(Text(f"  and {done.skipped_rows - _SHOWN_BAD:,} more (dataset.json, --json)"))
     if done.unfetched_rows:
@@ -188,7 +188,7 @@ def _say(done: "Packed", quiet: bool) -> None:
             )
         )
         for path, why in done.unfetched[:_SHOWN_BAD]:
-            err.print(Text(f"  {path}: {why}"))
+            err.print(Text(f"  {printable(path)}: {printable(why)}"))
         if done.unfetched_rows > _SHOWN_BAD:
             err.print(Text(f"  and {done.unfetched_rows - _SHOWN_BAD:,} more (--json)"))
     if quiet:
@@ -205,7 +205,7 @@ def _say(done: "Packed", quiet: bool) -> None:
         typer.echo(f"nothing is new: {done.path} has {done.total_rows:,} rows ({splits})")
         return
     typer.echo(
-        f"packed {done.rows:,} {done.kind} in {done.seconds:.1f} s: {splits} rows in {counted(done.shards, 'file')} of {done.bytes / 1e6:,.1f} MB"
+        f"packed {done.rows:,} {done.kind} in {done.seconds:.1f} s: {splits} rows in {counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
     )
     if done.labels:
         typer.echo(f"classes: {_some(done.labels)} (labels.json)")
@@ -219,5 +219,5 @@ def _were(number: int) -> str:
 
 
 def _some(labels: List[str]) -> str:
-    shown = ", ".join(f"{number} {name}" for number, name in enumerate(labels[:10]))
+    shown = ", ".join(f"{number} {printable(name)}" for number, name in enumerate(labels[:10]))
     return shown + (f", and {len(labels) - 10:,} more" if len(labels) > 10 else "")

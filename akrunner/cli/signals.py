@@ -61,7 +61,10 @@ def seen() -> Optional[int]:
 
 def check() -> None:
     """Raises: what came, if it was swallowed: an exception in a destructor goes nowhere."""
+    global _waiting
     if _seen is not None and not _decided:
+        # one that waits for an import to end is not raised a second time, in the middle of what the first has ended
+        _waiting = None
         raise Interrupted if _seen == signal.SIGINT else Terminated
 
 

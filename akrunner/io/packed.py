@@ -126,7 +126,7 @@ def _split(fs: Any, folder: str, about: Dict[str, Any], wanted: Optional[str], n
             )
         listed: List[Tuple[str, int]] = [(str(one["name"]), int(one["bytes"])) for one in splits[wanted]["files"]]
         form = str(about["format"])
-        fields = tuple(_field(one) for one in about["columns"])
+        fields = tuple(_field(one) for one in about["columns"]) if form == "tfrecord" else ()
         if form not in ENDINGS or any(posixpath.isabs(one) or ".." in one.split("/") for one, _ in listed):
             raise ValueError("it names files elsewhere")
     except (KeyError, TypeError, ValueError, AttributeError) as e:

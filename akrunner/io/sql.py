@@ -170,8 +170,9 @@ class _Query:
         self._connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
         self._rows: Optional[pa.RecordBatchReader] = None
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
-        self._connection.register("input", reader)
         try:
+            # columns of types DuckDB does not have are refused here
+            self._connection.register("input", reader)
             rows = self._rows = heard(self._begun, self._connection.interrupt, seconds)
         except TimeoutError:
             raise SourceError(f"select: the query had given no row after {seconds:g} s (timeout=)") from None

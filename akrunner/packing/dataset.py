@@ -8,7 +8,9 @@ from typing import Any, Dict, Optional, Sequence
 
 import pyarrow as pa
 
+from akrunner.errors import SchemaError
 from akrunner.io.packed import DESCRIPTION
+from akrunner.leftovers.private import private_file
 from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
 
 LABELS = "labels.json"
@@ -76,11 +78,22 @@ def feature_spec(schema: pa.Schema) -> Dict[str, Dict[str, Any]]:
     """By feature: its dtype in TensorFlow, its shape; [null]: as many values as a row has."""
     spec: Dict[str, Dict[str, Any]] = {}
     for field in schema:
+        kind = feature_of(field.name, field.type)
+        if kind is None:
+            continue
         size: Optional[Sequence[Optional[int]]] = [] if not is_list(field.type) else [None]
         if pa.types.is_fixed_size_list(field.type):
             size = [field.type.list_size]
-        spec[field.name] = {"dtype": _DTYPES[feature_kind(field.name, field.type)], "shape": size, "optional": field.nullable}
+        spec[field.name] = {"dtype": _DTYPES[kind], "shape": size, "optional": field.nullable}
     return spec
+
+
+def feature_of(name: str, data_type: pa.DataType) -> Optional[str]:
+    """As `feature_kind`; None: Parquet and Arrow hold it, and no feature does."""
+    try:
+        return feature_kind(name, data_type)
+    except SchemaError:
+        return None
 
 
 def snippet(schema: pa.Schema, image: bool, split: str, form: str) -> str:
@@ -114,10 +127,10 @@ def read(folder: str) -> Optional[Dict[str, Any]]:
     return found if isinstance(found, dict) else None
 
 
-def write(folder: str, name: str, value: Any) -> None:
-    """A JSON file, whole or not at all."""
+def write(folder: str, name: str, value: Any, private: bool = False) -> None:
+    """A JSON file, whole or not at all. Args: private: only its owner may read it."""
     partial = os.path.join(folder, f".{name}.partial")
-    with open(partial, "w", encoding="utf-8") as stream:
+    with private_file(partial, encoding="utf-8") if private else open(partial, "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1, ensure_ascii=False)
         stream.write("\n")
         stream.flush()

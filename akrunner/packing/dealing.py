@@ -16,6 +16,7 @@ from akrunner.arrays import array_of, texts_of
 from akrunner.errors import ReadError, SourceError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.table import TableSource
+from akrunner.leftovers.private import private_file
 from akrunner.packing import dataset, ranks
 from akrunner.packing.described import words_of
 from akrunner.packing.index import numbered, plain_text
@@ -128,8 +129,8 @@ class Dealing:
         self._size += (np.bincount(split, minlength=splits) * (batch.nbytes / batch.num_rows)).astype(np.int64)
         self._meter.add(batch.num_rows, batch.nbytes)
 
-    def plan(self, next_number: Callable[[str], int]) -> Dict[str, Any]:
-        """What is to be written: shards of as many rows each. Args: next_number: of the next shard of a split. Raises: SourceError: nothing was read."""
+    def plan(self, name_of: Callable[[str, int], str]) -> Dict[str, Any]:
+        """What is to be written: shards of as many rows each. Args: name_of: (split, number of a new shard) -> its name without an ending. Raises: SourceError: nothing was read."""
         if self._buckets is None or self._schema is None:
             raise SourceError("source: there are no rows")
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
@@ -140,11 +141,9 @@ class Dealing:
             if not rows:
                 continue
             wanted = max(1, min(rows, round(int(self._size[number]) / self._settings.shard_size)))
-            cuts, first = ranks.cut_rows(rows, wanted).tolist(), next_number(name)
+            cuts = ranks.cut_rows(rows, wanted).tolist()
             for i, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
-                shards.append(
-                    {"split": name, "file": f"{name}/{first + i:05d}{ending(self._settings.form)}", "first": a, "end": b}
-                )
+                shards.append({"split": name, "file": name_of(name, i) + ending(self._settings.form), "first": a, "end": b})
         labels, order = self._classes.sorted()
         none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self._schema], schema=self._schema)
         return {
@@ -177,12 +176,12 @@ def deal(
         dealing = Dealing(settings, folder, label, before, meter)
         for name, table in sources:
             dealing.read(name, table)
-        plan = dealing.plan(state.next_number)
+        plan = dealing.plan(state.namer(about["alone"]))
         with underway(WriteError, f"output: cannot write {folder}", at=folder):
             if files is not None:
-                with pa.OSFile(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
+                with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
-            dataset.write(home, PLAN, {**about, **plan})
+            dataset.write(home, PLAN, {**about, **plan}, private=True)
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise

@@ -7,9 +7,11 @@ from typing import Any, Dict, List, Optional
 
 import pyarrow as pa
 
+from akrunner.errors import SchemaError
 from akrunner.io.packed import MADE_BY, VERSION
 from akrunner.packing import dataset
-from akrunner.schema import feature_kind, is_list, is_text
+from akrunner.packing.shards import writer_of
+from akrunner.schema import feature_kind, is_list, is_text, replaced
 
 _WORDS = {
     pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint",
@@ -30,6 +32,21 @@ def schema_in(words: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(words)))
 
 
+def check_columns(schema: pa.Schema, form: str) -> None:
+    """Raises: SchemaError: files of this format do not hold a column."""
+    for field in schema:
+        if form == "tfrecord":
+            feature_kind(field.name, field.type)
+            continue
+        try:
+            writer_of(form, pa.BufferOutputStream(), pa.schema([field])).close()
+        except (pa.ArrowException, pa.ArrowNotImplementedError) as e:
+            raise SchemaError(
+                f"column {field.name!r} is {field.type}, which files of {form} do not hold ({str(e).splitlines()[0]}); make it something else: "
+                f"select={replaced(field.name)!r} (--select)"
+            ) from None
+
+
 def type_words(data_type: pa.DataType, form: str) -> str:
     """A type as `--input-schema` has it. Of TFRecord files what they hold: floats are of 32 bits there."""
     if is_list(data_type):
@@ -44,7 +61,9 @@ def type_words(data_type: pa.DataType, form: str) -> str:
         return _WORDS[data_type]
     if is_text(data_type):
         return "string"
-    return {"bytes": "varbinary", "int64": "bigint", "float": "float"}[feature_kind("", data_type)]
+    kind = dataset.feature_of("", data_type)
+    # Parquet and Arrow hold what no feature does
+    return {"bytes": "varbinary", "int64": "bigint", "float": "float"}[kind] if kind else str(data_type)
 
 
 def described(
@@ -91,6 +110,7 @@ def described(
         "unfetched_rows": sum(len(one.get("unfetched", ())) for one in results),
         "formats": formats,
         "settings": settings,
+        "generation": plan.get("generation", 1),
         "parts": [*((before or {}).get("parts") or ()), part],
         "dealt": plan["dealt"],
         "read": dataset.snippet(

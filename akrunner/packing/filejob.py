@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from akrunner.arrays import array_of, octets_of, texts_of
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import ConfigError
-from akrunner.packing import files, folders
+from akrunner.packing import copies, files, folders
 from akrunner.packing.described import described
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
 from akrunner.packing.progress import Meter
-from akrunner.packing.result import Packed
+from akrunner.packing.result import Packed, counted
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 
@@ -59,8 +59,10 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if len(new):
         part = state.next()
         plan, about = _plan(given, new, settings, state, overwrite)
+        warnings += _several(plan)
         files.save(state, part, new, plan, about)
         rows += _finish(settings, state, part, meter, bad)
+    warnings += copies.write_list(settings.bad_rows, bad.kept)
     return result(state, given.kind, rows, bad, warnings)
 
 
@@ -75,6 +77,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     if len(new):
         plan, about = _plan(given, new, settings, state, overwrite)
         labels = about["labels"]
+        told += _several(plan)
         for name in about["splits"]:
             splits.setdefault(name, 0)
         for shard in plan.shards:
@@ -90,18 +93,41 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         shards,
         int(np.maximum(sizes, 0).sum()),
         labels,
-        warnings=[*given.said, *told],
+        warnings=[*given.said, *told, *_no_rows(splits, settings.split_by)],
     )
 
 
+def _several(plan: files.Plan) -> List[str]:
+    if not plan.several:
+        return []
+    return [
+        f"{counted(plan.several, 'row')} of the list {'names' if plan.several == 1 else 'name'} a file that another row names, too: it is packed as often as "
+        "it is named, in one split"
+    ]
+
+
+def _no_rows(splits: Dict[str, int], split_by: str) -> List[str]:
+    """What is to be said of splits without a row."""
+    none = [name for name, rows in splits.items() if not rows]
+    if not none or not any(splits.values()):
+        return []
+    fewer = {"name": ", or split_by='exact' (--split-by exact), where each has its share to within a row,"}.get(split_by, "")
+    return [
+        f"no row fell into {', '.join(none)}, so there {'is no such directory' if len(none) == 1 else 'are no such directories'}: more rows, or a larger "
+        f"share{fewer} fill {'it' if len(none) == 1 else 'them'}"
+    ]
+
+
 class Bad:
-    """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; unfetched, unfetched_rows: of those that did not come."""
+    """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; unfetched, unfetched_rows: of those that did not come; kept: of
+    all, with a directory for them."""
 
     def __init__(self) -> None:
         self.some: List[Tuple[str, str]] = []
         self.rows = 0
         self.unfetched: List[Tuple[str, str]] = []
         self.unfetched_rows = 0
+        self.kept: List[copies.Kept] = []
 
 
 def _new(index: Index, state: State, overwrite: bool, retried: bool = True) -> Tuple[Index, List[str]]:
@@ -138,11 +164,13 @@ def _told(found: Difference) -> List[str]:
     told = []
     if found.changed:
         told.append(
-            f"{found.changed:,} files have changed since they were packed, and are as they were ({', '.join(found.some['changed'])}); --overwrite packs all anew"
+            f"{counted(found.changed, 'file')} {'has' if found.changed == 1 else 'have'} changed since, and {'is' if found.changed == 1 else 'are'} as packed "
+            f"({', '.join(found.some['changed'])}); --overwrite packs all anew"
         )
     if found.gone:
         told.append(
-            f"{found.gone:,} files that were packed are gone, and their rows are still there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
+            f"{counted(found.gone, 'file')} that {'was' if found.gone == 1 else 'were'} packed {'is' if found.gone == 1 else 'are'} gone, and the rows are still "
+            f"there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
         )
     return told
 
@@ -184,10 +212,10 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
     if before is not None and bool(old) != bool(labels):
         raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")
     dealt, there = (before or {}).get("dealt", ()), _there(before, splits, len(labels))
-    plan = files.planned(new, settings, labels, splits, dealt, there, state.next_number, folder, given.kind)
+    plan = files.planned(new, settings, labels, splits, dealt, there, state.namer(overwrite), folder, given.kind)
     about = {
         "kind": given.kind, "labels": labels, "splits": splits, "settings": given.kept(settings), "shard_size": settings.shard_size,
-        "check": settings.check, "alone": overwrite,
+        "check": settings.check, "alone": overwrite, "generation": state.generation(overwrite),
     }  # fmt: skip
     return plan, about
 
@@ -214,6 +242,9 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad)
         bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
         bad.unfetched_rows += len(one.get("unfetched", ()))
         bad.unfetched += [(path, why) for path, why in one.get("unfetched", ())[: _NAMED - len(bad.unfetched)]]
+        kept = {row[0]: tuple(row) for row in one.get("kept", ())}
+        for path, why in [*one["bad"], *one.get("unfetched", ())] if settings.bad_rows not in ("fail", "skip") else ():
+            bad.kept.append(kept.get(path, (path, why, "", "an earlier run left it out")))
         names += one["bad_names"]
         again += one.get("again", ())
     state.note(part, {**plan, "bad_names": names, "again": again})
@@ -229,9 +260,11 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
     shards = [one for split in about["splits"].values() for one in split["files"]]
     webp = about["formats"].get("webp", 0)
     told = list(warnings)
+    if rows:
+        told += _no_rows(splits, str(about.get("settings", {}).get("split_by")))
     if webp and rows:
         told.append(
-            f"{webp:,} images are WebP, which tf.io.decode_image reads only in the newest TensorFlow; --resize makes PNGs of them"
+            f"{counted(webp, 'image')} {'is' if webp == 1 else 'are'} WebP, which tf.io.decode_image reads only in the newest TensorFlow; --resize makes PNGs of them"
         )
     return Packed(
         state.path, kind, splits, rows, sum(splits.values()), len(shards), sum(one["bytes"] for one in shards), list(about["labels"]),

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -21,13 +20,14 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, texts_of
 from akrunner.errors import ReadError, WriteError
 from akrunner.foreign import redacted, underway
-from akrunner.packing import dataset, images, pictures, ranks
+from akrunner.leftovers.private import private_file
+from akrunner.packing import copies, dataset, images, pictures, ranks
 from akrunner.packing.described import words_of
-from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, text_of
+from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, plain_names, text_of
 from akrunner.packing.pool import Batch, Pool
 from akrunner.packing.progress import Meter
 from akrunner.packing.remote import Unfetched
-from akrunner.packing.result import counted
+from akrunner.packing.result import counted, printable
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
@@ -78,29 +78,33 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 @dataclass
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
-    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before."""
+    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too."""
 
     order: I64
     split: NDArray[np.uint8]
     label: NDArray[np.int32]
     shards: List[Dict[str, Any]]
     dealt: List[int]
+    several: int = 0
 
 
 def planned(
-    index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], there: I64, first_number: Callable[[str], int],
+    index: Index, settings: Settings, labels: List[str], splits: Sequence[str], before: Sequence[int], there: I64, name_of: Callable[[str, int], str],
     folder_of: Optional[NDArray[np.int64]], kind: str,
 ) -> Plan:  # fmt: skip
-    """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; first_number: of the next
-    shard of a split; folder_of: [rows] number of the split that the folder says."""
+    """Args: splits: their names; before: [classes] rows dealt by earlier parts; there: [splits, classes] rows they have; name_of: (split, number of
+    a new shard) -> its name without an ending; folder_of: [rows] number of the split that the folder says."""
     table = index.table
     rows = len(index)
     label = (numbered(table.column(CLASS), labels) if labels else np.full(rows, -1, np.int64)).astype(np.int32)
     hashed = np.empty(rows, np.uint64)
     for first in range(0, rows, ROWS):
-        hashed[first : first + ROWS] = ranks.hashes_of(table.column(NAME)[first : first + ROWS].to_pylist(), settings.seed)
+        some = plain_names(table.column(NAME)[first : first + ROWS], index.base)
+        hashed[first : first + ROWS] = ranks.hashes_of(some.to_pylist(), settings.seed)
     # the same file may be listed twice
-    twice = [np.arange(rows)] if len(np.unique(hashed)) < rows else []
+    _, firsts, same = np.unique(hashed, return_index=True, return_inverse=True)
+    several = rows - len(firsts)
+    twice = [np.arange(rows)] if several else []
     dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
     if settings.split_by == "folder":
         assert folder_of is not None
@@ -111,6 +115,9 @@ def planned(
             split = ranks.none_without(ranks.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
         else:
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
+        # and never in two splits
+        split = split[firsts[same]] if several else split
+    del firsts, same
     order = np.lexsort((*twice, ranks.mixed(hashed, ranks.ORDER), split))
     # of each of these there are as many as files
     del twice, hashed
@@ -122,12 +129,11 @@ def planned(
         if not count:
             continue
         cuts = ranks.cut_evenly(sizes[at : at + count] + _AROUND, settings.shard_size)
-        number = first_number(name)
         for i, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist())):
-            file = f"{name}/{number + i:05d}{ending(settings.form)}"
+            file = name_of(name, i) + ending(settings.form)
             shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
         at += count
-    return Plan(order, split, label, shards, dealt.tolist())
+    return Plan(order, split, label, shards, dealt.tolist(), several)
 
 
 def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
@@ -149,7 +155,7 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
     folder = state.begin(part)
     with underway(WriteError, f"output: cannot write {folder}", at=folder):
         schema = index.table.schema.append(pa.field(SPLIT, pa.uint8())).append(pa.field(LABEL, pa.int64()))
-        with pa.OSFile(os.path.join(folder, INDEX), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        with private_file(os.path.join(folder, INDEX), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for first in range(0, len(plan.order), ROWS):
                 some = slice(first, first + ROWS)
                 batch = index.rows(plan.order[some]).combine_chunks()
@@ -173,7 +179,8 @@ def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any
 
 @dataclass
 class Tally:
-    """What was found in a shard, as its record has it. Attributes: bad: (name, why) of broken files; unfetched: of those that did not come; bad_names, again: their names, as hex."""
+    """What was found in a shard, as its record has it. Attributes: bad: (name, why) of broken files; unfetched: of those that did not come; bad_names, again:
+    their names, as hex; kept: of both, with a directory for broken files, as its table has them."""
 
     rows: int = 0
     bytes: int = 0
@@ -183,6 +190,7 @@ class Tally:
     bad_names: List[str] = field(default_factory=list)
     unfetched: List[Tuple[str, str]] = field(default_factory=list)
     again: List[str] = field(default_factory=list)
+    kept: List[copies.Kept] = field(default_factory=list)
 
 
 class FilePacker:
@@ -292,7 +300,8 @@ class FilePacker:
         rows = self._index.slice(first, end - first)
         looked = images.look(batch.datas) if self._kind == "images" else None
         if looked is not None and self._settings.check != "none":
-            batch.problems.update(looked.problems)
+            for i, words in looked.problems.items():
+                batch.problems.setdefault(i, words)
         label = numbers(rows.column(LABEL))
         if self._labels:
             for i in np.flatnonzero(label < 0).tolist():
@@ -328,30 +337,29 @@ class FilePacker:
         taken = rows.column(NAME).take(array_of(np.array(places, np.int64)))
         names, shown = taken.to_pylist(), text_of(taken).to_pylist()
         for i, name, text in zip(places, names, shown):
-            why = batch.problems[i]
+            why = _link_in_words(self._plan["base"], name, batch.problems[i]) if batch.datas[i] is None else batch.problems[i]
             came = not isinstance(why, Unfetched)
-            (tally.bad if came else tally.unfetched).append((redacted(text) or "(no path)", str(why)))
+            said = redacted(text) or "(no path)"
+            (tally.bad if came else tally.unfetched).append((said, str(why)))
             (tally.bad_names if came else tally.again).append(name.hex())
             if self._settings.bad_rows not in ("fail", "skip"):
-                _keep(self._plan["base"], name, self._settings.bad_rows)
+                tally.kept.append(
+                    (said, str(why), *copies.keep(self._plan["base"], name, batch.datas[i], why, self._settings.bad_rows))
+                )
+
+
+def _link_in_words(base: Optional[str], name: bytes, why: str) -> str:
+    """Why a file cannot be read, where it is a link that leads nowhere."""
+    path = os.path.join(os.fsencode(base or "."), name)
+    if isinstance(why, Unfetched) or not name or b"\0" in name or not os.path.islink(path) or os.path.exists(path):
+        return why
+    return f"a link that leads to nothing ({os.fsdecode(os.readlink(path))})".encode("utf-8", "backslashreplace").decode()
 
 
 def _whole(column: Any) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return column
-
-
-def _keep(base: Optional[str], name: bytes, folder: str) -> None:
-    """Copy a broken file, as far as it can be read, below its own name."""
-    parts = [part for part in os.fsdecode(name).split("://")[-1].split("/") if part not in ("", ".", "..")]
-    target = os.path.join(folder, *parts)
-    source = os.path.join(os.fsencode(base or "."), name)
-    if not parts or not os.path.isfile(source):
-        return
-    with underway(WriteError, f"bad_rows: cannot copy to {folder}", at=folder):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copyfile(source, target)
 
 
 def _refused(kind: str, bad: List[Tuple[str, str]], unfetched: List[Tuple[str, str]]) -> str:
@@ -361,7 +369,7 @@ def _refused(kind: str, bad: List[Tuple[str, str]], unfetched: List[Tuple[str, s
         whats.append(f"{counted(len(unfetched), 'file')} could not be fetched")
     if bad:
         whats.append(counted(len(bad), f"broken {noun}"))
-    lines = "".join(f"\n  {name}: {why}" for some in (unfetched, bad) for name, why in some[:_NAMED])
+    lines = "".join(f"\n  {printable(name)}: {printable(why)}" for some in (unfetched, bad) for name, why in some[:_NAMED])
     more = sum(max(0, len(some) - _NAMED) for some in (unfetched, bad))
     again = " (a later run tries them again)" if unfetched else ""
     return (

@@ -12,20 +12,24 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from akrunner.arrays import array_of
+from akrunner.arrays import array_of, octets_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.paths import ENDINGS as TABLES
 from akrunner.io.paths import is_local
 from akrunner.packing import images
-from akrunner.packing.index import CLASS, NAME, Gathered, Index, text_of, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Gathered, Index, numbers, text_of, truths
+from akrunner.packing.result import counted
 from akrunner.packing.settings import MOST_BYTES
 
 TEXTS = (".txt", ".text")
 #: directories that are splits, by their names, not classes
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 _SHOWN = 3
+#: names that say what a file is
+_SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
 
 
 def listed(source: str) -> Tuple[pa.Table, Optional[str]]:
@@ -92,13 +96,20 @@ def ending_of(endings: Tuple[str, ...]) -> str:
     return "(?:" + "|".join(re.escape(one) for one in endings) + r")\z"
 
 
-def matching(table: pa.Table, endings: Tuple[str, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+def matching(table: pa.Table, endings: Tuple[str, ...]) -> NDArray[np.bool_]:
     """[rows] Which names end so, large letters or small."""
-    found = [
-        truths(pc.match_substring_regex(text_of(chunk), ending_of(endings), ignore_case=True))
-        for chunk in table.column(NAME).chunks
-    ]
+    return _matching(table, ending_of(endings))
+
+
+def _matching(table: pa.Table, pattern: str) -> NDArray[np.bool_]:
+    found = [truths(pc.match_substring_regex(text_of(chunk), pattern, ignore_case=True)) for chunk in table.column(NAME).chunks]
     return np.concatenate([np.zeros(0, np.bool_), *found])
+
+
+def _links_to_nothing(table: pa.Table) -> NDArray[np.bool_]:
+    """[rows] Of a local directory: which could not be looked at."""
+    lost: NDArray[np.bool_] = (numbers(table.column(SIZE)) < 0) & (numbers(table.column(MTIME)) == 0)
+    return lost
 
 
 def kind_of(table: pa.Table, source: str) -> str:
@@ -130,6 +141,9 @@ def index_of(table: pa.Table, base: Optional[str], kind: str, source: str, class
     if not mask.any():
         # whoever says what they are knows better than their names
         mask[:] = True
+    # a link to nothing may have led to images, or to a folder of them, if its name does not say anything else
+    lost = _links_to_nothing(table) if base is not None else np.zeros(table.num_rows, np.bool_)
+    mask |= lost & ~_matching(table, _SOME_ENDING)
     others = table.column(NAME).filter(array_of(~mask))
     others = others.take(pc.sort_indices(others))
     taken = table if mask.all() else table.filter(array_of(mask))
@@ -142,7 +156,8 @@ def index_of(table: pa.Table, base: Optional[str], kind: str, source: str, class
     column: Any = pa.chunked_array([pa.nulls(taken.num_rows, pa.string())])
     if classes:
         found = pa.chunked_array([folders_of(_inside(chunk, start), by_folder) for chunk in taken.column(NAME).chunks])
-        _check_classes(taken, start, found, source, by_folder)
+        known = array_of(~lost[mask])
+        _check_classes(taken.filter(known), start, found.filter(known), source, by_folder)
         column = found if found.null_count < len(found) else column
     index = Index(taken.append_column(CLASS, column), base, text_of(others[:_SHOWN]).to_pylist(), len(others))
     return index
@@ -164,7 +179,7 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
         beside = _inside(table.column(NAME).filter(found.is_null()), start).to_pylist()
         shown = ", ".join(sorted(beside)[:_SHOWN])
         raise SourceError(
-            f"source: {len(beside):,} files lie beside the folders of classes in {redacted(source)} ({shown}): move each into the folder of its class, "
+            f"source: {counted(len(beside), 'file')} {'lies' if len(beside) == 1 else 'lie'} beside the folders of classes in {redacted(source)} ({shown}): move each into the folder of its class, "
             "or pack them without classes: label='none' (--label none)"
         )
     names = pc.unique(found).to_pylist()
@@ -173,6 +188,29 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
         raise SourceError(
             f"source: the folders {', '.join(sorted(splits))} are splits by their names, not classes; split='folders' (--split folders) takes them so"
         )
+
+
+def odd_classes(index: Index, classes: List[str], source: str) -> List[str]:
+    """What whoever looks at the classes ought to know, in words. Args: classes: those that have files."""
+    said = []
+    if index.base is not None and classes:
+        with os.scandir(index.base) as entries:
+            there = sorted(os.fsencode(one.name) for one in entries if not one.name.startswith(".") and one.is_dir())
+        shown = text_of(octets_of(there, pa.large_binary())).to_pylist()
+        empty = [name for name in shown if name not in classes]
+        if empty:
+            said.append(
+                f"{counted(len(empty), 'folder')} of {source} {'has' if len(empty) == 1 else 'have'} nothing to pack, and {'is' if len(empty) == 1 else 'are'} "
+                f"no class: {', '.join(empty[:_SHOWN])}" + (" ..." if len(empty) > _SHOWN else "")
+            )
+    if len(classes) == 1 and index.base is not None:
+        below = pc.unique(folders_of(text_of(index.table.column(NAME)), True)).drop_null()
+        if len(below) > 1:
+            said.append(
+                f"all files are of one class, {classes[0]!r}, as the first folders are the classes; if those in it are ({', '.join(below[:_SHOWN].to_pylist())}"
+                f"{' ...' if len(below) > _SHOWN else ''}), pack {os.path.join(source, classes[0])}"
+            )
+    return said
 
 
 def folder_splits(table: pa.Table) -> List[Optional[str]]:

@@ -22,6 +22,7 @@ from akrunner.packing import folders, images, lists, texts
 from akrunner.packing.dataset import LABELS
 from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
+from akrunner.packing.result import counted
 from akrunner.packing.settings import KINDS, Settings
 from akrunner.schema import Schema
 from akrunner.tables.names import is_table
@@ -179,10 +180,14 @@ def _of_folder(
                 f"source: a folder in {redacted(source)} is called {taken}, as a file that pack writes; rename it"
             )
     if index.passed:
+        one = index.passed == 1
         given.said.append(
-            f"{index.passed:,} files are no {kind} by their names, and were passed over: {', '.join(index.passed_over)}"
+            f"{counted(index.passed, 'file')} {f'is no {kind[:-1]} by its name, and was' if one else f'are no {kind} by their names, and were'} passed over: "
+            + ", ".join(index.passed_over)
             + (" ..." if index.passed > len(index.passed_over) else "")
         )
+    if label is None and not by_folder:
+        given.said += folders.odd_classes(index, given.classes(), redacted(source))
     return given
 
 
@@ -190,7 +195,7 @@ def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[st
     every, patterns = _text_files(names)
     beside = len(every) > 1 and not patterns
     if columns is not None and len(columns) != (len(every) if beside else 1):
-        raise ConfigError(f"columns (--columns): {len(columns)} names for {len(every)} files")
+        raise ConfigError(f"columns (--columns): {counted(len(columns), 'name')} for {counted(len(every), 'file')}")
     named = columns or (texts.columns_for(every) if beside else ["text"])
     tables = [(os.fsencode(os.path.basename(one)), texts.lines_of(one, named[0])) for one in every]
     if beside:
@@ -277,7 +282,7 @@ def _of_table(
                 if place is None
                 else posixpath.dirname(str(names[0] if names else ""))
             )
-        index = lists.index_of(table, paths, chosen, below, settings.threads, kind or "images")
+        index = lists.index_of(table, paths, chosen, below, settings.threads, kind or "images", settings.form)
         return Given(kind or "images", place, index, label=chosen, asked=asked, said=said)
     clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
     if clash is not None:

@@ -26,6 +26,11 @@ ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".
 _HEAD = 512
 #: bytes of the headers bitmaps have, one kind each
 _BITMAPS = (40, 52, 56, 64, 108, 124)
+#: TensorFlow decodes images of less pixels than this
+MOST_PIXELS = 1 << 29
+#: format -> the most pixels a byte of a whole file can stand for: a JPEG has a bit at least for each 8 x 8 of them (and room for odd sampling), deflate
+#: makes 1,032 bytes of one, with 8 pixels of one bit in each
+_PIXELS_A_BYTE = {0: 2048, 1: 8256}
 #: segments before the size in a JPEG; a photograph has ten
 _MOST_SEGMENTS = 5000
 _STARTS: Tuple[Tuple[bytes, int], ...] = (
@@ -57,7 +62,22 @@ def look(datas: Sequence[Optional[bytes]]) -> Looked:
     rows = len(datas)
     found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
     _look_at(datas, found, np.array([i for i, data in enumerate(datas) if data is not None], np.int64), _HEAD)
+    _check_sizes(datas, found)
     return found
+
+
+def _check_sizes(datas: Sequence[Optional[bytes]], found: Looked) -> None:
+    """Headers that say what cannot be."""
+    # the product of two numbers of 32 bits is more than 64 hold
+    pixels = found.height.astype(np.float64) * found.width
+    sizes = np.fromiter((len(data or b"") for data in datas), np.float64, len(datas))
+    for kind, most in _PIXELS_A_BYTE.items():
+        for i in np.flatnonzero((found.format == kind) & (pixels > sizes * most)).tolist():
+            words = f"{found.width[i]:,} x {found.height[i]:,} pixels, more than its {int(sizes[i]):,} bytes can hold"
+            found.problems.setdefault(i, f"a damaged {FORMATS[kind].upper()}: its header says {words}")
+    for i in np.flatnonzero(pixels >= MOST_PIXELS).tolist():
+        words = f"{found.width[i]:,} x {found.height[i]:,} pixels; TensorFlow decodes less than {MOST_PIXELS:,}"
+        found.problems.setdefault(i, f"its header says {words}")
 
 
 def _look_at(datas: Sequence[Optional[bytes]], found: Looked, rows: I64, head: Optional[int]) -> None:

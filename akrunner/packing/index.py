@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
 import weakref
 from dataclasses import dataclass
@@ -137,6 +138,30 @@ def text_of(names: Any) -> pa.Array:
         return names.cast(pa.large_string()).cast(pa.string())
     except pa.ArrowInvalid:
         return texts_of([name.decode("utf-8", "backslashreplace") for name in names.to_pylist()])
+
+
+def plain_names(names: Any, base: Optional[str]) -> Any:
+    """Names by which files are told apart: x, ./x, .//x and the whole path of x are the same."""
+    if base is None:
+        return names
+    # binaries: a name may be no text
+    whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    below = os.fsencode(base).rstrip(b"/") + b"/"
+    odd = pc.or_(pc.match_substring_regex(whole, rb"(?s)\A/|\A\./|/\.?/"), pc.invert(pc.is_valid(whole)))
+    if not truths(odd).any():
+        return whole
+    plain = [
+        _plain(one, below) if is_odd and one and b"://" not in one[:16] else one
+        for one, is_odd in zip(whole.to_pylist(), truths(odd).tolist())
+    ]
+    return octets_of(plain, whole.type)
+
+
+def _plain(name: bytes, below: bytes) -> bytes:
+    # `..` stays: behind a link it leads elsewhere
+    start = b"/" if name.startswith(b"/") else b""
+    plain = start + b"/".join(part for part in name.split(b"/") if part not in (b"", b"."))
+    return plain.removeprefix(below)
 
 
 def numbers(column: Any) -> I64:

@@ -16,6 +16,7 @@ from akrunner.errors import ConfigError, SinkError
 from akrunner.foreign import ours
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
+from akrunner.packing.described import check_columns
 from akrunner.packing.given import Given, given_of
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
@@ -105,6 +106,8 @@ def pack(
 def _check(given: Given, settings: Settings, state: State) -> None:
     if given.place is not None:
         state.check_apart(given.place)
+    if given.tables:
+        check_columns(given.tables[0][1].schema, settings.form)
     if settings.resize is not None and given.kind != "images":
         raise ConfigError(f"resize= (--resize) is for images, and the input is {given.kind}")
     if settings.check == "whole" and given.kind == "images":

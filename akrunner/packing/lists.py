@@ -16,11 +16,12 @@ from akrunner.arrays import array_of
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.table import TableSource
 from akrunner.packing import images
+from akrunner.packing.described import check_columns
 from akrunner.packing.folders import ending_of
 from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import MOST_BYTES
-from akrunner.schema import feature_kind, is_text, nearest
+from akrunner.schema import is_text, nearest
 
 #: names of columns that hold paths, if their values look so
 _USUAL = (
@@ -100,15 +101,17 @@ def _classes(data_type: pa.DataType) -> bool:
     return is_text(data_type) or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
 
 
-def index_of(table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, kind: str) -> Index:
+def index_of(
+    table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, kind: str, form: str
+) -> Index:
     """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs.
 
     Raises: SourceError: it cannot be read, has no rows, or a column cannot be packed.
     """
     made = {"images": ("image", "height", "width"), "texts": ("text",), "files": ("data",)}[kind]
     others = [field for field in table.schema if field.name not in (paths, label)]
+    check_columns(pa.schema(others), form)
     for field in others:
-        feature_kind(field.name, field.type)
         if (
             field.name in ("path", *made)
             or (label is not None and field.name in ("label", "label_name"))

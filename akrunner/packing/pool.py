@@ -177,7 +177,8 @@ class Pool:
     def _worked(self, data: bytes) -> Tuple[Optional[bytes], str]:
         assert self._work is not None
         made, why = self._work(data)
-        return (None, why) if why else (made, "")
+        # of a broken one what came, so that it can be looked at
+        return (data, why) if why else (made, "")
 
     def _one(self, name: bytes, size: int) -> Tuple[Optional[bytes], str]:
         try:
@@ -220,7 +221,7 @@ def _gathered(key: Any, rows: int, futures: Sequence["Future[_Read]"]) -> Batch:
     batch = Batch(key, [], {})
     for future in futures:
         for data, why in future.result():
-            if data is None:
+            if why or data is None:
                 batch.problems[len(batch.datas)] = why
             batch.datas.append(data)
     assert len(batch.datas) == rows

@@ -42,6 +42,18 @@ class Packed:
     dry_run: bool = False
 
 
+def printable(text: str) -> str:
+    """The name of a file in one line, whatever is in it: control characters are written as \\n, \\x1b."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def size_in_words(size: int) -> str:
+    """ "812 bytes", "4.2 kB", "1,234.5 MB"."""
+    if size < 1000:
+        return counted(size, "byte")
+    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+
+
 def counted(number: int, what: str) -> str:
     """ "1 file", "2,000 files"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -16,19 +16,16 @@ from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, difference, text_of
 from akrunner.packing.progress import Meter
-from akrunner.packing.result import Packed
+from akrunner.packing.result import Packed, counted
 from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
-from akrunner.schema import feature_kind
 
 _ANEW = "; --overwrite packs everything anew"
 
 
 def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
     """An unfinished part first, then the files that are new. Raises: as `pack`."""
-    for field in given.tables[0][1].schema if given.tables else ():
-        feature_kind(field.name, field.type)
     rows = 0
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
@@ -44,6 +41,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         meter.starts("reading")
         about: Dict[str, Any] = {
             "kind": given.kind, "settings": given.kept(settings), "shard_size": settings.shard_size, "alone": overwrite,
+            "generation": state.generation(overwrite),
         }  # fmt: skip
         earlier = Before(list((before or {}).get("labels", ())), (before or {}).get("dealt", ()))
         deal(state, part, settings, meter, tables, given.label, earlier, files, about)
@@ -55,7 +53,7 @@ def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
     """What `packed` would do, as far as it can be told without reading the tables."""
     tables, _ = _new(given, state, overwrite)
     found = result(state, given.kind, 0, Bad(), given.said)
-    told = f"{len(tables):,} tables would be read; their rows are counted when they are" if tables else "there is nothing new"
+    told = f"{counted(len(tables), 'table')} would be read; the rows are counted then" if tables else "there is nothing new"
     return dataclasses.replace(found, warnings=[*found.warnings, told])
 
 

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner import leftovers
+from akrunner.errors import WriteError
+from akrunner.foreign import underway
 from akrunner.packing.dealing import BITS, BUCKETS, RANK, SPLIT, Buckets, labelled, path_of
 from akrunner.packing.described import schema_in
 from akrunner.packing.files import Tally
@@ -47,6 +49,10 @@ class RowPacker:
 
     def run(self) -> None:
         """Write the shards that are not there yet. Raises: WriteError."""
+        with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
+            self._run()
+
+    def _run(self) -> None:
         state, plan = self._state, self._state.plan(self._part)
         self._label, self._labels = plan["label"], plan["labels"]
         state.clear(self._part)

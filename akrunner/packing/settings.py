@@ -155,7 +155,7 @@ def _named(given: Any, names: Sequence[str]) -> Tuple[str, ...]:
     if len({name.lower() for name in names}) < len(names):
         raise ConfigError(f"split={shown(given)}: a name is there twice")
     if len(names) > _MOST_SPLITS:
-        raise ConfigError(f"split: {len(names)} splits; the most is {_MOST_SPLITS}")
+        raise ConfigError(f"split: {len(names):,} splits; the most is {_MOST_SPLITS}")
     return tuple(names)
 
 

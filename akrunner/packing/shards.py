@@ -122,17 +122,7 @@ class _Columns:
 
     def __init__(self, form: str, stream: Any, schema: pa.Schema) -> None:
         self._schema = schema
-        self._writer: Any
-        if form == "arrow":
-            self._writer = pa.ipc.new_file(stream, schema)
-            return
-        import pyarrow.parquet as pq
-
-        # encoded images get no smaller
-        blobs = [field.name for field in schema if pa.types.is_binary(field.type)]
-        compression = {field.name: "none" if field.name in blobs else "snappy" for field in schema}
-        dictionary: Any = [name for name in schema.names if name not in blobs] if blobs else True
-        self._writer = pq.ParquetWriter(stream, schema, compression=compression, use_dictionary=dictionary or False)
+        self._writer = writer_of(form, stream, schema)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
@@ -147,6 +137,19 @@ class _Columns:
 
     def stop(self) -> None:
         pass
+
+
+def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
+    """Arrow's writer of Parquet or Arrow files. Raises: ArrowException: they do not hold a column."""
+    if form == "arrow":
+        return pa.ipc.new_file(stream, schema)
+    import pyarrow.parquet as pq
+
+    # encoded images get no smaller
+    blobs = [field.name for field in schema if pa.types.is_binary(field.type)]
+    compression = {field.name: "none" if field.name in blobs else "snappy" for field in schema}
+    dictionary: Any = [name for name in schema.names if name not in blobs] if blobs else True
+    return pq.ParquetWriter(stream, schema, compression=compression, use_dictionary=dictionary or False)
 
 
 def _write_all(fd: int, buffers: List[Any]) -> None:

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import shutil
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set
 
 import pyarrow as pa
 
@@ -89,7 +89,8 @@ class State:
             # names of files, which may be URLs with secrets in them, are the owner's
             os.makedirs(self._state, mode=0o700, exist_ok=True)
             os.chmod(self._state, 0o700)
-            lock = open(os.path.join(self._state, "lock"), "a+b")
+            lock = open(os.open(os.path.join(self._state, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+            os.fchmod(lock.fileno(), 0o600)
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,6 +98,7 @@ class State:
                 raise SinkError(f"output: another process packs into {self.path}") from None
             # what was there a moment ago may have become more
             self.about = self._look()
+            self._tidy()
             yield
 
     def leave(self) -> None:
@@ -147,7 +149,7 @@ class State:
         """An empty directory for a part. Returns: its path."""
         folder = self.folder(part)
         shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
+        os.makedirs(folder, mode=0o700)
         return folder
 
     def plan(self, part: int) -> Dict[str, Any]:
@@ -173,12 +175,12 @@ class State:
 
     def finished(self, part: int, shard: Dict[str, Any], result: Dict[str, Any]) -> None:
         """A shard is there: say what is in it."""
-        dataset.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result)
+        dataset.write(self.folder(part), os.path.basename(self.shard_path(part, shard)) + ".json", result, private=True)
 
     def note(self, part: int, plan: Dict[str, Any]) -> None:
         """Say more of a part than its plan did."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
-            dataset.write(self.folder(part), PLAN, plan)
+            dataset.write(self.folder(part), PLAN, plan, private=True)
 
     def clear(self, part: int) -> None:
         """Remove what a run that was killed had begun to write."""
@@ -203,18 +205,52 @@ class State:
         splits = (self.about or {}).get("splits", {})
         return {one["name"] for split in splits.values() for one in split["files"]}
 
-    def next_number(self, split: str) -> int:
-        """The number of the next shard of a split: behind all that are there, so that no name ever means another file."""
+    def generation(self, alone: bool) -> int:
+        """How often all was packed anew, from 1 on. Args: alone: whether it is going to be."""
+        return int((self.about or {}).get("generation", 1)) + (alone and self.about is not None)
+
+    def namer(self, alone: bool) -> Callable[[str, int], str]:
+        """(split, number of a new shard) -> the name of its file, without an ending: 00000 and on, 00000-2 and on when all was packed anew, so that no name
+        ever means another file, and whoever reads what was there never gets rows of both."""
+        generation = self.generation(alone)
+        mark = f"-{generation}" if generation > 1 else ""
+        first: Dict[str, int] = {}
+
+        def name_of(split: str, number: int) -> str:
+            if split not in first:
+                first[split] = self._next_number(split, mark)
+            return f"{split}/{first[split] + number:05d}{mark}"
+
+        return name_of
+
+    def _next_number(self, split: str, mark: str) -> int:
+        """Behind all that are there."""
         folder = os.path.join(self.path, split)
         names = os.listdir(folder) if os.path.isdir(folder) else []
         names += [name.rpartition("/")[2] for name in self.listed() if name.startswith(split + "/")]
-        return max([-1, *(int(stem) for stem in (name.partition(".")[0] for name in names) if stem.isdecimal())]) + 1
+        stems = [name.partition(".")[0] for name in names]
+        numbers = [stem.removesuffix(mark) for stem in stems if stem.endswith(mark)]
+        return max([-1, *(int(one) for one in numbers if one.isdecimal())]) + 1
+
+    def _tidy(self) -> None:
+        """Remove the files that counted before all was packed anew, if whoever did that was killed in between."""
+        for part in self.parts():
+            self._remove(self.plan(part).get("removes", ()))
+
+    def _remove(self, names: Iterable[str]) -> None:
+        for name in set(names) - self.listed():
+            with contextlib.suppress(OSError):
+                os.remove(os.path.join(self.path, name))
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.join(self.path, os.path.dirname(name)))
 
     def publish(self, part: int, about: Dict[str, Any], alone: bool) -> None:
         """Give every shard its place, then say so in `dataset.json`. Args: alone: nothing that was there counts any longer."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
-            old = self.listed()
-            for shard in self.plan(part)["shards"]:
+            plan = self.plan(part)
+            if alone:
+                self.note(part, {**plan, "removes": sorted(self.listed())})
+            for shard in plan["shards"]:
                 source, target = self.shard_path(part, shard), os.path.join(self.path, shard["file"])
                 if os.path.exists(source):
                     os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -223,11 +259,7 @@ class State:
             dataset.write(self.path, DESCRIPTION, about)
             self.about = about
             if alone:
-                for name in old - self.listed():
-                    with contextlib.suppress(OSError):
-                        os.remove(os.path.join(self.path, name))
-                    with contextlib.suppress(OSError):
-                        os.rmdir(os.path.join(self.path, os.path.dirname(name)))
+                self._tidy()
                 for number in self._numbers():
                     if number not in self.parts():
                         shutil.rmtree(self.folder(number), ignore_errors=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import datetime
+import decimal
 import errno
 import functools
 import hashlib
@@ -31,6 +34,7 @@ import akrunner
 from akrunner.codec import read_examples
 from akrunner.io.sources import open_source
 from akrunner.packing import shards as shards_module
+from akrunner.packing import state as state_module
 from tests.conftest import ENVS, NOT_RUN
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
@@ -200,6 +204,113 @@ def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> 
             akrunner.pack(source, tmp_path / "out", bad_rows=wrong)
 
 
+def test_what_was_left_out_is_listed_beside_its_copies(tmp_path: Path) -> None:
+    source, bad, out = photos(tmp_path / "in"), tmp_path / "bad", tmp_path / "out"
+    (source / "dog" / "page.jpg").write_bytes(b"<!DOCTYPE html>")
+    (source / "owl" / "lost.jpg").symlink_to(tmp_path / "nowhere")
+    (source / "owl" / ("x" * 240 + ".jpg")).write_bytes(b"<html>long</html>")
+    warnings = akrunner.pack(source, out, bad_rows=bad).warnings
+    (said,) = [one for one in warnings if "bad_rows.csv" in one]
+    assert "1 of 3 was not copied there (owl/lost.jpg: a link that leads to nothing" in said
+
+    def listed() -> Dict[str, Dict[str, str]]:
+        return {row["path"]: row for row in csv.DictReader((bad / "bad_rows.csv").read_text().splitlines())}
+
+    assert len(listed()) == 3 and listed()["dog/page.jpg"]["why"] == "an HTML page, no image"
+    assert listed()["owl/lost.jpg"]["no_copy"].startswith("a link that leads to nothing")
+    for row in listed().values():
+        assert bool(row["copy"]) != bool(row["no_copy"])
+        assert not row["copy"] or (bad / row["copy"]).read_bytes().startswith(b"<")
+    (source / "cat" / "empty.jpg").write_bytes(b"")
+    akrunner.pack(source, out, bad_rows=bad)
+    assert len(listed()) == 4 and (bad / "cat" / "empty.jpg").read_bytes() == b""
+
+
+def test_of_a_url_that_is_no_image_what_came_is_copied(tmp_path: Path) -> None:
+    source, bad = photos(tmp_path / "in", 2), tmp_path / "bad"
+    (source / "page.jpg").write_bytes(b"<html>not here</html>")
+    for options in ({}, {"resize": 8}):
+        shutil.rmtree(bad, ignore_errors=True)
+        with served(source) as url:
+            table = pa.table({"url": [f"{url}/cat/0.jpg", f"{url}/page.jpg?token=hidden", f"{url}/none.jpg"]})
+            done = akrunner.pack(table, tmp_path / f"out{len(options)}", bad_rows=bad, paths="url", **options)
+        assert done.skipped_rows == 2 and "hidden" not in (bad / "bad_rows.csv").read_text()
+        (copy,) = [path for path in bad.rglob("*.jpg")]
+        assert copy.read_bytes() == b"<html>not here</html>" and "hidden" not in copy.name
+
+
+def test_packed_anew_names_begin_at_0_and_no_name_means_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    akrunner.pack(source, out, split="0.5,0.5", shard_size="3kB")
+    old, before = digests(out), everything(out)
+
+    def listed() -> List[str]:
+        splits = json.loads((out / "dataset.json").read_text())["splits"]
+        return [one["name"] for split in splits.values() for one in split["files"]]
+
+    first = listed()
+    assert first[0] == "train/00000.tfrecord"
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    # killed behind the moment in which the new files begin to count: the next run removes the old ones
+    with monkeypatch.context() as patch:
+        patch.setattr(state_module.State, "_tidy", lambda self: stopped() if self.generation(False) > 1 else None)
+        with pytest.raises(KeyboardInterrupt):
+            akrunner.pack(source, out, split="0.5,0.5", shard_size="3kB", overwrite=True)
+    assert listed()[0] == "train/00000-2.tfrecord" and not set(listed()) & set(first)
+    assert {name: digests(out)[name] for name in first} == {name: old[name] for name in first}, "whoever reads them goes on"
+    photos(source, 5, first=20)
+    akrunner.pack(source, out, split="0.5,0.5", shard_size="3kB")
+    assert {str(path.relative_to(out)) for path in out.rglob("*.tfrecord")} == set(listed())
+    for split, paths in before.items():
+        assert paths.items() <= everything(out)[split].items()
+    akrunner.pack(source, out, overwrite=True)
+    assert listed() == ["all/00000-3.tfrecord"] and not (out / "train").exists()
+
+
+def test_a_file_that_is_named_twice_is_in_one_split(tmp_path: Path) -> None:
+    photos(tmp_path / "in", 40, ("cat",))
+    for by in ("name", "exact"):
+        names = [form.format(i) for i in range(40) for form in ("cat/{}.jpg", "./cat//{}.jpg", f"{tmp_path}/in/cat/{{}}.jpg")]
+        done = akrunner.pack(
+            pa.table({"path": names}), tmp_path / by, paths_in=tmp_path / "in", split="0.5,0.5", split_by=by, label="none"
+        )
+        assert done.rows == 120 and "80 rows of the list name a file that another row names, too" in done.warnings[-1]
+        splits = [
+            {os.path.basename(path) for path in rows(tmp_path / by / name)["path"].to_pylist()} for name in ("train", "test")
+        ]
+        assert not splits[0] & splits[1]
+
+
+def test_a_split_without_rows_is_said(tmp_path: Path) -> None:
+    done = akrunner.pack(photos(tmp_path / "in", 1, ("cat",)), tmp_path / "out", split="0.8,0.2")
+    assert sorted(done.splits.values()) == [0, 1] and "no row fell into" in done.warnings[0]
+    table = akrunner.pack(pa.table({"x": [1]}), tmp_path / "table", split="0.8,0.2", split_by="exact")
+    assert "no row fell into test" in table.warnings[0] and "exact" not in table.warnings[0]
+    with pytest.raises(akrunner.SourceError, match="has no rows"):
+        rows(tmp_path / "table" / "test")
+
+
+def test_odd_trees(tmp_path: Path) -> None:
+    inner = photos(tmp_path / "in" / "animals", 2, ("cat", "dog"))
+    assert any("pack " in one and "animals" in one for one in akrunner.pack(tmp_path / "in", tmp_path / "one").warnings)
+    (inner / "empty").mkdir()
+    (inner / "papers").mkdir()
+    (inner / "papers" / "a.txt").write_text("x")
+    assert any("2 folders" in one and "empty, papers" in one for one in akrunner.pack(inner, tmp_path / "empty").warnings)
+    # a link to nothing may have led to a class
+    (inner / "owl").symlink_to(tmp_path / "disk that is not there" / "owl")
+    (inner / "cat" / "notes.txt").symlink_to(tmp_path / "nowhere")
+    (inner / "cat" / "loop").symlink_to("loop")
+    with pytest.raises(akrunner.ReadError, match="2 broken images") as caught:
+        akrunner.pack(inner, tmp_path / "out")
+    assert "owl: a link that leads to nothing" in str(caught.value) and "cat/loop: a link" in str(caught.value)
+    done = akrunner.pack(inner, tmp_path / "out", bad_rows="skip")
+    assert (done.rows, done.skipped_rows, done.labels) == (4, 2, ["cat", "dog"])
+
+
 def test_an_image_that_is_cut_short_is_found_when_it_is_decoded(tmp_path: Path) -> None:
     source = photos(tmp_path / "in")
     (source / "cat" / "cut.jpg").write_bytes(picture(3, size=(300, 300), quality=95)[:-700])
@@ -252,7 +363,7 @@ def test_odd_names_and_what_is_no_image(tmp_path: Path) -> None:
     (source / "a b" / "link.jpg").symlink_to(source / "猫" / "UPPER.JPG")
     done = akrunner.pack(source, tmp_path / "out")
     assert done.rows == 2 * len(names) + 2 and done.labels == sorted(names)
-    assert "notes.txt" in done.warnings[0] and "1 files" in done.warnings[0]
+    assert "1 file is no image by its name, and was passed over: a b/notes.txt" in done.warnings[0]
     paths = rows(tmp_path / "out")["path"].to_pylist()
     assert "猫/the same.jpg" in paths and "a b/\\xff\\xfe.jpg" in paths and len(set(paths)) == len(paths)
 
@@ -535,6 +646,18 @@ def test_a_full_disk_ends_with_4_and_the_next_run_goes_on(tmp_path: Path) -> Non
     assert again.returncode == 0 and json.loads(again.stdout)["rows"] == 30
 
 
+def test_a_table_on_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for name in ("sync", "_write_all"):
+        with monkeypatch.context() as patch:
+            patch.setattr(shards_module, name, full)
+            with pytest.raises(akrunner.WriteError, match="output: .*the disk is full"):
+                akrunner.pack(_table(50), tmp_path / "out")
+    assert akrunner.pack(_table(50), tmp_path / "out").rows == 50
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_no_half_shard(tmp_path: Path, number: int) -> None:
     source = photos(tmp_path / "in", 300)
@@ -625,12 +748,67 @@ def test_a_column_that_looks_like_paths_in_part_is_said_and_what_no_record_holds
     done = akrunner.pack(pa.table({"url": names}), tmp_path / "texts")
     assert done.kind == "rows" and "14 of 17" in done.warnings[0] and "--paths url" in done.warnings[0]
     assert (tmp_path / "texts" / ".pack").stat().st_mode & 0o777 == 0o700
+    akrunner.pack(photos(tmp_path / "in", 2), tmp_path / "kept")
+    for path in (tmp_path / "kept" / ".pack").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
     price = pa.array([1, 2]).cast(pa.decimal128(21, 2))
     with pytest.raises(akrunner.ConfigError, match="column 'price'"):
-        akrunner.pack(pa.table({"price": price}), tmp_path / "out", format="parquet")
+        akrunner.pack(pa.table({"price": price}), tmp_path / "out")
     with pytest.raises(akrunner.SourceError) as caught:
         rows(tmp_path / "out" / "train")
     assert "not packed to its end" not in str(caught.value)
+
+
+def _every_type() -> Dict[str, Any]:
+    """Columns that no feature holds among them: Parquet and Arrow do."""
+    when = datetime.datetime(2020, 1, 2, 3, 4, 5)
+    return {
+        "price": pa.array([decimal.Decimal("1.25"), None]), "large": pa.array([decimal.Decimal(10**40), None], pa.decimal256(50, 3)), "point": pa.array([{"x": 1, "y": None}, None]),
+        "nested": pa.array([[[1], [2, 3]], None]), "pairs": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())), "flag": pa.array([True, None]),
+        "tiny": pa.array([-1, None], pa.int8()), "big": pa.array([2**64 - 1, None], pa.uint64()), "half": pa.array(np.array([1.5, 2], np.float16)), "x": pa.array([1.5, None], pa.float32()),
+        "text": pa.array(["ü", None]), "long": pa.array(["x", None], pa.large_string()), "word": pa.array(["a", "b"]).dictionary_encode(), "blob": pa.array([b"\0", None]),
+        "day": pa.array([when.date(), None]), "time": pa.array([when.time(), None]), "when": pa.array([when, None]), "zoned": pa.array([when, None], pa.timestamp("ms", "Europe/Berlin")),
+        "span": pa.array([datetime.timedelta(1), None]), "list": pa.array([[1.0, 2.0], None]), "pair": pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)), "none": pa.nulls(2),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_every_column_is_packed_as_it_is(tmp_path: Path, form: str) -> None:
+    table = pa.table({"id": [0, 1], **_every_type()})
+    done = akrunner.pack(table, tmp_path / "out", format=form)
+    assert done.rows == 2
+    (file,) = (tmp_path / "out" / "all").iterdir()
+    found = pq.read_table(file) if form == "parquet" else pa.ipc.open_file(file).read_all()
+    found = found.sort_by("id")
+    for name in table.column_names:
+        assert found[name].to_pylist() == table[name].to_pylist(), name
+    assert "price" not in json.loads((tmp_path / "out" / "dataset.json").read_text())["feature_spec"]
+    # read by every verb, as any other file of this format
+    query = "id, CAST(price AS DOUBLE) AS price"
+    with pytest.raises(akrunner.SourceError, match="Decimal"):
+        # DuckDB has none of 256 bits, nor floats of 16
+        open_source(tmp_path / "out" / "all", select=query, read_examples=read_examples)
+    akrunner.pack(table.drop_columns(["large", "half"]), tmp_path / "usual", format=form)
+    assert open_source(tmp_path / "usual" / "all", select=query, read_examples=read_examples).schema.names == ["id", "price"]
+    months = pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    if form == "parquet":
+        with pytest.raises(
+            akrunner.ConfigError, match=r"column 'span' is month_day_nano_interval, which files of parquet do not hold"
+        ):
+            akrunner.pack(months, tmp_path / "no", format=form)
+        assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_other_columns_of_a_list_may_be_of_any_type_too(tmp_path: Path, form: str) -> None:
+    photos(tmp_path / "in", 2)
+    listed = pa.table(
+        {"path": [f"{name}/{i}.jpg" for name in ("cat", "dog") for i in range(2)], "price": [decimal.Decimal("1.25")] * 4}
+    )
+    pq.write_table(listed, tmp_path / "in" / "list.parquet")
+    assert akrunner.pack(tmp_path / "in" / "list.parquet", tmp_path / "out", format=form).rows == 4
+    with pytest.raises(akrunner.ConfigError, match="column 'price'"):
+        akrunner.pack(tmp_path / "in" / "list.parquet", tmp_path / "records")
 
 
 def test_the_command_says_what_it_does(tmp_path: Path) -> None:

@@ -99,3 +99,24 @@ def test_an_image_of_more_pixels_than_memory_is_not_decoded() -> None:
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2
     assert "3,600,000,000 pixels" in str(pictures.fault(bytes(bomb)))
     assert "3,600,000,000 pixels" in pictures.resized(bytes(bomb), (8, 8))[1]
+
+
+def test_sizes_that_cannot_be_are_refused_and_the_densest_that_can_are_not() -> None:
+    png, jpeg = made("PNG"), made("JPEG")
+    frame = jpeg.index(b"\xff\xc0")
+    false = [
+        png[:16] + (2**31 - 1).to_bytes(4, "big") * 2 + png[24:],
+        png[:16] + (2**32 - 1).to_bytes(4, "big") * 2 + png[24:],
+        png[:16] + (3000).to_bytes(4, "big") * 2 + png[24:],
+        (jpeg[: frame + 5] + b"\xff\xff" * 2 + jpeg[frame + 9 :])[:60],
+        (jpeg[: frame + 5] + b"\xff\xff" * 2 + jpeg[frame + 9 :]) + bytes(10_000_000),
+    ]
+    found = images.look(false)
+    assert sorted(found.problems) == list(range(len(false))) and "2,147,483,647 x 2,147,483,647" in found.problems[0]
+    assert "TensorFlow decodes less" in found.problems[4]
+    dense = [
+        made("PNG", (8000, 8000), "1", compress_level=9),
+        made("JPEG", (8000, 8000), "L", quality=1, optimize=True),
+        made("JPEG", (8000, 8000), "RGB", quality=1, optimize=True, progressive=True, subsampling=2),
+    ]
+    assert images.look(dense).problems == {}
