@@ -39,7 +39,7 @@ class Result:
         table: what the scripts wrote, the chief's rows first; None when it went to a file or there is no output schema.
         output: the file it (of a train job: the model) went to, if it did.
         tasks: what became of each task.
-        stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound.
+        stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if it is known.
         work_dir: the directory of the job, None unless it was kept (`work_dir=`, `debug=True`).
         model: what a train job left, None for others.
     """

@@ -8,8 +8,9 @@ from typing import List, NamedTuple, Tuple
 import numpy as np
 
 import akrunner
-from akrunner.engines.advice import advised, wait_share
+from akrunner.engines.advice import advised
 from akrunner.engines.inputs import verdict
+from akrunner.engines.unseen import wait_share
 
 #: as of `bench.__main__`
 Row = Tuple[str, str, str, str, str, bool]

@@ -154,10 +154,15 @@ def _success(body: Mapping[str, Any]) -> Iterator[Line]:
         f"{_about(body)}, succeeded in {stats['seconds']:.1f} s{again}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} rows out",
     )
     yield from _time(stats)
-    for sentence in verdict(stats):
-        yield Line("input", LOOK if calls_for_change(sentence) else OK, sentence)
+    yield from _input(stats)
     yield from _balance(body)
     yield from _warnings("warning", stats)
+
+
+def _input(stats: Mapping[str, Any]) -> Iterator[Line]:
+    """What the tasks waited for. Args: stats: with `inputs`; of a job that failed its end, which has them, too."""
+    for sentence in verdict(stats):
+        yield Line("input", LOOK if calls_for_change(sentence) else OK, sentence)
 
 
 def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
@@ -236,6 +241,7 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
     for other in _list(body, "others")[:_MANY]:
         lines = str(other["what"]).splitlines() or [""]
         yield Line(str(other["task"]), OK, redacted(lines[0]))
+    yield from _input(body)
     yield from _warnings("before that", body)
     if os.path.isfile(os.path.join(folder, "stall.txt")):
         yield Line("stall", LOOK, f"nothing moved: {os.path.join(folder, 'stall.txt')} says who waited for whom, with stacks")

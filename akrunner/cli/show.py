@@ -229,9 +229,12 @@ def input_line(stats: "Stats") -> str:
 def closing_line(stats: "Stats") -> str:
     """How long, how many rows, and on which side the time went."""
     if stats.bound == "input" and stats.input_wait_seconds <= stats.main_seconds:
-        why = f"input-bound ({stats.main_seconds:.1f} s in main, most of its steps' time waiting for input)"
+        why = f", input-bound ({stats.main_seconds:.1f} s in main, most of its steps' time waiting for input)"
     elif stats.bound == "input":
-        why = f"input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
+        why = f", input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
     else:
-        why = f"compute-bound ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
-    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out, {why}{input_line(stats)}"
+        # nobody knows of a script that reads in ways of its own
+        why = (
+            ", compute-bound" if stats.bound == "compute" else ""
+        ) + f" ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
+    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{why}{input_line(stats)}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional
 
-from akrunner.engines import blame
+from akrunner.engines import blame, unseen
 from akrunner.engines.blame import Blamed
+from akrunner.engines.unseen import wait_share
 
 #: share of the time below which nothing is said of a thing
 WORTH_SAYING = 0.1
@@ -16,6 +17,8 @@ _PROMISED = 0.5
 _CHEAP, _MANY = 300e-6, 8
 #: seconds, and share of main, after which a first batch is late
 _LATE, _LATE_SHARE = 1.0, 0.1
+#: of the time it takes, what Python computes that does not only wait
+_COMPUTES = 0.3
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
 _SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
 
@@ -43,12 +46,6 @@ def whole(record: Mapping[str, Any]) -> float:
     return steps if record["known"] and record["by"] and steps > 0 else float(record["main"])
 
 
-def wait_share(record: Mapping[str, Any]) -> float:
-    """Of the time from the first step to the last, how much is waiting for input."""
-    steps = float(record["wait"] + record["between"])
-    return float(record["wait"]) / steps if steps > 0 and record["known"] else 0.0
-
-
 def advised(record: Mapping[str, Any]) -> List[Advice]:
     """What to change, what wins most first."""
     found: List[Advice] = []
@@ -74,8 +71,9 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
     if node.ours:
         return _of_ours(node, share, record)
     if node.kind == "Generator" or node.facts.get("python"):
-        python = _line_of_python(record)
-        where = f"{node.where}{python}"
+        where = f"{node.where}{_line_of_python(record)}"
+        if _only_waits(record):
+            return _of_waiting(node, where, share)
         return Advice(
             "python", share, won, f"{where} runs Python for every element, one after another",
             "use TensorFlow's operations, or give and take whole batches; rows come fastest by task_config.dataset()",
@@ -112,6 +110,36 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "do less in it, do it once before the job, or give the task more cores",
         )  # fmt: skip
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
+
+
+def _only_waits(record: Mapping[str, Any]) -> bool:
+    """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
+    takes turns, so that each of them waits, too: together they compute all the time."""
+    python = record.get("python", {})
+    wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
+    return bool(wall > 0 and computed < _COMPUTES * min(wall, max(record["wait"], record["first"])))
+
+
+def _of_waiting(node: Blamed, where: str, share: float) -> Advice:
+    if node.parallel:
+        return Advice(
+            "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
+            "a larger num_parallel_calls=: waiting needs no processor",
+        )  # fmt: skip
+    if node.kind == "Generator":
+        change = (
+            "read ahead and several at once: Dataset.range(8).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
+            "cycle_length=8, num_parallel_calls=8), each reading its part, or threads in the generator; `.prefetch(2)` as the last"
+        )
+    else:
+        change = "num_parallel_calls=8: waiting needs no processor; `.prefetch(2)` as the last"
+    return Advice(
+        "python_waits",
+        share,
+        share * _PROMISED,
+        f"{where} waits (a network, a lock, a sleep), one element after another",
+        change,
+    )
 
 
 def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
@@ -236,8 +264,11 @@ def _of_saving(record: Mapping[str, Any]) -> List[Advice]:
 
 
 def _of_python(record: Mapping[str, Any]) -> List[Advice]:
-    """What the script does itself between steps: pandas, the making of what it feeds."""
+    """What the script does itself between steps: pandas, the making of what it feeds, or hands over."""
     found = []
+    if record["looks"] < unseen.ENOUGH:
+        # too few to tell a share from chance
+        record = {**record, "lines": []}
     pandas = [line for line in record["lines"] if line["main"] and line["in"] == "pandas"]
     share = sum(line["share"] for line in pandas)
     if share >= WORTH_SAYING:
@@ -249,12 +280,32 @@ def _of_python(record: Mapping[str, Any]) -> List[Advice]:
         )  # fmt: skip
     waiting = wait_share(record)
     if record["by"] == "feed_dict" and waiting >= WORTH_SAYING:
-        busiest = next((line for line in record["lines"] if line["main"]), None)
-        where = f" at {blame.place(busiest['at'])}" if busiest else ""
+        main = next((line for line in record["lines"] if line["main"]), None)
+        where = (f" at {blame.place(main['at'])}" if main else "") + _line_of_python(record)
         found.append(
             Advice(
-                "feed_dict", waiting, waiting * _PROMISED, f"{waiting:.0%} of the time is between session.run() and the next: Python makes a feed_dict{where}",
-                "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next()",
+                "feed_dict", waiting, waiting * _PROMISED, f"{waiting:.0%} of the time is between session.run() and the next: Python makes what is fed{where}",
+                "let the graph draw its batches itself: task_config.dataset(...), make_one_shot_iterator().get_next(); Keras: fit(dataset), or workers=8 for a Sequence",
             )
         )  # fmt: skip
+    if record["by"] == "call" or (record["by"] == "function" and record["outside"] > 0.5 * whole(record)):
+        found += _of_calls(record)
     return found
+
+
+def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
+    """The script hands TensorFlow's functions what it has read itself."""
+    seconds = max(float(record["wait"] + record["between"]), 1e-9)
+    share = float(record["outside"]) / seconds
+    at, at_line = unseen.busiest(record)
+    if share < WORTH_SAYING or seconds < unseen.TOO_SHORT or at_line < WORTH_SAYING:
+        return []
+    # at best the shorter side is done while the longer one is
+    return [
+        Advice(
+            "between", share, min(share, 1 - share) * _PROMISED,
+            f"{share:.0%} of the time is between the calls of TensorFlow's functions; Python is most often at {at}",
+            "if that reads, have it done meanwhile: tf.data.Dataset.from_generator(...).prefetch(2), or a thread of yours; rows come by "
+            "task_config.dataset()",
+        )
+    ]  # fmt: skip

@@ -49,6 +49,11 @@ def run_attempts(
     work = WorkDir.of(job)
     tables = JobTables(job.tables, job.chunk_rows, job.chunk_bytes) if job.tables is not None else None
     closing = contextlib.closing(tables) if tables is not None else contextlib.nullcontext()
+    gang: Optional[Gang] = None
+
+    def save_failed(kept: str, error: BaseException) -> None:
+        work.save_end(kept, record.failed(error, warnings, gang.inputs() if gang is not None else {}))
+
     with Patience() as patience, Guard() as guard, closing:
         try:
             work.create(job)
@@ -81,24 +86,24 @@ def run_attempts(
         except GangFailed as e:
             kept = work.close_failed()
             error = e.error(kept, warnings)
-            work.save_end(kept, record.failed(error, warnings))
+            save_failed(kept, error)
             raise error from None
         except JobError as e:
             # what no task is to blame for: the input could not be read, the output not stored
             kept = work.close_failed()
-            work.save_end(kept, record.failed(e, warnings))
+            save_failed(kept, e)
             e.work_dir, e.warnings = e.work_dir or kept or None, e.warnings or tuple(warnings)
             raise
         except AkrunnerError as e:
-            work.save_end(work.close_failed(), record.failed(e, warnings))
+            save_failed(work.close_failed(), e)
             raise
         except Exception as e:
             kept = work.close_failed()
             error = report.internal_error(e, kept, warnings)
-            work.save_end(kept, record.failed(error, warnings))
+            save_failed(kept, error)
             raise error from e
         except BaseException as e:
-            work.save_end(work.close_failed(), record.failed(e, warnings))
+            save_failed(work.close_failed(), e)
             raise
         if work.keep:
             work.save_end(work.path, record.succeeded(outcome))

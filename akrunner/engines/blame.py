@@ -105,11 +105,11 @@ def blamed(record: Mapping[str, Any]) -> List[Blamed]:
     for path, seconds in sorted(own.items(), key=lambda one: -one[1]):
         if total <= 0 or seconds / total < _WORTH_NAMING:
             continue
-        of_path = kinds(path)
+        of_path, depths = kinds(path), _depths(path)
         kind, parallel = of_path[-1]
-        facts = _facts(of_path, chain)
+        facts = _facts(of_path, depths, chain)
         several = [index for index, (name, _) in enumerate(of_path[:-1]) if name in SEVERAL]
-        read = _facts(of_path[: several[-1] + 1], chain) if several else {}
+        read = _facts(of_path[: several[-1] + 1], depths, chain) if several else {}
         source, ours = read.get("at", ""), bool(facts.get("ours") or (read.get("ours") and not facts))
         # fused with its batch, a map is called for each of the batch's rows
         rows = next((one["rows"] for one in chain if "rows" in one), 1) if kind == "MapAndBatch" else 1
@@ -123,10 +123,10 @@ def blamed(record: Mapping[str, Any]) -> List[Blamed]:
 
 
 def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> Dict[str, float]:
-    """By path; the datasets of a flat_map, [0], [1]..., are one."""
+    """By path; the datasets of a flat_map, [0], [1]..., are one: [0]."""
     found: Dict[str, float] = {}
     for node in nodes:
-        path = re.sub(r"\[\d+\]", "", node["path"])
+        path = re.sub(r"\[\d+\]", "[0]", node["path"])
         found[path] = found.get(path, 0) + node[what]
     return found
 
@@ -143,16 +143,26 @@ def _active(own: Mapping[str, float]) -> Dict[str, float]:
     return found
 
 
-def _facts(of_path: Sequence[Tuple[str, bool]], chain: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+def _depths(path: str) -> List[int]:
+    """For each node of a path: how many functions of interleaves and flat_maps have given the dataset it belongs to."""
+    found, depth = [], 0
+    for part in path.split("::"):
+        found.append(depth)
+        depth += part.endswith("]") and kinds(part)[0][0] in SEVERAL
+    return found
+
+
+def _facts(of_path: Sequence[Tuple[str, bool]], depths: Sequence[int], chain: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
     """What is known of the last node of a path: the script's dataset of that kind that comes next after those of the nodes above."""
     position = 0
     last: Dict[str, Any] = {}
-    for kind, _ in of_path:
+    for (kind, _), depth in zip(of_path, depths):
         wanted = ("Batch", "Map") if kind == "MapAndBatch" else ("Repeat", "Shuffle") if kind == "ShuffleAndRepeat" else (kind,)
         last = {}
         for one in wanted:
-            for index in range(position, len(chain)):
-                if plain(chain[index]["node"]) == one:
-                    position, last = index + 1, dict(chain[index])
-                    break
+            alike = [index for index in range(position, len(chain)) if plain(chain[index]["node"]) == one]
+            # of what lies in a function, or of all where nobody has looked into it
+            there = [index for index in alike if chain[index].get("depth", 0) == depth] or (alike if depth else [])
+            if there:
+                position, last = there[0] + 1, dict(chain[there[0]])
     return last

@@ -149,6 +149,10 @@ class Gang:
             raise self.failed(kind, lambda kept: report.job_error(self.failures, self.sessions, self.results, kept), root)
         return self.outcome()
 
+    def inputs(self) -> Dict[str, Dict[str, Any]]:
+        """What the tasks that have said their last word measured of their input, by task."""
+        return report.measured(self.results)
+
     def failed(
         self, kind: str, error: Callable[[str], JobError], root: TaskFailure = TaskFailure("job", "nothing moved any more")
     ) -> GangFailed:

@@ -2,11 +2,14 @@
 
 A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds, JSON)::
 
-    by            how the script reads: dataset, function (Keras fit, tf.function), session, batches, feed_dict; "": in no way that is known
+    by            how the script reads: dataset, function (Keras fit, tf.function), session, batches, feed_dict; call: TensorFlow's functions are handed
+                  what the script has read; "": in no way that is known
     asked         steps of `profile_input`, 0: it was not asked for
     batches, rows drawn; rows None: not known
     wait, between in next() of the script's input, and between one next() and the following, without the first; of feed_dict, the making of it
-    outside       of a function or session: between its calls
+    outside       of functions or a session: between their calls
+    calls         of functions that are handed their input, while nothing else is known: how many, seconds inside, outside
+    python        that the pipeline calls (generators, py_function): calls, wall: their seconds, computed: of them, those in which they did not wait
     first         the wait for the first batch; main: in `main`
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls
@@ -22,15 +25,17 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Union
 
-from akrunner.engines.advice import WORTH_SAYING, Advice, advised, wait_share
+from akrunner.engines import unseen
+from akrunner.engines.advice import WORTH_SAYING, Advice, advised
 from akrunner.engines.base import Stats
+from akrunner.engines.unseen import TOO_SHORT, wait_share
 
-#: seconds of reading below which shares mean nothing
-_TOO_SHORT = 0.5
 #: of a task that was looked at closely, how many things to change are named; else one
 _MOST = 4
 #: of sentences that tell of nothing to change
-_FINE, _CARDS = "the input is fine", "the graphics cards were busy"
+_FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
+#: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
+_SURELY_FINE = 0.05
 _TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
 
 
@@ -79,12 +84,7 @@ def verdict(stats: Union[Stats, Mapping[str, Any]]) -> List[str]:
 
 def calls_for_change(sentence: str) -> bool:
     """Whether one of `verdict`'s sentences tells of something to change."""
-    return not any(words in sentence for words in (_FINE, _TOO_LITTLE, _CARDS))
-
-
-def holds_up(inputs: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a task's script waited for its input longer than it did anything else."""
-    return any(wait_share(record) > 0.5 and _whole(record) >= _TOO_SHORT for record in inputs.values())
+    return not any(words in sentence for words in (_FINE, _TOO_LITTLE, _CARDS, _LITTLE, unseen.UNSURE))
 
 
 def _weight(record: Mapping[str, Any]) -> float:
@@ -92,22 +92,25 @@ def _weight(record: Mapping[str, Any]) -> float:
 
 
 def _sentences(record: Mapping[str, Any]) -> List[str]:
-    if record["main"] < _TOO_SHORT or (record["by"] and _whole(record) < _TOO_SHORT and record["first"] < _TOO_SHORT):
+    if record["main"] < TOO_SHORT or (record["by"] and _whole(record) < TOO_SHORT and record["first"] < TOO_SHORT):
         return [_TOO_LITTLE] if record["asked"] else []
     share, told = wait_share(record), advised(record)
     most = _MOST if record["asked"] else 1
     changes = [one for one in told if one.saves >= 0.02 or one.share >= WORTH_SAYING][:most]
     found = []
-    if share >= WORTH_SAYING and _whole(record) >= _TOO_SHORT and record["by"] != "feed_dict":
-        node = next((one for one in changes if one.rule not in ("checkpoint", "report", "output", "pandas")), None)
+    if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
+        node = next((one for one in changes if one.rule not in ("checkpoint", "report", "output", "pandas", "between")), None)
         steps = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
         found.append(f"{steps}; {_saving(node)}" if node is not None else steps)
         changes = [one for one in changes if one is not node]
     found += [_saving(one) for one in changes]
+    unsure = [] if found else unseen.told(record)
+    if record["asked"] and not found and not unsure and record["known"] and record["by"]:
+        fine = _FINE if share < _SURELY_FINE else _LITTLE
+        unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]
+    found += unsure
     if record["busy"] is not None:
         found.append(f"{_CARDS} {record['busy']:.0%} of the time")
-    if record["asked"] and not found and record["by"]:
-        found.append(f"{_FINE}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it")
     return found
 
 

@@ -4,7 +4,7 @@
 
     begun       which interpreter, which tasks, the process that runs it    written when the directory is made
     succeeded   its stats, and what became of each task                     over that, when it has ended
-    failed      the exception: who failed first and why, what the others did
+    failed      the exception: who failed first and why, what the others did; how the tasks that could still say it read their input
 
 It has numbers, names and words of errors; the parameters and the environment of a job, where secrets may be, are not in it.
 """
@@ -51,8 +51,8 @@ def succeeded(outcome: Outcome) -> Dict[str, Any]:
     return {"state": SUCCEEDED, "ended": time.time(), "stats": stats, "results": tasks}
 
 
-def failed(error: BaseException, warnings: Sequence[str]) -> Dict[str, Any]:
-    """The same of a job that has not."""
+def failed(error: BaseException, warnings: Sequence[str], inputs: Mapping[str, Mapping[str, Any]] = {}) -> Dict[str, Any]:
+    """The same of a job that has not. Args: inputs: as `Stats.inputs`, of the tasks that could still say what they measured."""
     known = isinstance(error, Exception)
     first = getattr(error, "failure", None)
     return {
@@ -63,6 +63,7 @@ def failed(error: BaseException, warnings: Sequence[str]) -> Dict[str, Any]:
         "failure": _told(first) if first is not None else None,
         "others": [_told(other) for other in getattr(error, "others", ())],
         "warnings": [_short(warning) for warning in warnings],
+        "inputs": {task: dict(told) for task, told in inputs.items()},
     }
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 from akrunner.cluster.failure import root_cause
-from akrunner.engines import causes, inputs, mistakes
+from akrunner.engines import causes, mistakes, unseen
 from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.engines.workdir import WorkDir, log_in
 from akrunner.errors import (
@@ -222,7 +222,7 @@ def outcome(
     main = max((r.main_ns for r in results.values()), default=0) / 1e9
     waited = max((r.input_wait_ns for r in results.values()), default=0) / 1e9
     uneven = _uneven(results)
-    measured = {task.name: dict(r.input) for task, r in results.items() if r.input is not None}
+    told = measured(results)
     tasks = tuple(_task_result(task, results[task], session, work) for task, session in sessions.items())
     stats = Stats(
         seconds=seconds,
@@ -236,8 +236,8 @@ def outcome(
         host_blocked_seconds=sum(s.writer.blocked_ns for s in sessions.values()) / 1e9,
         input_wait_seconds=waited,
         output_blocked_seconds=max((r.output_blocked_ns for r in results.values()), default=0) / 1e9,
-        bound="input" if waited > main or inputs.holds_up(measured) else "compute",
-        inputs=measured,
+        bound=unseen.bound(told, waited, main),
+        inputs=told,
         shares=tuple(shares),
         rows_unread=rows_unread,
         attempt=attempt,
@@ -249,6 +249,11 @@ def outcome(
         + [w for task, session in sessions.items() for w in _warnings(task, results[task], session)],
     )
     return Outcome(tasks, stats, work.path if work.keep else None)
+
+
+def measured(results: Mapping[TaskSpec, TaskRecord]) -> Dict[str, Dict[str, Any]]:
+    """What each task has said of its input, by its name."""
+    return {task.name: dict(r.input) for task, r in results.items() if r.input is not None}
 
 
 def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work: WorkDir) -> TaskResult:
@@ -332,4 +337,4 @@ def doing(state: str) -> str:
     }.get(state, state)
 
 
-__all__ = ["Failed", "TaskRecord", "doing", "first_failure", "job_error", "outcome", "stall_error", "timeout_error"]
+__all__ = ["Failed", "TaskRecord", "doing", "first_failure", "job_error", "measured", "outcome", "stall_error", "timeout_error"]

@@ -9,6 +9,8 @@ import sys
 import traceback
 import types
 
+from akrunner.worker.waits import shown
+
 
 class _Hidden(object):
     """Finder by which `import copy` means Python's own module, or an installed one, although the script is called copy.py.
@@ -133,7 +135,7 @@ def format_failure(error, names, ours):
         if part is None or id(part) in seen:
             return
         seen.add(id(part))
-        stack = [frame for frame in part.stack if not frame.filename.startswith(ours)]
+        stack = [frame for frame in part.stack if not frame.filename.startswith((ours, shown.NAME))]
         while stack and stack[0].filename.startswith("<frozen importlib"):
             stack.pop(0)
         part.stack = traceback.StackSummary.from_list([_renamed(frame, names) for frame in stack])

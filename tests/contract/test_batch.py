@@ -285,7 +285,7 @@ def test_progress_reports_and_stats(run: Run, script: Script) -> None:
     stats = result.stats
     asked = {task: told["asked"] for task, told in stats.inputs.items()}
     assert asked == {"chief:0": 5, "worker:0": 5} and all("report" in told["spent"] for told in stats.inputs.values())
-    assert stats.bound == "compute" and stats.main_seconds >= 0.45 and stats.seconds >= stats.main_seconds
+    assert stats.bound == "unknown" and stats.main_seconds >= 0.45 and stats.seconds >= stats.main_seconds
     assert all(task.peak_rss > 0 and task.cpu_seconds > 0 and task.exit == "exit code 0" for task in result.tasks)
 
 

@@ -380,7 +380,10 @@ def main(task_config):
 #: waits for Python in its map; the script's own profiler may start while ours looks
 WAITS = """
 import os
+import socket
+import sys
 import time
+import traceback
 
 import tensorflow as tf
 
@@ -417,5 +420,59 @@ def main(task_config):
         tf.profiler.experimental.start(os.path.join(task_config.work_dir, "own"))
         tf.profiler.experimental.stop()
         assert clocks._trace is None and os.listdir(os.path.join(task_config.work_dir, "own"))
+        errors_are_the_scripts()
+        # from here on others may ask for the only profiler there can be
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        tf.profiler.experimental.server.start(port)
+        clocks._due = 1
+        clocks.before(clocks.way("dataset"))
+        assert clocks._trace is None and not clocks._may_look
+        is_traced()
     task_config.output_writer.write_batch({"total": [sum(sums)]})
+
+
+def errors_are_the_scripts():
+    @tf.function
+    def broken(iterator):
+        return tf.debugging.check_numerics(1.0 / tf.cast(next(iterator), tf.float32), "no number")
+
+    for run in (lambda: broken(iter(tf.data.Dataset.range(2))), lambda: next(iter(tf.data.Dataset.range(2).map(mapped)))):
+        try:
+            run()
+            raise AssertionError("it has to fail")
+        except tf.errors.InvalidArgumentError as e:
+            # where an operation was made: lines of the script and of nobody else
+            assert "akrunner: how long" not in str(e) and "hooks.py" not in str(e) and "pipeline.py" not in str(e), str(e)
+            shown = traceback.format_exc()
+            assert shown.count("akrunner: how long") <= 1 and "hooks.py" not in shown, shown
+
+
+def mapped(number):
+    return tf.debugging.check_numerics(1.0 / tf.cast(number, tf.float32), "no number")
+
+
+def is_traced():
+    '''As coverage and debuggers do it.'''
+    lines = []
+
+    def trace(frame, event, arg):
+        if frame.f_code is counted.__code__:
+            lines.append(event)
+        return trace
+
+    def counted():
+        total = 0
+        for batch in tf.data.Dataset.range(30):
+            total += int(batch)
+        return total
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert counted() == sum(range(30)) and sys.gettrace() is trace
+    finally:
+        sys.settrace(before)
+    assert lines[0] == "call" and lines[-1] == "return" and lines.count("line") > 60
 """

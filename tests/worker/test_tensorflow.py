@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.engines.advice import advised, wait_share
+from akrunner.engines.advice import advised
 from akrunner.engines.inputs import verdict
+from akrunner.engines.unseen import wait_share
 from akrunner.launch.interpreters import Interpreter
 from tests import models
 from tests.conftest import Script
@@ -98,11 +99,16 @@ def test_what_a_script_waits_for_on_the_matrix(leaves_nothing: Path, script: Scr
     assert result.table is not None and result.table["total"].to_pylist() == [sum(range(240))]
     told = result.stats.inputs["chief:0"]
     assert told["by"] == ("session" if matrix_python.tensorflow.startswith("1.") else "dataset")
-    # making the iterator ready is a call of the session, too, and no batch
-    assert told["batches"] == 120 and told["looked"] == 10 and told["known"] and wait_share(told) > 0.5
+    # making the iterator ready is a call of the session, too, and no batch; 30 are of the loop that is traced
+    assert (
+        told["batches"] == (120 if told["by"] == "session" else 150)
+        and told["looked"] >= 10
+        and told["known"]
+        and wait_share(told) > 0.5
+    )
     first = advised(told)[0]
     line = 1 + next(i for i, text in enumerate(Path(path).read_text().splitlines()) if "py_func" in text)
-    assert first.rule == "python" and f"{Path(path).name}:{line}" in first.what
+    assert first.rule == "python_waits" and f"{Path(path).name}:{line}" in first.what
     assert result.stats.bound == "input" and verdict(result.stats)[0].startswith("[chief:0] ")
 
 

@@ -4,6 +4,7 @@
 
     for batch in dataset, next(iterator)      gen_dataset_ops.iterator_get_next..., eagerly
     Keras fit, a tf.function over an iterator  Function.__call__ with an iterator among its arguments
+    a tf.function that is handed arrays        the same without one: what is between the calls, as long as nothing else is known
     session.run, Estimators, Keras of 1.15    BaseSession.run, BaseSession._Callable.__call__
     task_config.batches()                     akrunner.worker.data.counted
     checkpoints                               what saves variables
@@ -14,7 +15,7 @@ import sys
 import threading
 import weakref
 
-from akrunner.worker.waits import drawing, meter, pipeline, tracing
+from akrunner.worker.waits import drawing, meter, pipeline, python, shown, tracing
 
 _now = {"meter": None}
 #: TensorFlow's functions that draw, by module
@@ -62,6 +63,7 @@ def install():
         tracing.give_way(made.give_up, made.look_no_more)
         pipeline.install(made)
         _not_to_be_named()
+        python.install(made.python)
         _watch_draws(made)
         _watch_functions(made)
         _watch_sessions(made)
@@ -80,7 +82,7 @@ def _not_to_be_named():
         passed_over = getattr(errors, name, None)
         if isinstance(passed_over, list):
             # as the stack of an operation has it, too: without the first "/"
-            passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/")]
+            passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/"), shown.NAME]
     # newer ones show the whole stack an operation was made in
     stacks = sys.modules.get("tensorflow.python.util.tf_stack")
     filters, kind = getattr(stacks, "_source_filter_stacks", None), getattr(stacks, "SentinelFilter", None)
@@ -103,7 +105,23 @@ def _not_to_be_named():
 
 
 #: of code that stands between the script and TensorFlow
-_FILES = frozenset(made.__code__.co_filename for made in (install, pipeline.install))
+_FILES = frozenset([shown.NAME, *(made.__code__.co_filename for made in (install, pipeline.install))])
+#: modules of TensorFlow and Keras that leave their own lines out of errors
+_SHORTEN = (
+    "tensorflow.python.util.traceback_utils",
+    "keras.src.utils.traceback_utils",
+    "tf_keras.src.utils.traceback_utils",
+    "keras.utils.traceback_utils",
+)
+
+
+def _leave_out():
+    """They are to leave ours out, too."""
+    for name in _SHORTEN:
+        module = sys.modules.get(name)
+        paths = getattr(module, "_EXCLUDED_PATHS", None)
+        if isinstance(paths, (list, tuple)) and shown.NAME not in paths:
+            module._EXCLUDED_PATHS = type(paths)([*paths, shown.NAME])
 
 
 def off(error):
@@ -127,6 +145,7 @@ def _watch_draws(made):
 
     def watched(real):
         @functools.wraps(real)
+        @shown.named
         def draw(*args, **kwargs):
             began = clock()
             if began < quick.until and thread() == quick.thread:
@@ -145,7 +164,10 @@ def _watch_draws(made):
             if not context.executing_eagerly():
                 _drawn_from.setdefault(ops.get_default_graph(), {})
                 return real(*args, **kwargs)
-            return _timed(made, "dataset", None, real, args, kwargs, _rows)
+            try:
+                return _timed(made, "dataset", None, real, args, kwargs, _rows)
+            except BaseException as e:
+                raise shown.cut(e)
 
         return draw
 
@@ -171,23 +193,32 @@ def _watch_functions(made):
     name = next(one for one in _FUNCTIONS if hasattr(sys.modules.get(one), "Function"))
     function = sys.modules[name].Function
     real = function.__call__
-    quick, clock, thread = made.quick["function"], meter.clock, threading.get_ident
+    quick, calls, clock, thread = made.quick["function"], made.quick["call"], meter.clock, threading.get_ident
+    context = sys.modules["tensorflow.python.eager.context"]
 
     @functools.wraps(real)
+    @shown.named
     def call(self, *args, **kwargs):
-        if id(self) == quick.of:
-            began = clock()
-            if began < quick.until and thread() == quick.thread:
-                return _quickly(quick, began, real, (self,) + args, kwargs)
+        made = _now["meter"]
+        if made is None or getattr(_inside, "call", False):
+            return real(self, *args, **kwargs)
+        began, name, of = clock(), "function", self
+        if id(self) == quick.of and began < quick.until and thread() == quick.thread:
+            return _quickly(quick, began, real, (self,) + args, kwargs)
         for value in args:
             if _iterators.get(type(value), True) and _is_iterator(value):
                 break
         else:
-            return real(self, *args, **kwargs)
-        made = _now["meter"]
-        if made is None or getattr(_inside, "call", False):
-            return real(self, *args, **kwargs)
-        return _timed(made, "function", self, real, (self,) + args, kwargs)
+            # it has been handed what it computes with; where the script reads is known from elsewhere, if it is
+            if made.reads or not context.executing_eagerly():
+                return real(self, *args, **kwargs)
+            if began < calls.until and thread() == calls.thread:
+                return _quickly(calls, began, real, (self,) + args, kwargs)
+            name, of = "call", None
+        try:
+            return _timed(made, name, of, real, (self,) + args, kwargs)
+        except BaseException as e:
+            raise shown.cut(e)
 
     function.__call__ = call
 
@@ -200,6 +231,7 @@ def _is_iterator(value):
     return known
 
 
+@shown.named
 def _quickly(quick, began, real, args, kwargs):
     """What `real` returns: a step that is counted, and no more."""
     try:
@@ -217,6 +249,7 @@ def _watch_sessions(made):
     quicks, clock, thread = made.quick, meter.clock, threading.get_ident
 
     @functools.wraps(run)
+    @shown.named
     def run_watched(self, *args, **kwargs):
         made, graph = _now["meter"], self.graph
         feed = args[1] if len(args) > 1 else kwargs.get("feed_dict")
@@ -233,18 +266,28 @@ def _watch_sessions(made):
         quick, began = quicks[name], clock()
         if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
             return _quickly(quick, began, run, (self,) + args, kwargs)
-        return _timed(made, name, graph, run, (self,) + args, kwargs)
+        try:
+            return _timed(made, name, graph, run, (self,) + args, kwargs)
+        except BaseException as e:
+            raise shown.cut(e)
 
     @functools.wraps(call)
+    @shown.named
     def call_watched(self, *args, **kwargs):
         made = _now["meter"]
         graph = getattr(self._session, "graph", None)
-        if made is None or graph not in _drawn_from or getattr(_inside, "call", False):
+        drawn = graph in _drawn_from
+        if made is None or not (drawn or args) or getattr(_inside, "call", False):
             return call(self, *args, **kwargs)
-        quick, began = quicks["session"], clock()
+        # Keras of 1.15 hands arrays over so
+        name = "session" if drawn else "feed_dict"
+        quick, began = quicks[name], clock()
         if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
             return _quickly(quick, began, call, (self,) + args, kwargs)
-        return _timed(made, "session", graph, call, (self,) + args, kwargs)
+        try:
+            return _timed(made, name, graph, call, (self,) + args, kwargs)
+        except BaseException as e:
+            raise shown.cut(e)
 
     base.run, base._Callable.__call__ = run_watched, call_watched
 
@@ -260,6 +303,7 @@ def _draws(graph, fetches):
 
 def _watch_saves():
     """What saves, as far as it is there by now; called again."""
+    _leave_out()
     for module, name, method in _SAVES:
         kind = vars(sys.modules[module]).get(name) if module in sys.modules else None
         if kind is not None and method in vars(kind) and (module, name, method) not in _saves:
@@ -271,6 +315,7 @@ def _watch_save(kind, method):
     real = getattr(kind, method)
 
     @functools.wraps(real)
+    @shown.named
     def save(self, *args, **kwargs):
         with spending("checkpoint"):
             return real(self, *args, **kwargs)
@@ -298,6 +343,7 @@ class spending(object):
                 made.add(self._what, meter.clock() - self._began)
 
 
+@shown.named
 def _timed(made, name, of, real, args, kwargs, rows_of=None):
     """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls."""
     try:
@@ -332,6 +378,7 @@ def _told(made, way, began, drawn, end, rows_of=None):
         off(e)
 
 
+@shown.named
 def batches(made, rows_of):
     """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
     clocks = _now["meter"]

@@ -14,10 +14,12 @@ import os
 import threading
 import time
 
-from akrunner.worker.waits import lines, nodes, tracing
+from akrunner.worker.waits import lines, nodes, python, tracing
 
 #: ways whose calls hold more than the waiting
 INSIDE = ("function", "session")
+#: ways that tell what the script reads by; of "call", of functions that are handed their input, only the time is known
+_READS = ("dataset", "function", "session", "feed_dict")
 _WINDOWS = 60
 _MOST_NODES = 64
 #: steps of a look, seconds after which it ends early, bytes of a trace that are worth reading
@@ -131,13 +133,15 @@ class Meter(object):
     """The clocks of one task.
 
     Args: steps: to look at on request, 0: only as many as cost next to nothing.
-    Attributes: pipelines: of the iterators that were made; failed: why it measures no more, ""; the others: as in `record`.
+    Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; the others: as in `record`.
     """
 
     def __init__(self, steps=0):
-        self.steps = steps
+        self.steps = self._wanted = steps
         self.ways = {}
-        self.quick = {name: Quick() for name in ("dataset", "function", "session", "feed_dict")}
+        self.quick = {name: Quick() for name in (*_READS, "call")}
+        self.python = python.Calls()
+        self.reads = False
         self.pipelines = []
         self.nodes = {}
         self.spent = {}
@@ -169,6 +173,7 @@ class Meter(object):
         found = self.ways.get(name)
         if found is None:
             found = self.ways[name] = Way(name, self._began, self.quick.get(name))
+            self.reads = self.reads or name in _READS
             self._due = self._due or clock() + (0 if self.steps else _FIRST_NS)
         return found
 
@@ -176,7 +181,7 @@ class Meter(object):
         """The script is about to make a step: perhaps it is the first of a look. Returns: ns, now."""
         way.settle()
         now = clock()
-        if self._trace is None and self._may_look and way.calls >= 3 and now >= self._due:
+        if self._trace is None and self._may_look and way.name in _READS and way.calls >= 3 and now >= self._due:
             self._open(way)
             after = clock()
             way.skip(after - now)
@@ -190,8 +195,8 @@ class Meter(object):
         if self._trace is None or self._looks_at is not way:
             return
         self._look_calls += 1
-        wanted = self.steps or _STEPS
-        if self._look_calls >= wanted or (now - self._look_began > _LONGEST * 1e9 / 10 and not self.steps):
+        wanted = self._wanted or _STEPS
+        if self._look_calls >= wanted or (now - self._look_began > _LONGEST * 1e9 / 10 and not self._wanted):
             self._close(now)
             way.skip(clock() - now)
 
@@ -206,7 +211,7 @@ class Meter(object):
             return
         self._looks_at, self._look_calls = way, 0
         self.wholly()
-        seconds = _LONGEST * (20 if self.steps else 1)
+        seconds = _LONGEST * (20 if self._wanted else 1)
         self._timer = threading.Timer(seconds, self._late)
         self._timer.daemon = True
         self._timer.start()
@@ -248,7 +253,7 @@ class Meter(object):
         if trace is None:
             return
         way, began = self._looks_at, clock()
-        events = trace.stop(_MOST if not self.steps else None)
+        events = trace.stop(_MOST if not self._wanted else None)
         if events is not None:
             found = nodes.looked(events)
             way.looked += self._look_calls
@@ -261,8 +266,9 @@ class Meter(object):
                     sums[0] += own
                     sums[1] += found.calls[path]
         self._cost += clock() - began
-        # what is asked for is done then; else as often as is cheap
-        self._may_look = self._may_look and not self.steps
+        if self._wanted:
+            # what was asked for is done; from now on as ever, so that both say the same of a long job
+            self._wanted, self._may_look = 0, self._may_look and tracing.cheap()
         self._due = max(clock() + _FIRST_NS, self._began + int(self._cost / _SHARE))
 
     def wholly(self):
@@ -282,7 +288,8 @@ class Meter(object):
 
     def _read(self):
         """How the script reads: the way that took most of its time, None: in none that is known."""
-        ways = sorted(self.ways.values(), key=lambda one: (one.wait + one.between, one.batches))
+        known = [one for one in self.ways.values() if one.name != "call"] or list(self.ways.values())
+        ways = sorted(known, key=lambda one: (one.wait + one.between, one.batches))
         return ways[-1] if ways else None
 
     def record(self):
@@ -302,6 +309,10 @@ class Meter(object):
             wait, between = whole * share, whole * (1 - share)
             if way.looked and way.look_draws:
                 batches = round(way.batches * float(way.look_draws) / way.looked)
+        calls = self.ways.get("call") or Way("call", self._began)
+        if way.name == "call":
+            # what is between them may be reading, or not
+            wait, between = 0, way.wait + way.between
         if way.name == "feed_dict":
             # what is waited for is made between the calls
             wait, between = between, wait
@@ -318,10 +329,12 @@ class Meter(object):
             "rows": way.rows,
             "wait": wait * seconds,
             "between": between * seconds,
-            "outside": way.between * seconds if way.name in INSIDE else 0.0,
+            "outside": way.between * seconds if way.name in (*INSIDE, "call") else 0.0,
             "first": way.first * seconds,
             "looked": way.looked,
-            "known": way.name not in INSIDE or way.looked > 0,
+            "known": way.looked > 0 if way.name in INSIDE else way.name != "call",
+            "calls": {"calls": calls.calls, "inside": calls.wait * seconds, "outside": calls.between * seconds},
+            "python": self.python.record(),
             "nodes": [
                 {"path": path, "own": own * seconds, "calls": calls} for path, (own, calls) in sorted(self.nodes.items())
             ],

@@ -4,6 +4,9 @@ import os
 import re
 import sys
 import tempfile
+import weakref
+
+from akrunner.worker.waits import shown
 
 _AT = "_akrunner_at"
 _MOST = 8
@@ -38,6 +41,8 @@ CALLS = (
 _here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
 #: where these modules are
 HERE = _here["waits"] = os.path.dirname(__file__) + os.sep
+#: graph of a function that gives a dataset (of interleave, flat_map) -> the nodes of the last dataset that was made in it
+_inner = weakref.WeakKeyDictionary()
 
 
 def install(meter):
@@ -47,9 +52,11 @@ def install(meter):
     base = module.DatasetV2
     real = base.__init__
 
+    @shown.named
     def init(self, *args, **kwargs):
         vars(self)[_AT] = at()
         real(self, *args, **kwargs)
+        _keep_inner(meter, self)
 
     base.__init__ = init
     iterators = sys.modules["tensorflow.python.data.ops.iterator_ops"]
@@ -59,9 +66,23 @@ def install(meter):
         _watch(module.DatasetV1, name, meter)
 
 
+def _keep_inner(meter, dataset):
+    """Remember what a dataset is that is made in the function of an interleave: nobody sees it afterwards."""
+    try:
+        if sys.modules["tensorflow.python.eager.context"].executing_eagerly():
+            return
+        graph = sys.modules["tensorflow.python.framework.ops"].get_default_graph()
+        if getattr(graph, "outer_graph", None) is not None:
+            _inner[graph] = chain(dataset)
+    except Exception as e:
+        # a dataset of another kind: nobody knows what is in it
+        meter.failed = "%s: %s" % (type(e).__name__, e)
+
+
 def _watch(kind, name, meter, first=False):
     real = getattr(kind, name)
 
+    @shown.named
     def make(self, *args, **kwargs):
         tell(meter, args[0] if first and args else kwargs.get("dataset", self))
         return real(self, *args, **kwargs)
@@ -109,7 +130,8 @@ def tell(meter, dataset):
 
 
 def chain(dataset):
-    """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another."""
+    """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another; "depth": in so many functions that
+    give datasets."""
     found, waiting = [], [dataset]
     while waiting and len(found) < 64:
         one = waiting.pop(0)
@@ -118,8 +140,16 @@ def chain(dataset):
             waiting.insert(0, inner)
             continue
         found.append(described(one))
+        found += [dict(node, depth=node.get("depth", 0) + 1) for node in _within(one)]
         waiting = list(one._inputs()) + waiting
     return found
+
+
+def _within(dataset):
+    """The nodes of the datasets that a dataset's function gives."""
+    function = getattr(dataset, "_map_func", None)
+    graph = None if function is None else _graph(function)[1]
+    return [] if graph is None else _inner.get(graph, [])
 
 
 def described(dataset):
@@ -156,10 +186,15 @@ def _number(value):
     return None if constant is None else int(constant)
 
 
+def _graph(function):
+    """Of a dataset's function: what TensorFlow made of it, and its graph, None: it has none."""
+    made = getattr(function, "function", None) or getattr(function, "_function", None)
+    return made, getattr(made, "graph", None)
+
+
 def _function(function):
     """What a map's function does, as far as the names of its operations tell."""
-    made = getattr(function, "function", None) or getattr(function, "_function", None)
-    graph = getattr(made, "graph", None)
+    made, graph = _graph(function)
     if graph is not None:
         kinds = [op.type for op in graph.get_operations()]
         if any(kind in CALLS for kind in kinds):

@@ -73,6 +73,14 @@ def test_what_its_input_waited_for_is_said_by_the_input_doctor(tmp_path: Path, m
     assert lines["input"].state == LOOK and lines["input"].found == "waits: {'chief:0': {'wait': 1.5}}"
 
 
+def test_what_the_input_of_a_job_that_failed_waited_for_is_kept_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "verdict", lambda body: [f"waits: {body['inputs']}"])
+    lines = said(kept(tmp_path / "w", record.failed(JobError("it failed"), [], {"chief:0": {"wait": 1.5}})))
+    assert lines["input"].state == LOOK and lines["input"].found == "waits: {'chief:0': {'wait': 1.5}}"
+
+
 def failure(**other: Any) -> Dict[str, Any]:
     first = TaskFailure(
         "worker:0", "raised ValueError in main(): bad", "Traceback\n  File x\nValueError: bad", "", "said", "", 1

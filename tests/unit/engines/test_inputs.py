@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from akrunner.engines import blame, inputs
-from akrunner.engines.advice import Advice, advised, wait_share
+from akrunner.engines.advice import Advice, advised
+from akrunner.engines.unseen import bound, wait_share
 from akrunner.wire import frames, messages
 
 SCRIPT = "/home/me/train.py"
@@ -66,7 +67,7 @@ def test_it_is_said_with_the_task_and_the_share() -> None:
     assert told[0].startswith(
         "[worker:0] 80% of the time of 100 steps is waiting for input; `Map` at train.py:31 runs one call"
     )
-    assert inputs.holds_up({"worker:0": record(MAPPED, CHAIN)})
+    assert bound({"worker:0": record(MAPPED, CHAIN)}, 0.0, 11.0) == "input"
 
 
 def test_where_it_was_not_asked_for_one_thing_is_said() -> None:
@@ -223,7 +224,7 @@ def test_a_feed_dict() -> None:
     ids=["fine", "nobody looked", "read in no way that is known"],
 )
 def test_what_is_fine_or_not_known_is_no_fault(told: Dict[str, Any]) -> None:
-    assert advised(told) == [] and not inputs.holds_up({"chief:0": told})
+    assert advised(told) == [] and bound({"chief:0": told}, 0.0, 11.0) != "input"
     assert inputs.verdict({"inputs": {"chief:0": {**told, "asked": 0}}}) == []
 
 
@@ -282,3 +283,78 @@ def test_a_script_of_pai_is_told_of_what_it_has() -> None:
         "whole batches; rows come fastest by task_config.dataset(); read them by task_config.batches(); task_config's dataset at a.py:1")  # fmt: skip
     assert "task_config" not in told and "runs Python" not in told and "TableRecordDataset" in told
     assert "(saves 90% of the time or more)" in inputs._saving(Advice("map", 1.0, 1.6, "a", "b"))
+
+
+LINES = [
+    {"main": True, "at": f"{SCRIPT}:24", "in": "numpy", "share": 0.4},
+    {"main": True, "at": f"{SCRIPT}:24", "in": "", "share": 0.2},
+    {"main": True, "at": f"{SCRIPT}:25", "in": "tensorflow_core", "share": 0.4},
+]
+
+
+def other(by: str, **more: Any) -> Dict[str, Any]:
+    """Of a script that does not read by tf.data."""
+    told = {"by": by, "pipelines": [], "lines": LINES, "asked": 0, "known": by != "call", "wait": 0.0, "between": 10.0, **more}
+    return {**record({}, []), **told}
+
+
+@pytest.mark.parametrize(
+    "told, side, words",
+    [
+        (other("", between=0.0), "unknown", "in a way of its own: 60% of the time Python is at train.py:24 (numpy), 40% in TensorFlow"),
+        (other("batches"), "unknown", "between its batches Python is at train.py:24 (numpy) for 60% of the time"),
+        (other("batches", lines=LINES[2:], between=9.0), "unknown", ""),
+        (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),
+        (other("call", outside=6.0), "unknown", "60% of the time is between the calls of TensorFlow's functions; Python is most often at"),
+        (other("call", outside=0.5), "compute", ""),
+        (other("call", outside=6.0, looks=3), "unknown", ""),
+        (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
+        (other("function", known=False), "unknown", ""),
+        (other("dataset"), "compute", ""),
+        (other("dataset", wait=0.1, between=0.1), "unknown", ""),
+    ],
+)  # fmt: skip
+def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dict[str, Any], side: str, words: str) -> None:
+    assert bound({"chief:0": told}, 0.0, 11.0) == side and bound({"chief:0": told}, 12.0, 11.0) == "input"
+    said = inputs.verdict({"inputs": {"chief:0": told}})
+    assert len(said) == bool(words) and all(words in one for one in said)
+    assert [inputs.calls_for_change(one) for one in said] == [told["by"] in ("call", "function")] * len(said)
+
+
+WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
+
+
+@pytest.mark.parametrize(
+    "kind, python, rule, words",
+    [
+        ("Generator", WAITED, "python_waits", "interleave("),
+        ("Map", WAITED, "python_waits", "num_parallel_calls=8"),
+        ("ParallelMap", WAITED, "python_waits", "a larger num_parallel_calls="),
+        ("Generator", {**WAITED, "computed": 6.0}, "python", "whole batches"),
+        # eight threads that take turns with Python's lock
+        ("ParallelMap", {"calls": 300, "wall": 60.0, "computed": 7.0}, "python", "whole batches"),
+    ],
+)
+def test_python_that_waits_is_to_be_done_at_the_same_time_and_not_by_operations(
+    kind: str, python: Dict[str, Any], rule: str, words: str
+) -> None:
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), f"Root::Prefetch::BatchV2::{kind}": (1.8, 640)}
+    chain = [node("Prefetch", 9), node("Batch", 9), node(kind, 8, python=True)]
+    found = first(record(nodes, chain, python=python))
+    assert found.rule == rule and words in found.change
+
+
+def test_a_map_within_an_interleave_is_not_taken_for_one_before_it() -> None:
+    within, before = node("Map", 12, python=True, depth=1), node("Map", 10)
+    chain = [node("Prefetch", 9), node("Interleave", 8), within, node("TFRecord", 11, depth=1), before, node("TFRecord", 7)]
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.9, 20)}
+    told = advised(record({**nodes, "Root::Prefetch::ParallelInterleaveV4[3]::Map": (1.8, 640)}, chain))
+    assert told[0].rule == "python" and told[0].what.startswith("`Map` at train.py:12")
+    told = advised(record({**nodes, "Root::Prefetch::ParallelInterleaveV4::Map": (1.8, 64)}, chain))
+    assert told[0].rule == "map" and told[0].what.startswith("`Map` at train.py:10")
+
+
+def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
+    """At the next look it may be a little more."""
+    told = inputs.verdict({"inputs": {"chief:0": record({}, [], wait=0.8, between=9.2)}})
+    assert "there is little to win: 8% of the time" in told[0] and not inputs.calls_for_change(told[0])

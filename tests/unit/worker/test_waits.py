@@ -6,12 +6,14 @@ import os
 import struct
 import sys
 import threading
+import traceback
+import types
 import weakref
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
-from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, tracing
+from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, python, shown, tracing
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
@@ -255,3 +257,76 @@ def test_nothing_of_the_script_is_kept_by_a_look() -> None:
 def test_a_trace_of_another_kind_is_no_trace() -> None:
     with pytest.raises(Exception, match="parsing|Error|wire|truncated"):
         tracing.events(struct.pack("<I", 0xFFFFFFFF))
+
+
+def test_of_functions_that_are_handed_their_input_only_the_time_is_known(clocks: meter.Meter) -> None:
+    for name, calls in (("call", 10), ("batches", 3)):
+        made = clocks.way(name)
+        assert made is not None and not clocks.reads
+        for step in range(calls):
+            made.drew(step * SECOND, step * SECOND + SECOND // 4)
+        told = clocks.record()
+        assert told["by"] == name and told["calls"] == {"calls": 10, "inside": 2.25, "outside": 6.0}
+        assert name == "batches" or (not told["known"] and told["wait"] == 0 and told["between"] == 8.25)
+
+
+def test_what_was_asked_for_is_looked_at_first_and_then_as_ever(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Trace:
+        def stop(self, most: Any = None) -> List[Event]:
+            return [Event(1, "Iterator::Model", "Model", 0, 1000)]
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    monkeypatch.setattr(tracing, "cheap", lambda: True)
+    clocks._wanted = clocks.steps = 7
+    clocks.may_look(True)
+    made = clocks.way("dataset")
+    assert made is not None
+    for _ in range(40):
+        clocks._due = 1
+        began = clocks.before(made)
+        made.drew(began, began + 1000)
+        clocks.after(made, began + 1000)
+    # after three steps seven, then four at a time
+    assert made.looked == 7 + 4 * 7
+
+
+def test_python_that_waits_is_told_from_python_that_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Registry:
+        def __call__(self, what: Any) -> Any:
+            return what()
+
+    module = types.SimpleNamespace(FuncRegistry=Registry)
+    monkeypatch.setitem(sys.modules, "tensorflow.python.ops.script_ops", module)
+    ticks, computed = iter([0, 5 * SECOND, 5 * SECOND, 6 * SECOND]), iter([0, SECOND, SECOND, SECOND])
+    monkeypatch.setattr(python, "_clock", lambda: next(ticks))
+    monkeypatch.setattr(python, "_computed", lambda: next(computed))
+    calls = python.Calls()
+    python.install(calls)
+    assert Registry()(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError) as raised:
+        Registry()(lambda: 1 // 0)
+    assert calls.record() == {"calls": 2, "wall": 6.0, "computed": 1.0}
+    assert [entry.name for entry in raised.traceback if str(entry.path) == shown.NAME or shown.NAME in str(entry.path)] == [
+        "call"
+    ]
+
+
+def test_a_scripts_traceback_has_one_line_of_ours_and_it_says_why(clocks: meter.Meter) -> None:
+    def real() -> None:
+        raise KeyError("the script's own")
+
+    def outer() -> None:
+        try:
+            inner()
+        except KeyError as e:
+            raise shown.cut(e)
+
+    def inner() -> None:
+        real()
+
+    shown.named(inner)
+    with pytest.raises(KeyError) as raised:
+        shown.named(outer)()
+    text = "".join(traceback.format_exception(raised.type, raised.value, raised.tb))
+    assert text.count("akrunner: how long the script waits for its input") == 1 and "in real" in text
+    assert raised.value.__context__ is None

@@ -1,0 +1,43 @@
+"""Python that the input pipeline calls (generators, `py_function`, `numpy_function`): how long it took, and how long it computed meanwhile.
+
+What took long and did not compute has waited: for a network, a lock, a clock.
+"""
+
+import functools
+import sys
+import time
+
+from akrunner.worker.waits import shown
+
+_clock = time.perf_counter_ns
+_computed = time.thread_time_ns
+
+
+class Calls(object):
+    """Attributes: calls; wall, computed: ns of all of them together, which may be more than there were: several run at once."""
+
+    def __init__(self):
+        self.calls = self.wall = self.computed = 0
+
+    def record(self):
+        """JSON, seconds."""
+        return {"calls": self.calls, "wall": self.wall * 1e-9, "computed": self.computed * 1e-9}
+
+
+def install(calls):
+    """Have TensorFlow's calls of Python counted."""
+    kind = sys.modules["tensorflow.python.ops.script_ops"].FuncRegistry
+    real = kind.__call__
+
+    @functools.wraps(real)
+    @shown.named
+    def call(self, *args, **kwargs):
+        began, computed = _clock(), _computed()
+        try:
+            return real(self, *args, **kwargs)
+        finally:
+            calls.calls += 1
+            calls.computed += _computed() - computed
+            calls.wall += _clock() - began
+
+    kind.__call__ = call

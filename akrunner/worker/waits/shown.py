@@ -1,0 +1,30 @@
+"""What the script's tracebacks show of us, where a call went through our clocks: one line, which says why it is there."""
+
+import types
+
+#: in place of the path of our file
+NAME = "<akrunner: how long the script waits for its input (docs/doctor.md)>"
+_PARTS = (
+    "argcount", "kwonlyargcount", "nlocals", "stacksize", "flags", "code", "consts", "names", "varnames", "filename", "name", "firstlineno",
+    "lnotab", "freevars", "cellvars",
+)  # fmt: skip
+
+
+def named(function):
+    """The function; tracebacks show NAME for its file."""
+    code = function.__code__
+    if hasattr(code, "replace"):
+        function.__code__ = code.replace(co_filename=NAME)
+    else:
+        # Python 3.7
+        parts = [NAME if part == "filename" else getattr(code, "co_" + part) for part in _PARTS]
+        function.__code__ = types.CodeType(*parts)
+    return function
+
+
+def cut(error):
+    """The error, without the lines of ours that its traceback begins with: who raises it adds one again."""
+    kept = error.__traceback__
+    while kept is not None and kept.tb_frame.f_code.co_filename == NAME:
+        kept = kept.tb_next
+    return error.with_traceback(kept)
