@@ -21,6 +21,8 @@ _PASSIVE = {
 _NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?)(V\d+|Impl)?(\[\d+\])?$")
 #: those that read several datasets
 SEVERAL = ("FlatMap", "Interleave")
+#: nodes that TensorFlow makes of two of the script's, the outer one first
+_FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
 #: of what is waited for, what a node must have to be named
 _WORTH_NAMING = 0.15
 
@@ -72,7 +74,7 @@ def kinds(path: str) -> List[Tuple[str, bool]]:
 def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """The datasets of the pipeline that was looked at: the one that the nodes of the trace are most like."""
     paths = [set(kind for kind, _ in kinds(node["path"])) for node in record["nodes"]]
-    seen = set().union(*paths) if paths else set()
+    seen = {one for kind in set().union(*paths) for one in _FUSED.get(kind, (kind,))}
 
     def alike(pipeline: Mapping[str, Any]) -> Tuple[int, int]:
         own = {plain(node["node"]) for node in pipeline["nodes"]}
@@ -157,9 +159,8 @@ def _facts(of_path: Sequence[Tuple[str, bool]], depths: Sequence[int], chain: Se
     position = 0
     last: Dict[str, Any] = {}
     for (kind, _), depth in zip(of_path, depths):
-        wanted = ("Batch", "Map") if kind == "MapAndBatch" else ("Repeat", "Shuffle") if kind == "ShuffleAndRepeat" else (kind,)
         last = {}
-        for one in wanted:
+        for one in _FUSED.get(kind, (kind,)):
             alike = [index for index in range(position, len(chain)) if plain(chain[index]["node"]) == one]
             # of what lies in a function, or of all where nobody has looked into it
             there = [index for index in alike if chain[index].get("depth", 0) == depth] or (alike if depth else [])

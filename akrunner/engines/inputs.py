@@ -34,6 +34,7 @@ from akrunner.engines.unseen import TOO_SHORT, wait_share
 _MOST = 4
 #: of sentences that tell of nothing to change
 _FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
+_NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (the script's own profiler ran, or this TensorFlow has none)"
 #: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
 _SURELY_FINE = 0.05
 _TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
@@ -105,6 +106,8 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = [one for one in changes if one is not node]
     found += [_saving(one) for one in changes]
     unsure = [] if found else unseen.told(record)
+    if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
+        unsure = [_NO_LOOK]
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]

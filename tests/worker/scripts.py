@@ -106,7 +106,7 @@ def main(task_config):
         counts = strategy.run(gradient, args=(next(iterator),))
         return strategy.reduce("SUM", counts, axis=None)
 
-    for epoch in range(30):
+    for epoch in range(10):
         total = step(iter(local))
     task_config.output_writer.write_batch({"rows": [int(total.numpy())], "w": [float(weight.numpy())]})
 """
@@ -420,6 +420,7 @@ def main(task_config):
         tf.profiler.experimental.start(os.path.join(task_config.work_dir, "own"))
         tf.profiler.experimental.stop()
         assert clocks._trace is None and os.listdir(os.path.join(task_config.work_dir, "own"))
+        no_step(clocks)
         errors_are_the_scripts()
         # from here on others may ask for the only profiler there can be
         with socket.socket() as free:
@@ -429,8 +430,16 @@ def main(task_config):
         clocks._due = 1
         clocks.before(clocks.way("dataset"))
         assert clocks._trace is None and not clocks._may_look
+        no_step(clocks)
         is_traced()
     task_config.output_writer.write_batch({"total": [sum(sums)]})
+
+
+def no_step(clocks):
+    # what comes now takes its time, and is no step of a training
+    clocks.ways["dataset"].settle()
+    clocks.wholly()
+    clocks.ways["dataset"]._last = None
 
 
 def errors_are_the_scripts():
@@ -464,15 +473,15 @@ def is_traced():
 
     def counted():
         total = 0
-        for batch in tf.data.Dataset.range(30):
+        for batch in tf.data.Dataset.range(10):
             total += int(batch)
         return total
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        assert counted() == sum(range(30)) and sys.gettrace() is trace
+        assert counted() == sum(range(10)) and sys.gettrace() is trace
     finally:
         sys.settrace(before)
-    assert lines[0] == "call" and lines[-1] == "return" and lines.count("line") > 60
+    assert lines[0] == "call" and lines[-1] == "return" and lines.count("line") > 20
 """

@@ -207,7 +207,7 @@ class Meter(object):
         except Exception as e:
             # the script's own profiler runs, or TensorFlow has none
             self.failed = "%s: %s" % (type(e).__name__, e)
-            self._due = began + _FIRST_NS * 20
+            self._due = began + _FIRST_NS * (2 if self._wanted else 20)
             return
         self._looks_at, self._look_calls = way, 0
         self.wholly()

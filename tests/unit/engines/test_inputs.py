@@ -93,6 +93,10 @@ def test_what_a_map_does_says_what_to_change(facts: Dict[str, Any], nodes: Dict[
 def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     nodes = {"Model": (0.0, 20), "Model::Prefetch": (1.5, 20), "Model::Prefetch::MapAndBatch": (1.4, 20)}
     assert first(record(nodes, CHAIN)).what == "`Map` at train.py:31 runs one call at a time"
+    # another pipeline has fewer kinds that were not seen, if what is fused counts as none
+    told = record(nodes, CHAIN)
+    told["pipelines"].append({"nodes": [node("Prefetch", 50)], "passes": 1})
+    assert blame.chain_of(told) == CHAIN
     faster = [node("Prefetch", 33), node("Batch", 32), node("ParallelMap", 31), node("TFRecord", 30)]
     assert first(record(nodes, faster)).rule == "busy_map"
 
@@ -352,6 +356,11 @@ def test_a_map_within_an_interleave_is_not_taken_for_one_before_it() -> None:
     assert told[0].rule == "python" and told[0].what.startswith("`Map` at train.py:12")
     told = advised(record({**nodes, "Root::Prefetch::ParallelInterleaveV4::Map": (1.8, 64)}, chain))
     assert told[0].rule == "map" and told[0].what.startswith("`Map` at train.py:10")
+
+
+def test_who_asked_is_told_that_nobody_could_look() -> None:
+    told = inputs.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0)}})
+    assert len(told) == 1 and "no steps could be looked at" in told[0] and not inputs.calls_for_change(told[0])
 
 
 def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
