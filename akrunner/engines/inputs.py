@@ -108,6 +108,10 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
         unsure = [_NO_LOOK]
+    if not found and not unsure and unseen.late(record):
+        unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
+        if not record["batches"]:
+            unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]

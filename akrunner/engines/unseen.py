@@ -25,9 +25,14 @@ def wait_share(record: Mapping[str, Any]) -> float:
 def bound(inputs: Mapping[str, Mapping[str, Any]], waited: float, main: float) -> str:
     """On which side the time of a job went. Args: waited: seconds for the rows to come; main: in `main`."""
     steps = [record for record in inputs.values() if record["wait"] + record["between"] >= TOO_SHORT]
-    if waited > main or any(wait_share(record) > 0.5 for record in steps):
+    if waited > main or any(wait_share(record) > 0.5 for record in steps) or any(map(late, inputs.values())):
         return INPUT
     return COMPUTE if any(map(_computes, steps)) else UNKNOWN
+
+
+def late(record: Mapping[str, Any]) -> bool:
+    """Whether the first batch alone, or that there was none, took most of the time."""
+    return bool(record["by"] in ("dataset", "batches") and record["first"] > max(0.5 * record["main"], TOO_SHORT))
 
 
 def _computes(record: Mapping[str, Any]) -> bool:

@@ -1,7 +1,11 @@
 """Events of a trace -> what each node of the input pipeline took itself, and how long the script waited for the whole of it."""
 
+import re
+
 #: what TensorFlow calls the outermost node of an iterator: 2.x, and before 2.5
 _OUTERMOST = {"Root", "Model"}
+#: a repeat, or an interleave, has as many datasets below it as it has read: they are one
+_EACH = re.compile(r"\[\d+\]")
 
 
 class Looked(object):
@@ -15,6 +19,7 @@ class Looked(object):
         self.calls = {}
 
     def add(self, path, own):
+        path = _EACH.sub("[0]", path)
         self.own[path] = self.own.get(path, 0) + own
         self.calls[path] = self.calls.get(path, 0) + 1
 

@@ -358,6 +358,14 @@ def test_a_map_within_an_interleave_is_not_taken_for_one_before_it() -> None:
     assert told[0].rule == "map" and told[0].what.startswith("`Map` at train.py:10")
 
 
+@pytest.mark.parametrize(
+    "batches, words", [(0, "no batch has come in 9.0 s, 82%"), (1, "the first batch came after 9.0 s, 82%")]
+)
+def test_an_input_of_which_little_came_is_not_fine(batches: int, words: str) -> None:
+    told = {"chief:0": record({}, [], wait=0.0, between=0.0, first=9.0, batches=batches)}
+    assert words in inputs.verdict({"inputs": told})[0] and bound(told, 0.0, 11.0) == "input"
+
+
 def test_who_asked_is_told_that_nobody_could_look() -> None:
     told = inputs.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0)}})
     assert len(told) == 1 and "no steps could be looked at" in told[0] and not inputs.calls_for_change(told[0])

@@ -254,6 +254,22 @@ def test_nothing_of_the_script_is_kept_by_a_look() -> None:
         thread.join()
 
 
+def test_what_lies_below_our_clocks_is_whose_the_line_is_in() -> None:
+    """A call of TensorFlow's goes through them."""
+    seen = lines.Lines(False)
+    frames = [sys._getframe().f_code.co_filename, shown.NAME, "/v/site-packages/tensorflow/python/x.py"]
+    made: Any = None
+    for name in frames:
+        made = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=name), f_lineno=7, f_back=made)
+    seen._look(True, made)
+    assert [(main, name) for main, _, name in seen.seen] == [(True, "tensorflow")]
+
+
+def test_what_a_repeat_has_below_it_is_one_node() -> None:
+    events = [Event(1, "Iterator::T", f"Model::Map::Repeat[{i}]::Tensor", 10 * i, 5) for i in range(100)]
+    assert list(nodes.looked(events).own) == ["Model::Map::Repeat[0]::Tensor"]
+
+
 def test_a_trace_of_another_kind_is_no_trace() -> None:
     with pytest.raises(Exception, match="parsing|Error|wire|truncated"):
         tracing.events(struct.pack("<I", 0xFFFFFFFF))
