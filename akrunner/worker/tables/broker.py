@@ -23,6 +23,8 @@ CHUNK = struct.Struct("<QQ")
 _REQUEST = struct.Struct("<Q")
 #: seconds the end of a script waits for what its threads and processes, still at it, try to write then
 _LINGER = 0.25
+#: what the threads are called that answer the task's other processes
+CHILDREN = "akrunner-tables-child"
 #: why a writer takes no more rows
 REPLACED = "table %s: its slice was opened again, which drops what this writer has written; it takes no more rows"
 
@@ -69,6 +71,8 @@ class Broker(object):
         self._reads = {}
         self._writes = {}
         self._over = False
+        #: the script has ended: nobody opens a table to write
+        self._ending = False
         self._buffer = memoryview(bytearray(_BUFFER))
         # of this process's writers, which are closed when the script has ended; set by `install`
         self.close_writers = lambda: False
@@ -137,6 +141,9 @@ class Broker(object):
         """
         with self._changed:
             self._check()
+            if self._ending:
+                self.late(table, "rows")
+                raise TableError("table %s: the script has ended, and no table is opened to write any more" % table)
             number = self._next()
             writing = self._writes[number] = _Writing(table, slice_id, process)
             asked = {"request": number, "table": table, "slice": slice_id, "process": process}
@@ -162,7 +169,7 @@ class Broker(object):
                 raise failed("TableUseError", REPLACED % of.table)
             if of.closing:
                 if of.ended:
-                    self.late(of.table, rows)
+                    self.late(of.table, "%d rows more" % rows)
                 raise TableError("table %s: its writer is closed" % of.table)
             of.credits -= 1
             of.rows += rows
@@ -316,17 +323,20 @@ class Broker(object):
         """The script has ended: writers it has left open are closed, and nobody asks any more. Waits for the host to have every row: not
         in the thread that hears what it says.
 
-        Raises: TableError: rows were refused.
+        Raises: TableError: rows were refused; a process has not closed its writer and still runs.
         """
-        others = self.close_writers()
+        with self._changed:
+            self._ending = True
+            for writing in self._writes.values():
+                writing.ended = not writing.closing
+        # a child that has asked for something keeps its connection
+        others = self.close_writers() or any(one.name == CHILDREN for one in threading.enumerate())
+        unclosed = []
         for number, writing in list(self._writes.items()):
             if writing.closing or writing.error is not None or writing.columns is None:
                 continue
-            with self._changed:
-                writing.ended = True
-            there = _lives(writing.process)
-            others = others or there
-            self.notes.append(_unclosed(writing, there))
+            unclosed.append(writing)
+            others = others or _lives(writing.process)
             self.close(number)
         if others:
             # whoever is still writing finds it closed now, and would be the only one to know
@@ -335,15 +345,19 @@ class Broker(object):
             self._over = True
             if self._late:
                 raise TableError(self._late[0])
+            for writing in unclosed:
+                if _lives(writing.process):
+                    raise TableError(_unclosed(writing, True))
+                self.notes.append(_unclosed(writing, False))
             for spool in self._reads.values():
                 if spool.error is None:
                     self._close_reading(spool)
             self._changed.notify_all()
 
     def late(self, table, rows):
-        """The script has ended, and something of it tried to write rows nevertheless: they are lost."""
+        """The script has ended, and something of it tried to write rows nevertheless: they are lost. Args: rows: in words, how many."""
         self._late.append(
-            "table %s: a thread or process that the script had not waited for tried to write %d rows more when the script had ended, and they are "
+            "table %s: a thread or process that the script had not waited for tried to write %s when the script had ended, and they are "
             "lost: wait for it (join) before the script ends" % (table, rows)
         )
 
@@ -366,11 +380,16 @@ def _lives(process):
 def _unclosed(writing, there):
     """Words for a writer that whoever has opened it has not closed. Args: there: whether it still runs."""
     number = writing.process.partition(":")[0]
-    what = "still ran when the script had ended, and had not closed" if there else "ended without closing"
+    its = "its TableWriter(%r, slice_id=%d)" % (writing.table, writing.slice)
+    if there:
+        return (
+            "table %s: process %s still ran when the script had ended, and had not closed %s, of which %d rows had come: close it there "
+            "(with ... as writer), and wait for the process (join) before the script ends"
+            % (writing.table, number, its, writing.rows)
+        )
     return (
-        "process %s %s its TableWriter(%r, slice_id=%d), of which %d rows are in the table: they are all of them only if it was not killed "
-        "in the midst, nor wrote on; close it there (with ... as writer)"
-        % (number, what, writing.table, writing.slice, writing.rows)
+        "process %s ended without closing %s, of which %d rows are in the table: they are all of them only if it was not killed in the midst; "
+        "close it there (with ... as writer)" % (number, its, writing.rows)
     )
 
 

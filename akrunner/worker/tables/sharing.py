@@ -15,6 +15,7 @@ import socket
 import struct
 import threading
 
+from akrunner.worker.tables.broker import CHILDREN
 from akrunner.worker.tables.errors import TableError, failed
 
 _HEAD = struct.Struct("<IQ")
@@ -51,7 +52,7 @@ def _accept(server, broker):
             connection, _ = server.accept()
         except OSError:
             return
-        threading.Thread(target=_answer, args=(connection, broker), name="akrunner-tables-child", daemon=True).start()
+        threading.Thread(target=_answer, args=(connection, broker), name=CHILDREN, daemon=True).start()
 
 
 def _answer(connection, broker):

@@ -100,7 +100,7 @@ class TableWriter(object):
             if self._closed:
                 broker = asking.broker()
                 if self._ended and broker is not None:
-                    broker.late(self._name, 1)
+                    broker.late(self._name, "1 row more")
                 raise ValueError("table %s: its writer is closed" % self._name)
             chosen = self._chosen(indices)
             given = columns_of(values, len(chosen), self._name)
