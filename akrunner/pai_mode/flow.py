@@ -91,7 +91,7 @@ class Field:
 
 
 #: pieces of a pattern that mean the same in every language: `*`, `?`, `[0-9]`, another character
-_GLOB = re.compile(r"\*+|\?|\[[!^]?(?:0-9|a-z|A-Z|[\w.,:])+\]|[^\[\\*?]", re.ASCII | re.DOTALL)
+_GLOB = re.compile(r"\*+|\?|\[[!^]?(?:[0-9]-[0-9]|[a-z]-[a-z]|[A-Z]-[A-Z]|[\w.,:])+\]|[^\[\\*?]", re.ASCII | re.DOTALL)
 
 
 def _globbed(one: str) -> str:

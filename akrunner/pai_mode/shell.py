@@ -19,7 +19,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.pai_mode import shellbuiltins, shellcalls
+from akrunner.pai_mode import shellbuiltins, shellcalls, shellfilters
 from akrunner.pai_mode.flow import MARK, Field, State
 from akrunner.pai_mode.shellcalls import Script
 from akrunner.pai_mode.shellnodes import Assign, Node, Redirection, Simple, Word
@@ -148,6 +148,11 @@ class Reader(Running):
                 f"line {line}: {name} may call odpscmd, and only running it would tell how; run the script itself with `akrunner pai` in "
                 "odpscmd's place, or put the call into the script as it is"
             )
+        made = shellfilters.printed(name, texts[1:], self.read_text())
+        if made is not None:
+            self.stdin.text, self.stdin.file = None, ""
+            self.emit(made)
+            return State.YES
         if name not in shellbuiltins.HARMLESS:
             self.touch(texts[1:])
             shown = redacted(" ".join(shellcalls.UNKNOWN.sub(r"$\1", text) for text in texts))
@@ -156,6 +161,14 @@ class Reader(Running):
         if name not in shellbuiltins.DOERS:
             self.stdin.text, self.stdin.file = None, ""
         return shellbuiltins.answered(self, name, texts)
+
+    def read_text(self) -> Optional[str]:
+        """What the next command reads. None: nobody knows."""
+        if not self.stdin.file:
+            return self.stdin.text
+        if os.path.basename(self.stdin.file) in self.touched:
+            return None
+        return self.written.get(self.path(self.stdin.file) or "")
 
     def tell(self, note: str) -> None:
         if note not in self.script.unread:

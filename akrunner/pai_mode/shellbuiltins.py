@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Union
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode import shellbraces
+from akrunner.pai_mode import shellbraces, shellreads
 from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, compares, holds, looked, of, taken_for_done
 from akrunner.pai_mode.shellnodes import Assign, Word
 from akrunner.pai_mode.shellprints import PRINTED, formatted
@@ -228,38 +228,6 @@ def _unset(reader: "Reader", words: List[Field], line: int) -> State:
     return State.YES
 
 
-def _read(reader: "Reader", words: List[Field], line: int) -> State:
-    """`read`, `mapfile`, `getopts`: variables get what a here-document or a pipe holds, or values nobody knows."""
-    rest = [word.text for word in words[1:]]
-    raw = False
-    while rest[:1] == ["-r"]:
-        raw, rest = True, rest[1:]
-    text = reader.stdin.text if words[0].text == "read" and all(re.fullmatch(r"[A-Za-z_]\w*", one) for one in rest) else None
-    if text is None or not rest or reader.why or MARK in text:
-        for word in words[1:]:
-            for name in re.findall(r"[A-Za-z_]\w*", word.text) if not word.text.startswith("-") else []:
-                reader.assign(name, marked(name))
-        reader.stdin.text, reader.stdin.file = None, ""
-        return State.UNKNOWN
-    here, end, reader.stdin.text = text.partition("\n")
-    between = reader.prefixed.get("IFS", reader.value("IFS"))
-    values = None if "\\" in here and not raw else _parted(here, len(rest), between)
-    for number, name in enumerate(rest):
-        reader.assign(name, marked(name) if values is None else values[number] if number < len(values) else "")
-    return of(bool(end))
-
-
-def _parted(text: str, count: int, between: Optional[str]) -> Optional[List[str]]:
-    """What `read` gives so many names. None: nobody knows."""
-    if between == "":
-        return [text]
-    if between in (None, " \t\n"):
-        return re.split(r"[ \t]+", text.strip(" \t"), maxsplit=count - 1)
-    if between is None or not re.fullmatch(r"[^\w\s\0]", between) or (text.endswith(between) and text):
-        return None
-    return text.split(between, count - 1)
-
-
 def _let(reader: "Reader", words: List[Field], line: int) -> State:
     found: Optional[int] = None
     for word in words[1:]:
@@ -380,7 +348,7 @@ BUILTINS: Dict[str, Callable[["Reader", List[Field], int], State]] = {
     **dict.fromkeys((":", "true", "false"), _true),
     **dict.fromkeys(("exit", "return"), _exit),
     **dict.fromkeys(("break", "continue"), _break),
-    **dict.fromkeys(("read", "mapfile", "readarray", "getopts"), _read),
+    **dict.fromkeys(("read", "mapfile", "readarray"), shellreads.read),
     **dict.fromkeys(("source", "."), _source),
     **dict.fromkeys(("cd", "pushd", "popd"), _cd),
     **dict.fromkeys(("test", "["), _test),
@@ -389,6 +357,7 @@ BUILTINS: Dict[str, Callable[["Reader", List[Field], int], State]] = {
     "shift": _shift,
     "unset": _unset,
     "let": _let,
+    "getopts": shellreads.getopts,
     "printf": _printf_to,
     "eval": _eval,
     "exec": _exec,

@@ -34,6 +34,10 @@ _RELATIVE = re.compile(
 )
 
 
+#: statements that may make or change files of this machine
+_CHANGES = re.compile(r"\bpai\b|\btunnel\s+d", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Piece:
     """Attributes: text: of one or more statements; line: of the script, where the call stands; file: whether the text names one."""
@@ -144,7 +148,7 @@ class Client:
             )
         if full is None:
             raise ConfigError(f"line {line}: {path} is looked for in a directory that is not known; name it from / on")
-        self._reader.passed = True
+        self._reader.passed = self._reader.passed or _may_change(full)
         self._reader.script.pieces.append(Piece(path if self._reader.state.folder == self._reader.began else full, line, True))
 
     def _piece(self, text: str, line: int) -> None:
@@ -158,7 +162,7 @@ class Client:
                     raise ConfigError(
                         f"line {line}: {name} is looked for where the script has gone by cd: name it from / on, or run akrunner there"
                     )
-        if re.search(r"\bpai\b|\btunnel\s+d", text, re.IGNORECASE):
+        if _CHANGES.search(text):
             self._reader.passed = True
         self._reader.script.pieces.append(Piece(text, line))
 
@@ -180,6 +184,14 @@ class Client:
             mend = f"--var {holder}=VALUE" if holder else "put it into a variable, x=..., and give that: --var x=VALUE"
             raise ConfigError(f"line {line}: akrunner cannot tell what {name} comes to here; {mend}")
         raise ConfigError(f"line {line}: ${name} has no value; give it: --var {name}=VALUE")
+
+
+def _may_change(path: str) -> bool:
+    """Whether the statements of a file may make or change others."""
+    if not os.path.isfile(path) or os.path.getsize(path) > 1_000_000:
+        return True
+    with open(path, "rb") as opened:
+        return _CHANGES.search(opened.read().decode("utf-8", "replace")) is not None
 
 
 def giving(text: str) -> str:

@@ -28,20 +28,17 @@ def cut(value: str, operation: str, quoted: bool, whole: Wholes, reckon: Callabl
         return _part(value, operation[1:], reckon)
     if operation in ("^", "^^", ",", ",,"):
         return _cased(value, operation) if value.isascii() else None
-    if quoted and re.search(r"['\"]", operation):
-        # quotes in quotes
-        return None
     match = re.fullmatch(r"(##?|%%?)(.*)", operation, re.DOTALL)
     if match is not None:
         pattern = whole(Parser(match[2]).word("")).pattern
         return None if pattern is None else _without(value, match[1], pattern)
-    return _replaced(value, operation[1:], whole) if operation[0] == "/" else None
+    return _replaced(value, operation[1:], quoted, whole) if operation[0] == "/" else None
 
 
 def _part(value: str, numbers: str, reckon: Callable[[str], Optional[int]]) -> Optional[str]:
     if not value.isascii() or re.search(r"[?'\"`]", numbers):
         return None
-    first, sign, second = _halves(numbers)
+    first, sign, second = halves(numbers)
     begin = reckon(first)
     length = reckon(second) if sign else None
     if begin is None or (sign and length is None):
@@ -59,7 +56,7 @@ def _part(value: str, numbers: str, reckon: Callable[[str], Optional[int]]) -> O
     return value[begin : len(value) + length]
 
 
-def _halves(numbers: str) -> "tuple[str, str, str]":
+def halves(numbers: str) -> "tuple[str, str, str]":
     """At the colon between both, which stands in no bracket."""
     depth = 0
     for at, char in enumerate(numbers):
@@ -81,14 +78,17 @@ def _without(value: str, sign: str, pattern: "re.Pattern[str]") -> str:
     return next((value[:end] for end in (ends[::-1] if len(sign) == 1 else ends) if pattern.match(value[end:])), value)
 
 
-def _replaced(value: str, operation: str, whole: Wholes) -> Optional[str]:
+def _replaced(value: str, operation: str, quoted: bool, whole: Wholes) -> Optional[str]:
     everywhere = operation[:1] == "/"
     operation = operation[everywhere:]
     anchor = operation[:1] if operation[:1] in ("#", "%") and not everywhere else ""
     parser = Parser(operation[len(anchor) :])
     pattern = whole(parser.word("/")).glob
     rest = parser.text[parser.at + 1 :]
-    if pattern is None or "\\" in rest or rest.startswith("~") or (operation[:1] in ("#", "%") and everywhere):
+    if quoted and re.search(r"['\"]", rest):
+        # quotes in quotes
+        return None
+    if pattern is None or "\\" in rest or rest.startswith("~") or (operation[:1] in ("#", "%", "/") and everywhere):
         return None
     put = whole(Parser(rest).word("")) if rest else Field([])
     if MARK in put.text or "&" in put.text:

@@ -51,6 +51,8 @@ def printed(texts: Sequence[str], now: float) -> Optional[str]:
             asked = one[7:] if one.startswith("--date=") else one[2:]
         elif one in ("-u", "--utc", "--universal"):
             universal = True
+        elif one in ("-I", "-Idate", "--iso-8601", "--rfc-3339=date") and not shape:
+            shape = "%F"
         elif one.startswith("+") and not shape:
             shape = one[1:]
         else:

@@ -37,9 +37,7 @@ def _echo(reader: "Reader", texts: List[str]) -> Optional[str]:
 
 def _cat(reader: "Reader", texts: List[str]) -> Optional[str]:
     if texts in ([], ["-"]):
-        text = reader.stdin.text
-        if reader.stdin.file:
-            text = reader.written.get(reader.path(reader.stdin.file) or "")
+        text = reader.read_text()
         reader.stdin.text, reader.stdin.file = None, ""
         return text
     found = [

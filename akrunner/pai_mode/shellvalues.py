@@ -157,26 +157,47 @@ class Values(abc.ABC):
 
     def _fields(self, value: str) -> List[str]:
         """An unquoted value in words, with an empty one where it begins or ends in a blank."""
-        if self.value("IFS") not in (None, " \t\n") and value:
-            return [marked("IFS")]
+        between = self.value("IFS")
+        between = " \t\n" if between is None else between
         if not value:
             return []
-        found = re.split(r"[ \t\n]+", value)
-        return found
+        if not between or not any(char in between for char in value):
+            return [value] if MARK not in between else [marked("IFS")]
+        if not between.strip(" \t\n"):
+            return re.split(f"[{between}]+", value)
+        found = value.split(between)
+        # what becomes of empty ones, and of blanks beside other characters, is not followed
+        return found if len(between) == 1 and all(found) and MARK not in between else [marked("IFS")]
 
     def _several(self, part: Part) -> Optional[List[str]]:
-        """Of "$@" and "${a[@]}"."""
-        match = re.fullmatch(r"(!?)([A-Za-z_]\w*)\[[@*]\]|([@*])", part.text) if part.kind == "name" else None
-        if match is None or (part.quoted and "*" in part.text):
+        """Of "$@", "${a[@]}" and a part of them, "${@:2}"."""
+        shape = r"(!?)([A-Za-z_]\w*)\[[@*]\](:(?![-=+?]).*)?|([@*])(:(?![-=+?]).*)?"
+        match = re.fullmatch(shape, part.text, re.DOTALL) if part.kind == "name" else None
+        if match is None or (part.quoted and "*" in part.text.partition(":")[0]):
             return None
-        held = self.state.arguments if match[3] else self.state.arrays.get(match[2])
-        if held is None or (self.state.stale and not match[3]):
+        numbers = match[3] or match[5]
+        held = self.state.arguments if match[4] else self.state.arrays.get(match[2])
+        if held is None or (self.state.stale and not match[4]) or (match[1] and numbers):
             return None
         if match[1]:
             held = [str(number) for number in range(len(held))]
+        if numbers:
+            sliced = self._sliced(held, numbers[1:], 1 if match[4] else 0)
+            if sliced is None:
+                return None
+            held = sliced
         if part.quoted:
             return list(held)
         return [word for one in held for word in (self._fields(one) if one else []) if word]
+
+    def _sliced(self, held: List[str], numbers: str, first: int) -> Optional[List[str]]:
+        """Args: first: the number of the first of them."""
+        begin, sign, count = shellcuts.halves(numbers)
+        at, length = self._offset(begin), self._offset(count) if sign else len(held)
+        if at is None or length is None or length < 0 or (at <= 0 and first and not at < 0) or at < -len(held):
+            return None
+        at = at + len(held) if at < 0 else at - first
+        return held[at : at + length]
 
     @staticmethod
     def _tilde(parts: List[Part]) -> List[Part]:
@@ -251,7 +272,10 @@ class Values(abc.ABC):
             # it goes for each of them by itself
             return marked(part.text)
         if (index == "*" or name == "*") and self.value("IFS") not in (None, " \t\n"):
-            return marked("IFS")
+            held = self.state.arguments if name == "*" else self.state.arrays.get(name)
+            between = self.value("IFS") or ""
+            known = part.quoted and held is not None and not self.state.stale and MARK not in between
+            return between[:1].join(held or []) if known else marked("IFS")
         value = self._element(name, index) if index is not None else self.value(name)
         if count and not operation:
             # of other letters it is the locale's whether they or their bytes are counted
@@ -278,7 +302,7 @@ class Values(abc.ABC):
     def _named(self, part: Part) -> str:
         """`${!x}`: the variable whose name x holds."""
         name = self.value(part.text[1:]) if re.fullmatch(r"![A-Za-z_]\w*", part.text) else None
-        if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name) or name in self.state.arrays:
+        if name is None or not re.fullmatch(r"[A-Za-z_]\w*|[1-9]\d*", name) or name in self.state.arrays:
             return marked(part.text)
         return self._parameter(Part("name", name, part.quoted))
 

@@ -9,6 +9,7 @@ import pytest
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shell
+from tests.unit.pai_mode.shell_daily import DAILY
 from tests.unit.pai_mode.shell_table import READ, REFUSED
 
 #: stands in for the client: what it is handed, each with a mark behind it
@@ -59,7 +60,7 @@ def calls_of_ours(text: str, place: Path) -> "list[str]":
     return [(Path(one.text).read_text() if one.file else one.text).strip() for one in found]
 
 
-@pytest.mark.parametrize("text", READ)
+@pytest.mark.parametrize("text", [*READ, *DAILY])
 def test_the_calls_are_those_of_bash(text: str, place: Path) -> None:
     bash = calls_of_bash(text, place)
     if calls_of_ours(text, place) != bash:
