@@ -18,6 +18,7 @@ import akrunner
 from akrunner.tables.chosen import ROOT_VARIABLE, store_for
 from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo
+from bench.measuring import Row
 
 _ROWS = 2_000_000
 _TABLE, _OUT = "odps://bench/tables/t", "odps://bench/tables/out"
@@ -87,9 +88,6 @@ def main(task_config):
     task_config.report(told)
 """
 _COLUMNS = pa.schema([("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())])
-
-#: as `bench.__main__`
-Row = Tuple[str, str, str, str, str, bool]
 
 
 def _rows() -> pa.Table:

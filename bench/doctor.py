@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List, NamedTuple, Tuple
+from typing import List, NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,8 @@ import akrunner
 from akrunner.engines.advice import advised
 from akrunner.engines.inputs import verdict
 from akrunner.engines.unseen import wait_share
+from bench.measuring import Row
 
-#: as of `bench.__main__`
-Row = Tuple[str, str, str, str, str, bool]
 _SCRIPT = Path(__file__).with_name("doctor_script.py")
 _STEPS = 20
 

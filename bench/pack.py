@@ -9,16 +9,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, Optional
 
 import numpy as np
+
+from bench.measuring import Row
 
 _FILES, _BYTES, _CLASSES, _TURNS = 20_000, 20_000, 10, 3
 #: files of the list that memory is measured with, and the fewer it is compared with
 _MANY, _FEW = 1_000_000, 100_000
-
-#: as `bench.__main__`
-Row = Tuple[str, str, str, str, str, bool]
 
 _LOOP = """
 import os, random, sys, time
