@@ -7,18 +7,25 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-#: float64, string and matrix in; any rank out. Refuses x >= 1e6, never comes back from x == 13
+#: float64, string and matrix in; any rank out. Refuses x >= 1e6, never comes back from x == 13: if the string is an absolute path then, there is
+#: a file when it has begun
 EVERYTHING = """
 import sys
 import tensorflow as tf
 
 class Everything(tf.Module):
+    def tell(self, path):
+        with tf.control_dependencies([tf.io.write_file(path, "stuck")]):
+            return tf.constant(0)
+
     @tf.function(input_signature=[
         tf.TensorSpec([None], tf.float64), tf.TensorSpec([None], tf.string), tf.TensorSpec([None, 2, 2], tf.float32)])
     def __call__(self, x, s, v):
         tf.debugging.assert_less(x, tf.constant(1e6, tf.float64), message="x is too large")
         stuck = tf.reduce_any(tf.equal(x, 13.0))
-        (turns,) = tf.while_loop(lambda i: stuck, lambda i: [i + 1], [tf.constant(0)])
+        path = tf.boolean_mask(s, tf.equal(x, 13.0))[:1]
+        told = tf.cond(tf.reduce_any(tf.strings.regex_full_match(path, "/.*")), lambda: self.tell(path[0]), lambda: tf.constant(0))
+        (turns,) = tf.while_loop(lambda i: stuck, lambda i: [i + 1], [told])
         # what depends on nothing is optimised away
         return {"y": 2 * x + tf.cast(tf.minimum(turns, 0), tf.float64), "t": tf.strings.join([s, "!"]), "w": v + 1, "n": tf.size(s, tf.int64) * tf.ones_like(x, tf.int64)}
 

@@ -16,7 +16,7 @@ import time
 import urllib.request
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Callable, Iterator, List
+from typing import Callable, Iterator, List, Optional
 
 import psutil
 import pytest
@@ -50,20 +50,71 @@ class There:
         nothing_is_left(self.cluster)
 
 
+class Clusters:
+    """One at a time, which tests share until one of them has ended what others need of it."""
+
+    def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self._folders = tmp_path_factory
+        self._held = contextlib.ExitStack()
+        self._there: Optional[There] = None
+
+    def having(self, needed: Callable[[cluster.Cluster], bool]) -> There:
+        """The one there is, if it has what is needed, or another."""
+        if self._there is not None and not needed(self._there.cluster):
+            self.close()
+        if self._there is None:
+            self._there = self._held.enter_context(self._started())
+        return self._there
+
+    @contextlib.contextmanager
+    def _started(self) -> Iterator[There]:
+        started = start_cluster(self._folders.mktemp("faults"), taskmanagers=2, slots=2)
+        try:
+            there = There(started)
+            with there.engine._client_kept():
+                with pytest.MonkeyPatch.context() as patched:
+                    # not in a test's own temp directory
+                    patched.setenv("TMPDIR", str(self._folders.mktemp("flink-client")))
+                    patched.setattr(tempfile, "tempdir", None)
+                    there.engine._live_client()
+                yield there
+        finally:
+            started.stop()
+        assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
+
+    def close(self) -> None:
+        self._there = None
+        self._held.close()
+
+
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     need_flink()
-    started = start_cluster(tmp_path_factory.mktemp("faults"), taskmanagers=2, slots=2)
-    there = There(started)
-    with there.engine._client_kept():
-        with pytest.MonkeyPatch.context() as patched:
-            # not in a test's own temp directory
-            patched.setenv("TMPDIR", str(tmp_path_factory.mktemp("flink-client")))
-            patched.setattr(tempfile, "tempdir", None)
-            there.engine._live_client()
-        yield there
-    started.stop()
-    assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
+    with contextlib.closing(Clusters(tmp_path_factory)) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def there(clusters: Clusters) -> There:
+    """A cluster of which every process runs."""
+    return clusters.having(lambda running: running.alive)
+
+
+@pytest.fixture
+def with_jobmanager(clusters: Clusters) -> There:
+    """A cluster that may have lost a TaskManager."""
+    return clusters.having(has_jobmanager)
+
+
+def jobmanager_of(running: cluster.Cluster) -> psutil.Process:
+    return psutil.Process(next(iter(running.processes)))
+
+
+def has_jobmanager(running: cluster.Cluster) -> bool:
+    try:
+        return bool(jobmanager_of(running).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Running:
@@ -248,7 +299,7 @@ def taskmanager_of(pid: int) -> psutil.Process:
 
 
 def test_a_taskmanager_is_killed_and_there_are_slots_to_start_again(there: There, leaves_nothing: Path, script: Script) -> None:
-    """From here on the cluster has one TaskManager."""
+    """The cluster has one TaskManager then."""
     notes = leaves_nothing.parent / "notes"
     notes.mkdir()
     body = """
@@ -284,11 +335,12 @@ def test_a_taskmanager_is_killed_and_there_are_slots_to_start_again(there: There
     assert "the TaskManager on" in result.stats.warnings[0]
 
 
-def test_the_jobmanager_is_killed(there: There, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
+def test_the_jobmanager_is_killed(with_jobmanager: There, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
     """The end of that cluster."""
+    there = with_jobmanager
     with waiting(there.engine, script(WAITS), tmp_path / "notes", restarts=2) as running:
         running.pids()
-        psutil.Process(next(iter(there.cluster.processes))).kill()
+        jobmanager_of(there.cluster).kill()
         said = running.error()
     assert "JobManagerLostError" in said and f"the JobManager at {there.cluster.address} is gone" in said
     there.nothing_is_left()

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from akrunner.engines.flink.cluster import Cluster
-from tests.chaos.figures import figures
 from tests.chaos.flink import Ground, many_on_flink
 from tests.chaos.harness import Place
 from tests.chaos.plan import Plan
@@ -30,4 +29,5 @@ def test_a_few_seeds_on_flink(tmp_path: Path, flink_cluster: Cluster) -> None:
     reports = many_on_flink(FEW, Place(tmp_path), Ground(flink_cluster, str(FLINK)), jobs=2)
     wrong = [f"seed {report.plan.seed}: {report.wrong} {report.plan}" for report in reports if report.wrong]
     assert not wrong, "\n".join(wrong)
-    assert figures(reports)["kills that reached somebody"] >= 2
+    # the second of a pair may come too late
+    assert all(report.hit for report in reports), [(report.plan.seed, report.hit) for report in reports]

@@ -181,7 +181,8 @@ class Rest:
             raise self._not_flink("/taskmanagers") from None
 
     def has_python(self) -> bool:
-        """Whether Flink's Python is in the cluster's own `lib`: a job need not bring it then, which is 42 MB to each machine."""
+        """Whether Flink's Python is in the cluster's own `lib`: a job need not bring it then, which is 42 MB to each machine. The JobManager's `lib` stands for
+        all of them: Flink tells no other's."""
         path = "/jobmanager/environment"
         found = self._object(path).get("classpath")
         if not isinstance(found, list):
