@@ -26,7 +26,7 @@ from akrunner import leftovers
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.paths import format_of
 from akrunner.io.unfinished import is_partial, partial_of
-from akrunner.tables import renames
+from akrunner.tables import renames, waiting
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move
 
@@ -174,7 +174,11 @@ def _flocked(root: str, exclusive: bool) -> Iterator[bool]:
         fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666) if exclusive else _open_shared(path)
         if fd is not None:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+                waiting.flock(
+                    fd,
+                    fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH,
+                    f"{'writing' if exclusive else 'reading'} tables below {root}",
+                )
                 held = True
             except OSError as e:
                 # a file system without locks

@@ -90,11 +90,12 @@ class _File:
 
 
 class LocalReading(Reading):
-    """See `store.Reading`."""
+    """See `store.Reading`. Attributes: root: of all local tables."""
 
     def __init__(self, root: str, name: TableName, info: TableInfo, partitions: List[layout.Placed]) -> None:
         """Open it; whoever makes it holds the lock. Raises: SourceError; OSError."""
         self.info = info
+        self.root = root
         self._name = name
         self._held: List[int] = []
         self._links: Optional[str] = None

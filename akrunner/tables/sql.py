@@ -10,6 +10,7 @@ Before DuckDB is given a person's query it is shut in: it opens the files of the
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -125,8 +126,13 @@ class Queries:
 
     def _shut_in(self) -> None:
         """From here on DuckDB opens the files of the tables that are named, and nothing else."""
-        paths = [path for one in self._readings.values() if isinstance(one, LocalReading) for path in one.paths]
+        readings = [one for one in self._readings.values() if isinstance(one, LocalReading)]
+        paths = [path for one in readings for path in one.paths]
         self._connection.execute(f"SET allowed_paths = [{', '.join(map(literal, paths))}]")
+        # DuckDB resolves a path when it opens it: a file that another process has replaced by then lies elsewhere below the root, or has no name.
+        # Nothing else there can be named, as no function that reads files is one of MaxCompute's
+        places = {"/proc/self/fd", f"/proc/{os.getpid()}/fd", *(os.path.realpath(one.root) for one in readings)}
+        self._connection.execute(f"SET allowed_directories = [{', '.join(map(literal, sorted(places)))}]")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 

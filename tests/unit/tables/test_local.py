@@ -20,6 +20,7 @@ from akrunner.tables import local_output, local_reading
 from akrunner.tables.ddl import parse_create
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
+from akrunner.tables.sql import Queries
 from akrunner.tables.store import check_writable
 
 Named = Callable[[str], TableName]
@@ -416,3 +417,28 @@ def test_a_range_of_rows_is_no_output(store: LocalTables, named: Named) -> None:
             store.output(named(text))
         with pytest.raises(SinkError, match="leave out .start= and end="):
             store.creating(named(text.replace("t?", "u?")), store.describe(named("t")))
+
+
+@pytest.mark.parametrize("change", ["overwrite", "drop", "rename"])
+@pytest.mark.parametrize("spec", ["", "/dt=1"])
+def test_a_query_reads_what_was_there_when_it_was_asked(
+    store: LocalTables, named: Named, monkeypatch: pytest.MonkeyPatch, change: str, spec: str
+) -> None:
+    name = made(store, named, f"create table t (id bigint){' partitioned by (dt string)' if spec else ''}")
+    put(store, named(f"t{spec}"), x={"id": list(range(1000))})
+    begun = Queries._begun
+
+    def later(self: Queries, *arguments: Any) -> Any:
+        # another process has changed the table after the query was allowed its files, and before it opens them
+        if change == "overwrite":
+            put(store, named(f"t{spec}"), x={"id": [5]})
+        elif change == "drop":
+            store.drop(name)
+        else:
+            store.rename(name, "u")
+        return begun(self, *arguments)
+
+    monkeypatch.setattr(Queries, "_begun", later)
+    with Queries(lambda project: store, "demo") as queries:
+        reader = queries.rows("select sum(id) s, count(*) n from t")
+        assert [row for batch in queries.draw(reader) for row in batch.to_pylist()] == [{"s": 499500, "n": 1000}]
