@@ -29,7 +29,7 @@ _KNOWN = (
 )
 #: what CREATE and DROP name and is not here -> what to do in its place
 _OTHERS = {
-    "view": "CREATE TABLE v AS SELECT ... keeps the rows of a query",
+    "view": "CREATE TABLE v AS SELECT ... keeps the rows that a query has now, and WITH v AS (SELECT ...) SELECT ... names one for a statement",
     "function": "SQL has MaxCompute's own functions only",
     "resource": "a resource is a file: name it in -Dscript",
     "package": "tables of other projects are named project.table",

@@ -108,8 +108,20 @@ def end_far():
 
 
 def _children():
-    """Processes this one has started and not waited for."""
-    return [_called(pid) for pid in below("self") if _called(pid)]
+    """Processes this one has started and not waited for; those whose parent has ended are still of its group."""
+    return [_called(pid) for pid in below("self") + _orphans() if _called(pid)]
+
+
+def _orphans():
+    """Numbers of the processes of this one's group that are no longer below it: what has started them has ended."""
+    if os.getpgid(0) != os.getpid():
+        return []
+    of_group = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        fields = _fields(pid)[1]
+        if len(fields) > 2 and fields[2] == str(os.getpid()):
+            of_group[pid] = fields[1]
+    return [pid for pid, above in of_group.items() if pid != str(os.getpid()) and above not in of_group]
 
 
 def below(pid):
@@ -125,13 +137,19 @@ def below(pid):
 
 
 def _called(pid):
+    name, fields = _fields(pid)
+    return "" if not fields or fields[0] == "Z" else "%s, pid %s" % (name, pid)
+
+
+def _fields(pid):
+    """(its name, its state, parent, group and so on) of a process; ("", []): it is gone."""
     try:
         with open("/proc/%s/stat" % pid, errors="replace") as f:
             text = f.read()
     except OSError:
-        return ""
+        return "", []
     name, _, fields = text.partition("(")[2].rpartition(")")
-    return "" if fields.split()[0] == "Z" else "%s, pid %s" % (name, pid)
+    return name, fields.split()
 
 
 def _raised():
