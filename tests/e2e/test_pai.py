@@ -132,12 +132,18 @@ def test_a_file_that_fails_says_what_is_done(leaves_nothing: Path, shop: Path) -
         ("PAI -name tensorflow -Dscript=no.py -Dtables=odps://shop/tables/nope;", "ReadError", 3),
         ("PAI -name tensorflow -Dscript=no.py;", "ScriptFailedError", 1),
     ):
-        (shop / "job.sql").write_text(f"create table if not exists shop.made (a bigint);\n\n{last}\ndrop table shop.made;")
+        (shop / "job.sql").write_text(
+            f"create table if not exists shop.made_{code} (a bigint);\n\n{last}\ndrop table shop.made_{code};"
+        )
         body = json.loads(pai("-f", "job.sql", "--json").stdout)
         assert (body["error"], body["exit_code"], body["statement"]) == (error, code, 2), body
-        said = "created shop.made" if code == 4 else "shop.made is there already, and stays as it is"
-        assert body["results"] == [{"kind": "sql", "line": 1, "message": said, "rows": None}]
+        assert body["results"] == [{"kind": "sql", "line": 1, "message": f"created shop.made_{code}", "rows": None}]
         assert code == 1 or (body["message"].startswith("line 3: ") and "1 are done" in body["message"])
+    # what finds nothing to do is no change
+    (shop / "job.sql").write_text(
+        "create table if not exists shop.made_4 (a bigint);\nPAI -name tensorflow -Dscript=no.py -Dtables=shop.nope;"
+    )
+    assert json.loads(pai("-f", "job.sql", "--json").stdout)["exit_code"] == 2
     body = json.loads(pai("set a=b; drop table shop.nope;", "--json").stdout)
     assert body["exit_code"] == 2 and body["statement"] == 2 and len(body["results"]) == 1
 
