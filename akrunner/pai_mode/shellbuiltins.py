@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Union
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode import shellbraces, shellreads
+from akrunner.pai_mode import shellbraces, shellreads, shellsums
 from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, compares, holds, looked, of, taken_for_done
 from akrunner.pai_mode.shellnodes import Assign, Word
 from akrunner.pai_mode.shellprints import PRINTED, formatted
@@ -88,7 +88,8 @@ def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
         reader.touch(texts[1:])
     printer = PRINTED.get(name)
     made = printer(reader, list(texts[1:])) if printer is not None else None
-    reader.emit(made if made is not None else "" if name in _SILENT else marked(f"$({' '.join(texts)})".replace(MARK, "")))
+    silent = name in _SILENT and not any(re.match("-[a-z]*v", one) or (name == "tar" and "v" in one) for one in texts[1:])
+    reader.emit(made if made is not None else "" if silent else marked(f"$({' '.join(texts)})".replace(MARK, "")))
     if name in ("echo", "printf", "sleep", "date", "pwd", "basename", "dirname") and (made is not None or name != "date"):
         return State.YES
     if name == "expr" and made is not None:
@@ -105,21 +106,28 @@ _SILENT = frozenset(("tar", "cp", "mv", "rm", "mkdir", "touch", "chmod", "chown"
 
 
 def brackets(reader: "Reader", words: List[Word]) -> State:
-    fields, signs = [reader.whole(word) for word in words], [word.sign for word in words]
+    signs = [word.sign for word in words]
+    joined = any(word.sign and word.literal in ("&&", "||") for word in words)
+    if joined and any(part.kind == "sum" and shellsums.names(part.text) for word in words for part in word.parts):
+        raise ConfigError(f"line {reader.line}: akrunner does not read a sum that sets a variable beside && or || in [[ ]]")
+    fields = [reader.whole(word) for word in words]
     return taken_for_done(lambda put: compares(put, signs, reader.look), fields)
 
 
 def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) -> State:
     """`export`, `local`, `declare`, `readonly`."""
     # all are expanded before the first is set
-    texts = [reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) else "" for word in words]
+    texts = [
+        reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) and _plain(word) else ""
+        for word in words
+    ]
     for word, value in zip(words, texts):
         if isinstance(word, Assign):
             if isinstance(word.value, Word) and shellbraces.words(word.value) != [word.value]:
                 raise ConfigError(f"line {reader.line}: bash makes several values of the braces behind {name}: quote them")
             if name in ("local", "declare", "typeset"):
                 reader.keep(word.name)
-            if isinstance(word.value, list) or word.index is not None or word.sign == "+=":
+            if not _plain(word):
                 reader.assigned(word)
             else:
                 reader.assign(word.name, value)
@@ -138,6 +146,10 @@ def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) 
             if any(scope.kind == "function" for scope in reader.scopes):
                 reader.assign(text, None)
     return State.YES
+
+
+def _plain(one: Assign) -> bool:
+    return not isinstance(one.value, list) and one.index is None and one.sign == "="
 
 
 def _exit(reader: "Reader", words: List[Field], line: int) -> State:
@@ -180,9 +192,16 @@ def _set(reader: "Reader", words: List[Field], line: int) -> State:
         if "o" in names:
             names.remove("o")
             named = texts.pop(0) if texts else ""
-            names += {"errexit": ["e"], "nounset": ["u"], "noexec": ["n"], "noglob": ["f"], "posix": ["P"]}.get(named, [])
+            names += {
+                "errexit": ["e"],
+                "nounset": ["u"],
+                "noexec": ["n"],
+                "noglob": ["f"],
+                "braceexpand": ["B"],
+                "posix": ["P"],
+            }.get(named, [])
             state.pipes = (on or bool(reader.why)) if named == "pipefail" else state.pipes
-        if {"n", "f", "k", "P", "t"} & set(names):
+        if {"n", "f", "k", "P", "t"} & set(names) or (not on and "B" in names):
             raise ConfigError(f"line {line}: akrunner does not read `set {option}`")
         if "e" in names:
             state.ends_at_failure = None if reader.why and state.ends_at_failure is not on else on

@@ -91,6 +91,10 @@ class Client:
         asked = redacted(self._reader.lines[at - 1].strip()) if at <= len(self._reader.lines) else ""
         names = [one for one in re.findall(r"\$\{?([A-Za-z_]\w*|[0-9#])", asked) if MARK in (self._reader.value(one) or MARK)]
         mend = f"give its variable, --var {names[0].replace('#', '1')}=VALUE, or " if names else ""
+        held = UNKNOWN.fullmatch((self._reader.value(names[0]) or "") if names else "")
+        if held is not None and held[1].startswith("$("):
+            shown = redacted(held[1][2:-1])
+            mend = f"akrunner does not know what `{shown if len(shown) <= 70 else shown[:67] + '...'}` prints; {mend}"
         raise ConfigError(
             f"line {line}: whether this call is made depends on line {at} ({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running "
             f"the script would tell; {mend}run the script itself with `akrunner pai` in odpscmd's place, or put its statements (-e) into a file of "

@@ -121,7 +121,10 @@ def _while(running: "Running", line: int, asks: Callable[[], State], body: Seque
 def _counted(running: "Running", line: int) -> None:
     running.rounds += 1
     if running.rounds > _MOST_ROUNDS:
-        raise ConfigError(f"line {line}: the script's loops go round more than {_MOST_ROUNDS:,} times")
+        raise ConfigError(
+            f"line {line}: the script's loops go round more than {_MOST_ROUNDS:,} times; put the statements into a file, or run "
+            "the script itself with `akrunner pai` in odpscmd's place"
+        )
 
 
 def _turn(running: "Running", count: int, body: Callable[[], State]) -> Tuple[State, bool]:

@@ -42,7 +42,8 @@ class Wrong(Exception):
 
 def names(text: str) -> List[str]:
     """What it may assign to."""
-    return re.findall(r"[A-Za-z_]\w*", text) if re.search(r"\+\+|--|(?<![<>=!])=(?!=)|<<=|>>=", text) else []
+    found = re.findall(r"([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&^|]|<<|>>)?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)", text)
+    return [one or other for one, other in found]
 
 
 def number(text: str) -> int:
@@ -214,7 +215,7 @@ class Sums:
         if match is None:
             if text.strip():
                 # the value is a sum by itself
-                raise Unsure
+                raise Wrong(f"{name} holds a sum that sets a variable") if names(text) else Unsure
             return 0
         return number(match[2]) * (-1 if match[1] == "-" else 1)
 

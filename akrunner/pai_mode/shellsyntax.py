@@ -75,7 +75,7 @@ class Parser(Characters):
             if self.sees(";", "&", "|"):
                 raise self.error(f"akrunner does not understand `{self.text[self.at]}` here")
             found.append(self._chain())
-        if self.waiting:
+        if self.waiting and (self.at >= len(self.text) or self.sees(")")):
             raise self.error(f"the here-document {self.waiting[0][1]} has no end")
         return found
 
@@ -113,9 +113,21 @@ class Parser(Characters):
             self.blanks()
             if not self.sees("|") or self.sees("||"):
                 return Pipeline(line, negated, parts)
-            self.at += 2 if self.sees("|&") else 1
+            if self.sees("|&"):
+                # errors go into the pipe as well
+                self.at += 1
+                self._joins(parts)
+            self.at += 1
             self.newlines()
             parts.append(self._command())
+
+    def _joins(self, parts: List[Node]) -> None:
+        """`2>&1` behind what the last of them redirects itself."""
+        last, added = parts[-1], Redirection(">&", "2", Word([Part("text", "1", False)], self.line))
+        if isinstance(last, (Simple, Group)):
+            last.redirections.append(added)
+        else:
+            parts[-1] = Group(last.line, False, [last], [added])
 
     def _command(self) -> Node:
         line, word = self.line, self._keyword()

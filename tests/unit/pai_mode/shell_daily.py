@@ -173,4 +173,28 @@ c d"; for x in $l; do odpscmd -e "$x"; done; unset IFS; l=" p  q "; for x in $l;
     'odpscmd -e "{1..3}" ; echo {1..3} > x.txt; read a b c < x.txt; odpscmd -e "$c"; mkdir -p d/{a,b}; odpscmd -e "$(echo {x,y}{1,2})"',
     'LANG=C; date +%F > d.txt; D=$(cat d.txt); [ "$D" = "$(date +%F)" ] && odpscmd -e same',
     'echo "a b" | { read x y; odpscmd -e "$y-$x"; }; echo 3 | (read n; for ((i=0;i<n;i++)); do odpscmd -e $i; done)',
+    'echo "insert 1" >&2 |& odpscmd; echo "insert 2" |& odpscmd',
+    'odpscmd -e 1 |& tee log; { echo a >&2; echo "insert b"; } | odpscmd',
+    'for i in $(seq 01 03); do odpscmd -e $i; done; seq -w 1 10 | head -1 | while read n; do odpscmd -e $n; done',
+    'i=0; [[ $((i++)) -eq 0 ]] && odpscmd -e $i',
+    'i=0; x=$((i++)) y=$((i++)); odpscmd -e "$i$x$y"; echo $((i++)) > f$((i++)); odpscmd -e $i',
+    'n=2; start=1; for ((i=start;i<=n;i++)); do odpscmd -e $i; done; for ((i=n;i;)); do ((i--)); odpscmd -e $i; done',
+    'printf \'a\\nb\' | while read -r x; do odpscmd -e "$x"; done; printf \'a\\nb\' | while read -r x || [ -n "$x" ]; do odpscmd -e "$x"; done',
+    'i=5; while [ $i -gt 0 ]; do i=$((i-1)); [ $i -eq 2 ] && break; done && odpscmd -e "broke $i"; while false; do :; done || odpscmd -e no',
+    'x=0; f() { x=$((x+1)); [ $x -ge 3 ]; }; until f; do odpscmd -e $x; done; while f && [ $x -lt 6 ]; do odpscmd -e "w$x"; done',
+    'x=a; while [[ ${#x} -lt 4 ]]; do x+=a; done; odpscmd -e $x; x=aaa; x=${x/a/b}${x//a}; odpscmd -e "$x"',
+    'd=20191230; n=0; while [[ $d < 20200102 ]]; do odpscmd -e "$d $(date -d $d +%j)"; d=$(date -d "$d next day" +%Y%m%d); done',
+    'odpscmd -e "$(date -u -d \'2020-03-01 12:00:00\' +%s) $(date -u -d @0 \'+%F %T\') $(date --date \'20200301 10 days\' +%F) $(date -d \'2020-03-01 12:00 2 hours ago\' +%H:%M)"',
+    'odpscmd -e "$(date -d \'20200301 -1 month\' \'+%Y-%m\') $(date -d \'20200331 -1 month\' \'+%Y-%m-%d\') $(date -d \'2020-02-29 +1 year\' +%F) $(date -d \'2020-03-01 -1 week\' +%U)"',
+    'x=5; x=$((x > 3 && x < 10)); odpscmd -e $x; ((x == 1)) && { odpscmd -e one; } ; if ((x)); then odpscmd -e yes; fi; ((!x)) || odpscmd -e not',
+    'for x in a b; do for ((i=0;i<2;i++)); do [ $i = 1 ] && continue 2; odpscmd -e $x$i; done; done; for f in {1,2}.txt; do odpscmd -e "$f"; done',
+    'for i in 1 2 3; do odpscmd -e $i || break; [ $i -eq 2 ] && exit 0; done; odpscmd -e never',
+    'x="a  b"; y=$(echo $x); z=$(echo "$x"); odpscmd -e "$y|$z"; w=`echo "a\\\\\\\\b"`; odpscmd -e "${#y} ${#z}"',
+    's=abc; [[ $s == a* ]] && odpscmd -e 1; [[ $s == [a-b]* ]] && odpscmd -e 2; case $s in [!x-z]*) odpscmd -e 3;; esac; [[ $s =~ b ]] && odpscmd -e 4; [[ $s =~ ^(ab|x)c?$ ]] && odpscmd -e 5',
+    'x=1; [ "$x" = 1 ] && for i in {1..2}; do odpscmd -e $i; done || odpscmd -e no; if for i in 1; do false; done; then odpscmd -e y; else odpscmd -e n; fi',
+    """cat <<E | while read a b; do odpscmd -e "$b $a"; done
+x 1
+y 2
+E""",
+    'trap \'echo bye\' EXIT; odpscmd -e 1; (for i in {1..2}; do odpscmd -e $i; done); odpscmd -e "$(for i in {1..3}; do printf \'%s,\' $i; done)"',
 ]  # fmt: skip
