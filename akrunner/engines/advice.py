@@ -19,6 +19,8 @@ _CHEAP, _MANY = 300e-6, 8
 _LATE, _LATE_SHARE = 1.0, 0.1
 #: of the time it takes, what Python computes that does not only wait
 _COMPUTES = 0.3
+#: without it there are as many as cores, and those that wait keep others from their turn
+_THREADS = "options.threading.private_threadpool_size = 8 (experimental_threading before TensorFlow 2.4)"
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
 _SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
 
@@ -121,25 +123,22 @@ def _only_waits(record: Mapping[str, Any]) -> bool:
 
 
 def _of_waiting(node: Blamed, where: str, share: float) -> Advice:
-    if node.parallel:
+    at_once = node.parallel or any(parallel for kind, parallel in blame.kinds(node.path)[:-1] if kind in blame.SEVERAL)
+    if at_once:
         return Advice(
             "python_waits", share, 0.0, f"{where} waits (a network, a lock, a sleep), several calls at once, and they do not keep up",
-            "a larger num_parallel_calls=: waiting needs no processor",
+            f"more of them at once: a larger num_parallel_calls=, and {_THREADS}, or fewer and larger answers",
         )  # fmt: skip
+    change = "num_parallel_calls=8"
     if node.kind == "Generator":
         change = (
-            "read ahead and several at once: Dataset.range(8).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
-            "cycle_length=8, num_parallel_calls=8), each reading its part, or threads in the generator; `.prefetch(2)` as the last"
+            "read several at once, each its part: Dataset.range(8).interleave(lambda i: Dataset.from_generator(part, ..., args=(i,)), "
+            "cycle_length=8, num_parallel_calls=8)"
         )
-    else:
-        change = "num_parallel_calls=8: waiting needs no processor; `.prefetch(2)` as the last"
     return Advice(
-        "python_waits",
-        share,
-        share * _PROMISED,
-        f"{where} waits (a network, a lock, a sleep), one element after another",
-        change,
-    )
+        "python_waits", share, share * _PROMISED * 0.5, f"{where} waits (a network, a lock, a sleep), one element after another",
+        f"{change}, with {_THREADS}, or threads of its own; `.prefetch(2)` as the last",
+    )  # fmt: skip
 
 
 def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
@@ -170,11 +169,10 @@ def _line_of_python(record: Mapping[str, Any]) -> str:
 def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     """The script could wait for less if batches were made while it computes."""
     waiting = wait_share(record)
-    seen = [blame.kinds(node["path"]) for node in record["nodes"]]
-    root = {path[1][0] for path in seen if len(path) > 1 and path[0][0] in ("Root", "Model")}
+    seen = [blame.outermost([kind for kind, _ in blame.kinds(node["path"])]) for node in record["nodes"]]
     # what is at the end need not be drawn from in a look: its name is there all the same
     chain = blame.chain_of(record)
-    ahead = "Prefetch" in root or (chain and blame.plain(chain[0]["node"]) == "Prefetch")
+    ahead = "Prefetch" in {*seen, blame.outermost([blame.plain(node["node"]) for node in chain])}
     if waiting < WORTH_SAYING or not chain or ahead or not seen:
         return []
     both = min(waiting, 1 - waiting)

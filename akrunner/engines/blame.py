@@ -18,6 +18,7 @@ _PASSIVE = {
     "Root", "Model", "Prefetch", "Options", "Repeat", "FlatMap", "Zip", "Take", "Skip", "Concatenate", "Shard", "Rebatch", "MaxIntraOpParallelism",
     "PrivateThreadPool", "AssertNext", "Optimize", "FiniteTake", "EmptyRepeat", "MemoryCache", "MemoryCacheReader", "Interleave",
 }  # fmt: skip
+_HOW = {"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool", "AssertNext", "Optimize"}
 _NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?)(V\d+|Impl)?(\[\d+\])?$")
 #: those that read several datasets
 SEVERAL = ("FlatMap", "Interleave")
@@ -69,6 +70,11 @@ def kinds(path: str) -> List[Tuple[str, bool]]:
         kind, parallel = (match["kind"], bool(match["parallel"])) if match else (part, False)
         found.append((kind, parallel))
     return found
+
+
+def outermost(nodes: Sequence[str]) -> str:
+    """The kind of the first node that does something, "": there is none. Others only say how."""
+    return next((kind for kind in nodes if kind not in _HOW), "")
 
 
 def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:

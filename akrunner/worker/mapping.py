@@ -26,7 +26,7 @@ def check_arguments(function, label, weighted):
         raise TypeError(
             "map=%s takes %s, and is called with (%s): write def map(%s)"
             % (_name(function), signature, ", ".join(parts), ", ".join(parts))
-        )
+        ) from None
 
 
 def refused(function, error):

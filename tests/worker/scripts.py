@@ -371,6 +371,13 @@ def main(task_config):
 #: a stream of images: decoded as they come, and a function of ours over each batch
 READING_STREAM = """
 def main(task_config):
+    for wrong, words in ((7, "give a function of a batch"), (lambda x, y: x, "is called with (columns)"), (lambda x: None, "returns None"),
+                         (lambda x: x["petal"], "raised KeyError at line")):
+        try:
+            task_config.dataset(4, map=wrong)
+            raise AssertionError(words)
+        except (TypeError, ValueError) as e:
+            assert words in str(e) and e.__cause__ is None, str(e)
     read = task_config.dataset(4, image=(4, 4), map=lambda batch: dict(batch, twice=2.0 * batch["image"][:, 0, 0, 0]), prefetch=1)
     for batch in read:
         assert batch["image"].shape[1:] == (4, 4, 3)

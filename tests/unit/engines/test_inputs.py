@@ -334,6 +334,7 @@ WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
         ("Generator", WAITED, "python_waits", "interleave("),
         ("Map", WAITED, "python_waits", "num_parallel_calls=8"),
         ("ParallelMap", WAITED, "python_waits", "a larger num_parallel_calls="),
+        ("ParallelInterleaveV4[2]::Generator", WAITED, "python_waits", "a larger num_parallel_calls="),
         ("Generator", {**WAITED, "computed": 6.0}, "python", "whole batches"),
         # eight threads that take turns with Python's lock
         ("ParallelMap", {"calls": 300, "wall": 60.0, "computed": 7.0}, "python", "whole batches"),
@@ -369,6 +370,15 @@ def test_an_input_of_which_little_came_is_not_fine(batches: int, words: str) -> 
 def test_who_asked_is_told_that_nobody_could_look() -> None:
     told = inputs.verdict({"inputs": {"chief:0": record({}, [], by="function", known=False, looked=0)}})
     assert len(told) == 1 and "no steps could be looked at" in told[0] and not inputs.calls_for_change(told[0])
+
+
+def test_options_behind_a_prefetch_do_not_hide_it() -> None:
+    nodes = {"Model": (0.0, 20), "Model::PrivateThreadPool": (0.0, 20), "Model::PrivateThreadPool::Prefetch": (1.5, 20)}
+    chain = [node("Options", 34), *CHAIN]
+    told = record(nodes, chain, wait=5.0, between=5.0)
+    assert "prefetch" not in [one.rule for one in advised(told)]
+    nodes = {path.replace("::Prefetch", "::BatchV2"): took for path, took in nodes.items()}
+    assert "prefetch" in [one.rule for one in advised(record(nodes, [chain[0], *CHAIN[1:]], wait=5.0, between=5.0))]
 
 
 def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
