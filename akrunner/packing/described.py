@@ -36,7 +36,12 @@ def check_columns(schema: pa.Schema, form: str) -> None:
     """Raises: SchemaError: files of this format do not hold a column."""
     for field in schema:
         if form == "tfrecord":
-            feature_kind(field.name, field.type)
+            try:
+                feature_kind(field.name, field.type)
+            except SchemaError as e:
+                raise SchemaError(
+                    f"{e}. Files of Parquet and Arrow keep it as it is: format='parquet' (--format parquet)"
+                ) from None
             continue
         try:
             writer_of(form, pa.BufferOutputStream(), pa.schema([field])).close()

@@ -265,9 +265,9 @@ class FilePacker:
                 at = shard["first"]
                 while at < shard["end"]:
                     batch = next(batches)
-                    at = batch.key[1]
+                    at = batch.key[0] + batch.first + len(batch.datas)
                     self._add(batch, file, tally)
-                    self._meter.add(batch.key[1] - batch.key[0], sum(len(data) for data in batch.datas if data is not None))
+                    self._meter.add(len(batch.datas), sum(len(data) for data in batch.datas if data is not None))
             except BaseException:
                 file.drop()
                 raise
@@ -296,7 +296,8 @@ class FilePacker:
 
     def _add(self, batch: Batch, file: ShardFile, tally: Tally) -> None:
         """Write the good rows of a batch, and note the others."""
-        first, end = batch.key
+        first = batch.key[0] + batch.first
+        end = first + len(batch.datas)
         rows = self._index.slice(first, end - first)
         looked = images.look(batch.datas) if self._kind == "images" else None
         if looked is not None and self._settings.check != "none":

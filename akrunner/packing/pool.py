@@ -16,7 +16,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from akrunner.checks import kind_in_words
 from akrunner.foreign import in_words
@@ -27,6 +27,8 @@ from akrunner.packing.settings import MOST_BYTES
 _AT_ONCE = 64
 #: of URLs, for each that reads files
 _FAR = 4
+#: bytes of files behind URLs that are taken together
+_TOGETHER = 32 << 20
 #: see `_keep_memory`
 _KEPT = 31 << 20
 #: batches that the system is asked to read before they are read, and those that are read before they are taken
@@ -40,11 +42,13 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 @dataclass
 class Batch:
-    """Files that were read. Attributes: key: whatever the batch was asked for with; datas: None of what could not be read; problems: row -> why, half a sentence."""
+    """Files that were read. Attributes: key: whatever the batch was asked for with; datas: None of what could not be read; problems: row -> why, half a sentence;
+    first: how many of those asked for came before, in batches of the same key."""
 
     key: Any
     datas: List[Optional[bytes]]
     problems: Dict[int, str]
+    first: int = 0
 
 
 #: what one thread does with each file it has read: (bytes) -> (bytes, why it is no good or "")
@@ -72,6 +76,7 @@ class Pool:
         self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-pack")
         #: whether a thread by itself took long: where the system does nothing of what it is asked
         self._late = False
+        self._tickets = 0
         self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
     def __enter__(self) -> "Pool":
@@ -87,37 +92,44 @@ class Pool:
     def read(self, asked: Iterable[Tuple[Any, List[bytes], List[int]]]) -> Iterator[Batch]:
         """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch."""
         advised: Deque[Tuple[Any, List[bytes], List[int], Optional["Future[bool]"]]] = deque()
-        under_way: Deque[Tuple[Any, int, List["Future[_Read]"]]] = deque()
+        under_way: Deque[Tuple[Any, List["Future[_Read]"], Optional[int]]] = deque()
         try:
             for key, names, sizes in asked:
                 advised.append((key, names, sizes, self._advised(names)))
                 if len(advised) > _ADVISED:
                     under_way.append(self._submitted(*advised.popleft()))
                 if len(under_way) > _READ:
-                    yield _gathered(*under_way.popleft())
+                    yield from self._gathered(*under_way.popleft())
             while advised or under_way:
                 if advised:
                     under_way.append(self._submitted(*advised.popleft()))
                 if len(under_way) > _READ or not advised:
-                    yield _gathered(*under_way.popleft())
+                    yield from self._gathered(*under_way.popleft())
         finally:
-            for _, _, futures in under_way:
+            for _, futures, _ in under_way:
                 for future in futures:
                     future.cancel()
 
     def _advised(self, names: List[bytes]) -> Optional["Future[bool]"]:
-        return None if names and is_url(names[0]) else self._near.submit(self._advise, names)
+        return None if any(map(is_url, names)) else self._near.submit(self._advise, names)
 
     def _submitted(
         self, key: Any, names: List[bytes], sizes: List[int], advised: Optional["Future[bool]"]
-    ) -> Tuple[Any, int, List["Future[_Read]"]]:
-        executor, step = self._far, 1
-        if advised is not None:
-            near = advised.result() and not self._late
-            executor = self._near if near else self._executor
-            step = max(1, len(names) if near and self._work is None else min(_AT_ONCE, -(-len(names) // self._threads)))
+    ) -> Tuple[Any, List["Future[_Read]"], Optional[int]]:
+        """Returns: (key, what comes, the ticket of the first if each is for itself)."""
+        if advised is None:
+            first = self._tickets
+            self._tickets += len(names)
+            return (
+                key,
+                [self._far.submit(self._some, [one], [size], first + i) for i, (one, size) in enumerate(zip(names, sizes))],
+                first,
+            )
+        near = advised.result() and not self._late
+        executor = self._near if near else self._executor
+        step = max(1, len(names) if near and self._work is None else min(_AT_ONCE, -(-len(names) // self._threads)))
         pieces = [(names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
-        return key, len(names), [executor.submit(self._some, some, known) for some, known in pieces]
+        return key, [executor.submit(self._some, some, known) for some, known in pieces], None
 
     def _advise(self, names: List[bytes]) -> bool:
         """Ask the system to read files, and wait for none of them.
@@ -163,10 +175,10 @@ class Pool:
                 os.close(fd)
         return True
 
-    def _some(self, names: List[bytes], sizes: List[int]) -> _Read:
+    def _some(self, names: List[bytes], sizes: List[int], ticket: Optional[int] = None) -> _Read:
         began = time.monotonic()
         found = [
-            self._fetcher.get(name.decode("utf-8", "surrogateescape"), size) if is_url(name) else self._one(name, size)
+            self._fetcher.get(name.decode("utf-8", "surrogateescape"), size, ticket) if is_url(name) else self._one(name, size)
             for name, size in zip(names, sizes)
         ]
         self._late = self._late or (len(names) > _AT_ONCE and time.monotonic() - began > len(names) * _LATE)
@@ -179,6 +191,32 @@ class Pool:
         made, why = self._work(data)
         # of a broken one what came, so that it can be looked at
         return (data, why) if why else (made, "")
+
+    def _gathered(self, key: Any, futures: List["Future[_Read]"], ticket: Optional[int]) -> Iterator[Batch]:
+        """What comes, in one batch, or in several where files are large and each comes for itself."""
+        batch, size, room = Batch(key, [], {}), 0, self._fetcher.room
+        for i in range(len(futures)):
+            if ticket is not None:
+                room.want(ticket + i)
+            for data, why in futures[i].result():
+                if why or data is None:
+                    batch.problems[len(batch.datas)] = why
+                batch.datas.append(data)
+                size += len(data or b"")
+            if ticket is not None:
+                # nobody else holds what it has brought
+                futures[i] = Future()
+                if size >= _TOGETHER and i + 1 < len(futures):
+                    yield batch
+                    self._give(ticket + batch.first, len(batch.datas))
+                    batch, size = Batch(key, [], {}, i + 1), 0
+        yield batch
+        if ticket is not None:
+            self._give(ticket + batch.first, len(batch.datas))
+
+    def _give(self, first: int, tickets: int) -> None:
+        for ticket in range(first, first + tickets):
+            self._fetcher.room.give(ticket)
 
     def _one(self, name: bytes, size: int) -> Tuple[Optional[bytes], str]:
         try:
@@ -215,17 +253,6 @@ def _keep_memory() -> None:
     every batch is mapped anew, which takes as long as reading a file that is in memory.
     """
     bytes(_KEPT)
-
-
-def _gathered(key: Any, rows: int, futures: Sequence["Future[_Read]"]) -> Batch:
-    batch = Batch(key, [], {})
-    for future in futures:
-        for data, why in future.result():
-            if why or data is None:
-                batch.problems[len(batch.datas)] = why
-            batch.datas.append(data)
-    assert len(batch.datas) == rows
-    return batch
 
 
 def is_url(name: bytes) -> bool:

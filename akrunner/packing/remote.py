@@ -11,7 +11,7 @@ import contextlib
 import io
 import threading
 import urllib.error
-from typing import Generator, Optional, Tuple
+from typing import Dict, Generator, Optional, Tuple
 
 import fsspec
 
@@ -22,8 +22,12 @@ from akrunner.launch.timed import timed
 _TRIES = 3
 #: seconds before the second try; before the third twice as many
 _PAUSE = 0.5
-#: a file of more bytes waits until others of its size have come, so that many of them do not fill the memory
-_LARGE, _LARGE_AT_ONCE = 8 << 20, 2
+#: a file of more bytes needs room among all that are held at a time, so that many of them do not fill the memory
+_LARGE, _ROOM = 1 << 20, 256 << 20
+#: room that is asked for at first
+_FIRST = 8 << 20
+#: of a store, files up to this size come by one request
+_BY_ONE_REQUEST = 8 << 20
 _TICK = 0.2
 #: what servers answer that will not do better a moment later, and what of it is so for good
 _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
@@ -37,23 +41,85 @@ class _TooLarge(Exception):
     pass
 
 
+class _NoRoom(Exception):
+    """Too much is held. Attributes: wanted: bytes it needs."""
+
+    def __init__(self, wanted: int) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+
+class Room:
+    """How many bytes of large files are held, from their download until they are taken. What is waited for next always has room, so nothing waits for ever.
+
+    Args: limit: bytes for all others together.
+    """
+
+    def __init__(self, limit: int = _ROOM) -> None:
+        self._limit = limit
+        self._held: Dict[int, int] = {}
+        self._next = -1
+        self._changed = threading.Condition()
+
+    def want(self, ticket: int) -> None:
+        """This file is waited for."""
+        with self._changed:
+            self._next = ticket
+            self._changed.notify_all()
+
+    def has(self, ticket: int, size: int) -> bool:
+        """Take room for a file, whatever it had before. Returns: False: there is not so much, and it has what it had."""
+        with self._changed:
+            others = sum(self._held.values()) - self._held.get(ticket, 0)
+            if ticket != self._next and others and others + size > self._limit:
+                return False
+            self._held[ticket] = size
+            return True
+
+    def came(self, ticket: int, size: int) -> None:
+        """A file is there as a whole: it keeps no more than it needs."""
+        with self._changed:
+            if ticket in self._held:
+                self._held[ticket] = size
+                self._changed.notify_all()
+
+    def give(self, ticket: int) -> None:
+        """It needs none any longer."""
+        with self._changed:
+            if self._held.pop(ticket, None) is not None:
+                self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """For a change, and no longer."""
+        with self._changed:
+            self._changed.wait(seconds)
+
+
 class Fetcher:
-    """Brings files. Args: most: bytes one may have."""
+    """Brings files. Args: most: bytes one may have. Attributes: room: for large ones, which whoever takes a file gives back."""
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.room = Room()
         self._over = threading.Event()
-        self._large = threading.BoundedSemaphore(_LARGE_AT_ONCE)
+        #: what the last one needed that was larger than it was thought to be
+        self._usual = _FIRST
 
     def stop(self) -> None:
         """Whoever waits for a file waits no longer."""
         self._over.set()
 
-    def get(self, url: str, size: int = -1) -> Tuple[Optional[bytes], str]:
-        """Args: size: it was listed with, -1: unknown. Returns: (the bytes, ""), or (None, why not)."""
+    def get(self, url: str, size: int = -1, ticket: Optional[int] = None) -> Tuple[Optional[bytes], str]:
+        """Args: size: it was listed with, -1: unknown; ticket: its number among all, None: it needs no room. Returns: (the bytes, ""), or (None, why not)."""
+        data, why = self._tried(url, size, ticket)
+        if ticket is not None:
+            self.room.give(ticket) if data is None else self.room.came(ticket, len(data))
+        return data, why
+
+    def _tried(self, url: str, size: int, ticket: Optional[int]) -> Tuple[Optional[bytes], str]:
         for attempt in range(_TRIES):
             try:
-                data = self._once(url, size)
+                data = self._with_room(url, size, ticket)
                 return (data, "") if data else (None, "it is empty")
             except _TooLarge as e:
                 return None, str(e)
@@ -72,31 +138,52 @@ class Fetcher:
         if size > self.most:
             raise _TooLarge(too_large(size, self.most))
 
-    def _once(self, url: str, size: int) -> bytes:
+    def _with_room(self, url: str, size: int, ticket: Optional[int]) -> bytes:
+        """Without room a download is given up, not held: a server that waits long gives it up, too."""
+        while True:
+            try:
+                return self._once(url, size, ticket)
+            except _NoRoom as e:
+                assert ticket is not None
+                self.room.give(ticket)
+                while not self.room.has(ticket, e.wanted):
+                    if self._over.is_set():
+                        raise OSError("it was stopped") from None
+                    self.room.wait(_TICK)
+
+    def _once(self, url: str, size: int, ticket: Optional[int]) -> bytes:
         if size > self.most:
             raise _TooLarge(too_large(size, self.most))
         web = downloads.is_web(url)
-        pieces = downloads.from_web(url, self) if web else _whole(url) if 0 <= size <= _LARGE else downloads.from_anywhere(url)
+        pieces = (
+            downloads.from_web(url, self)
+            if web
+            else _whole(url)
+            if 0 <= size <= _BY_ONE_REQUEST
+            else downloads.from_anywhere(url)
+        )
         whole = io.BytesIO()
         with contextlib.ExitStack() as held:
             stream = timed(pieces, downloads.SLOWEST_SECONDS, downloads.SLOWEST, self._over)
             held.enter_context(contextlib.closing(stream))
-            large = False
+            room = _LARGE
             for piece in stream:
                 came = whole.tell() + len(piece)
                 if came > self.most:
                     raise _TooLarge(f"it has more than {self.most:,} bytes; max_file_size (--max-file-size) allows more")
-                if came > _LARGE and not large:
-                    large = self._wait_for_room(held)
+                if came > room and ticket is not None:
+                    room = self._more(came, ticket)
                 whole.write(piece)
         return whole.getvalue()
 
-    def _wait_for_room(self, held: contextlib.ExitStack) -> bool:
-        while not self._large.acquire(timeout=_TICK):
-            if self._over.is_set():
-                raise OSError("it was stopped")
-        held.callback(self._large.release)
-        return True
+    def _more(self, came: int, ticket: int) -> int:
+        """Returns: for how many bytes there is room. Raises: _NoRoom."""
+        if came > self._usual:
+            self._usual = min(2 * came, self.most)
+        wanted = max(came, self._usual)
+        if not self.room.has(ticket, wanted):
+            raise _NoRoom(wanted)
+        return wanted
 
 
 def _whole(url: str) -> Generator[bytes, None, None]:

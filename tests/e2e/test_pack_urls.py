@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 import akrunner
-from akrunner.packing import remote
+from akrunner.packing import pool, remote
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -27,6 +27,9 @@ def picture() -> bytes:
     out = io.BytesIO()
     Image.new("RGB", (20, 16), "red").save(out, "JPEG")
     return out.getvalue()
+
+
+_LARGE = 400_000
 
 
 class _Hostile(http.server.BaseHTTPRequestHandler):
@@ -49,7 +52,8 @@ class _Hostile(http.server.BaseHTTPRequestHandler):
                 "short": self._short,
                 "round": self._round,
                 "file": self._to_file,
-            }.get(name.partition(".")[0], self._other)(name)
+                "large": self._large,
+            }.get(name.partition(".")[0].partition("-")[0], self._other)(name)
 
     def _headers(self, code: int, *more: Any) -> None:
         self.send_response(code)
@@ -61,6 +65,10 @@ class _Hostile(http.server.BaseHTTPRequestHandler):
         self._headers(200, ("Content-Type", "image/jpeg"))
         while True:
             self.wfile.write(bytes(1 << 16))
+
+    def _large(self, _: str) -> None:
+        self._headers(200)
+        self.wfile.write(picture() + bytes(_LARGE))
 
     def _stalls(self, _: str) -> None:
         self._headers(200, ("Content-Length", "100000"))
@@ -175,7 +183,7 @@ def test_large_files_wait_for_each_other_and_stop_when_told() -> None:
     with served() as server:
         found: List[Any] = []
         url = f"http://127.0.0.1:{server.server_port}/endless.jpg"
-        threads = [threading.Thread(target=lambda: found.append(fetcher.get(url))) for _ in range(4)]
+        threads = [threading.Thread(target=lambda ticket=i: found.append(fetcher.get(url, -1, ticket))) for i in range(4)]
         for thread in threads:
             thread.start()
         fetcher.stop()
@@ -183,3 +191,26 @@ def test_large_files_wait_for_each_other_and_stop_when_told() -> None:
             thread.join(30)
             assert not thread.is_alive()
     assert [data for data, _ in found] == [None] * 4
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "parquet"])
+def test_many_large_files_do_not_add_up_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    limit = 2_000_000
+    for name, value in (("_LARGE", 10_000), ("_FIRST", 20_000)):
+        monkeypatch.setattr(remote, name, value)
+    monkeypatch.setattr(remote.Room.__init__, "__defaults__", (limit,))
+    monkeypatch.setattr(pool, "_TOGETHER", 1_000_000)
+    held: List[int] = []
+    has = remote.Room.has
+
+    def noted(self: remote.Room, ticket: int, size: int) -> bool:
+        there = has(self, ticket, size)
+        held.append(sum(self._held.values()))
+        return there
+
+    monkeypatch.setattr(remote.Room, "has", noted)
+    with served() as server:
+        table = listed(tmp_path, server, *(f"large-{i}.jpg" for i in range(90)), "fails-404.jpg")
+        done = akrunner.pack(table, tmp_path / "out", format=form, bad_rows="skip")
+    assert (done.rows, done.bytes > 90 * _LARGE) == (90, True)
+    assert 0 < max(held) <= limit + 1_000_000 + 3 * _LARGE

@@ -120,3 +120,19 @@ def test_sizes_that_cannot_be_are_refused_and_the_densest_that_can_are_not() -> 
         made("JPEG", (8000, 8000), "RGB", quality=1, optimize=True, progressive=True, subsampling=2),
     ]
     assert images.look(dense).problems == {}
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+def test_resizing_turns_images_as_exif_says(form: str) -> None:
+    plain = Image.new("RGB", (40, 20))
+    plain.paste((255, 0, 0), (0, 0, 20, 10))
+    corners = {1: 0, 2: 1, 3: 3, 4: 2, 5: 0, 6: 1, 7: 3, 8: 2}
+    for turned, corner in corners.items():
+        exif, out = Image.Exif(), io.BytesIO()
+        exif[0x0112] = turned
+        plain.save(out, form, exif=exif)
+        data, why = pictures.resized(out.getvalue(), (4, 8))
+        found = Image.open(io.BytesIO(data)).convert("RGB")
+        assert not why and found.size == (8, 4) and 0x0112 not in Image.open(io.BytesIO(data)).getexif()
+        red = [found.getpixel(place)[0] > 128 for place in ((0, 0), (7, 0), (0, 3), (7, 3))]
+        assert red.index(True) == corner and sum(red) == 1
