@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         SinkError,
         SourceError,
         StartError,
+        StatementError,
         TaskDiedError,
         TaskFailure,
         UserFilesError,
@@ -76,7 +77,7 @@ _HOMES = {
 _ERRORS = (
     "AkrunnerError", "ClusterError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
     "JobStalledError", "JobTimeoutError", "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError", "RendezvousError",
-    "SchemaError", "ScriptError", "ScriptFailedError", "SinkError", "SourceError", "StartError", "TaskDiedError", "TaskFailure",
+    "SchemaError", "ScriptError", "ScriptFailedError", "SinkError", "SourceError", "StartError", "StatementError", "TaskDiedError", "TaskFailure",
     "UserFilesError", "WriteError",
 )  # fmt: skip
 _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
@@ -110,6 +111,7 @@ __all__ = [
     "SinkError",
     "SourceError",
     "StartError",
+    "StatementError",
     "StreamJob",
     "TaskDiedError",
     "TaskFailure",

@@ -22,6 +22,7 @@
     │   ├── InputLostError            rows handed over and rows delivered differ
     │   ├── ReadError                 the input could not be read to its end while the job ran: a bad row, a disk, a network
     │   ├── WriteError                what the scripts wrote could not be stored: a full disk, a bucket that refuses
+    │   │   └── StatementError        a statement of a file cannot be run, and those before it have changed something
     │   ├── JobManagerLostError       the JobManager of the Flink cluster went away while the job ran
     │   ├── RendezvousError           the tasks of a cluster did not find each other; names who is missing
     │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
@@ -212,6 +213,10 @@ class ReadError(JobError):
 
 class WriteError(JobError):
     """What the scripts wrote could not be stored: the disk is full, the bucket refuses, the connection broke."""
+
+
+class StatementError(WriteError):
+    """One of several statements cannot be run: it is misspelt, or what it names is not there. Those before it are done, and have changed something."""
 
 
 class JobManagerLostError(JobError):

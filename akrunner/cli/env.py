@@ -9,6 +9,7 @@ from typing import Dict, List
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import akrunner
 from akrunner.api import environments, interpreters
@@ -122,5 +123,5 @@ def _show(rows: List[Dict[str, object]]) -> None:
         names = row["names"]
         assert isinstance(names, list)
         cells = [str(row[key]) for key in ("python", "tensorflow", "tf_keras", "numpy", "protobuf", "path")]
-        table.add_row(", ".join(names), *cells)
+        table.add_row(*map(Text, [", ".join(names), *cells]))
     Console(highlight=False, width=None if Console().is_terminal else 200).print(table)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import typer
+from rich.markup import escape
 
 import akrunner
 from akrunner.cli import values
@@ -121,7 +123,25 @@ def _made(names: Tuple[str, ...]) -> Any:
     app.callback(invoke_without_command=True)(akrunner_command)
     for name in names:
         _COMMANDS[name](app)
-    return typer.main.get_command(app)
+    made = typer.main.get_command(app)
+    _legible(made)
+    return made
+
+
+def _legible(command: Any) -> None:
+    """Have Rich print a command's help, and that of those in it, as it is meant, at any width."""
+    command.help, command.epilog = (_flowing(text) if text else text for text in (command.help, command.epilog))
+    for parameter in command.params:
+        # which is plain text: [/pt=VALUE] is no markup
+        if getattr(parameter, "help", None):
+            parameter.help = escape(parameter.help)
+    for one in getattr(command, "commands", {}).values():
+        _legible(one)
+
+
+def _flowing(text: str) -> str:
+    """A paragraph is one line, which the terminal breaks where it ends; not behind a backslash, which goes on in a shell, too."""
+    return re.sub(r"(?<![\\\n])\n[ ]*(?=\S)", " ", text.strip("\n"))
 
 
 def load(arguments: Sequence[str]) -> Any:

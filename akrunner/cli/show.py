@@ -149,7 +149,7 @@ class Screen:
         head = table.slice(0, _PREVIEW)
         shown = Table(box=None, pad_edge=False)
         for name in head.column_names:
-            shown.add_column(name, overflow="ellipsis", no_wrap=True)
+            shown.add_column(Text(name), overflow="ellipsis", no_wrap=True)
         for row in zip(*head.columns):
             shown.add_row(*(Text(_cell(value)) for value in row))
         Console(file=sys.stdout, highlight=False).print(shown)

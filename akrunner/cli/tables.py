@@ -10,15 +10,15 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional
 import pyarrow as pa
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.guarded import emit, telling
 from akrunner.prepare import schema_of
 from akrunner.tables import clauses, ddl, files, statements
-from akrunner.tables.chosen import store_for, told_of
+from akrunner.tables.chosen import check_project, store_for, told_of
 from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table
 from akrunner.tables.store import TableStore
 from akrunner.tables.tunnel import rows_of
@@ -34,15 +34,15 @@ PROJECT/T/ are a table. T alone will do where --project or AKRUNNER_PROJECT says
 
   akrunner tables put iris.csv odps://demo/tables/iris
 
-  akrunner tables sql --project demo "CREATE TABLE iris_output (f1 DOUBLE, f2 STRING) PARTITIONED BY (pt STRING)"
+  akrunner tables sql --project demo "CREATE TABLE scored (id BIGINT, p DOUBLE) PARTITIONED BY (pt STRING)"
 
-  akrunner run train.py -i odps://demo/tables/iris --output-schema "f1 double, f2 string" -o odps://demo/tables/iris_output/pt=1
+  akrunner run train.py -i odps://demo/tables/iris --output-schema "id bigint, p double" -o odps://demo/tables/scored/pt=1
 
-  akrunner tables sql -p demo "SELECT f2, count(*) FROM iris_output WHERE pt = '1' GROUP BY f2"
+  akrunner tables sql -p demo "SELECT p > 1 AS large, count(*) FROM scored WHERE pt = '1' GROUP BY p > 1"
 
   akrunner tables ls
 
-  akrunner tables get odps://demo/tables/iris_output/pt=1 out.parquet
+  akrunner tables get odps://demo/tables/scored/pt=1 scored.parquet
 """
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
@@ -83,6 +83,8 @@ def ls(
     store = _store_of(one or "")
     if one is None and store.kind != "local":
         raise akrunner.ConfigError(f"tables ls: of which project of {store.place}? give one (--project, {PROJECT_VARIABLE})")
+    if one is not None and store.kind == "local":
+        check_project(one, store)
     names = [one] if one else store.projects()
     found: List[Dict[str, Any]] = []
     for owner in names:
@@ -222,7 +224,9 @@ def get(
     columns: Optional[str] = typer.Option(
         None, help="Which, separated by commas. Default: all, and those it is partitioned by, but for those TABLE says."
     ),
-    output_format: str = typer.Option("jsonl", help="Of -: jsonl or csv."),
+    output_format: Optional[str] = typer.Option(
+        None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell; of -: jsonl or csv. Default of -: jsonl."
+    ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
     project: Optional[str] = PROJECT,
     as_json: bool = JSON,
@@ -236,7 +240,7 @@ def get(
             rows = rows_of(reading, wanted if wanted is not None else files.read_columns(name, reading.info), name=name)
             lines.write(rows, form or "jsonl", rows.schema)
         return
-    count = files.get(name, file, store, overwrite=overwrite, columns=wanted)
+    count = files.get(name, file, store, overwrite=overwrite, columns=wanted, output_format=output_format)
     said = f"wrote {count:,} rows of {name} to {file}"
     with telling(said):
         emit({"ok": True, "exit_code": 0, "rows": count, "output": file}) if as_json else typer.echo(said)
@@ -351,9 +355,10 @@ def print_table(rows: pa.Table) -> None:
 def _print(titles: List[str], rows: List[List[Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for title in titles:
-        table.add_column(escape(title), no_wrap=True)
+        table.add_column(Text(title), no_wrap=True)
     for row in rows:
-        table.add_row(*(escape(_short(str(cell))) for cell in row))
+        # a Text is no markup, and no :emoji: either
+        table.add_row(*(Text(_short(str(cell))) for cell in row))
     Console(highlight=False, width=None if Console().is_terminal else _WIDE).print(table)
 
 

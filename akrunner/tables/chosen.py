@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Optional
 
+from akrunner.errors import SourceError
+from akrunner.schema import nearest
 from akrunner.tables.credentials import odps_credentials
 from akrunner.tables.local import LocalTables
 from akrunner.tables.store import TableStore
@@ -36,6 +38,15 @@ def store_for(project: str, root: Optional[str] = None) -> TableStore:
     from akrunner.tables.maxcompute import MaxComputeTables
 
     return MaxComputeTables(project, credentials)
+
+
+def check_project(given: str, store: TableStore) -> None:
+    """Raises: SourceError: there are projects, and none of this name."""
+    there = store.projects()
+    if there and given.lower() not in (name.lower() for name in there):
+        raise SourceError(
+            f"tables ls: there is no project {given} in {store.place}{nearest(given, there) or '; there are ' + ', '.join(there)}"
+        )
 
 
 def told_of(project: str, store: TableStore) -> str:

@@ -207,12 +207,22 @@ def _meant(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def get(
-    name: TableName, file: str, store: TableStore, *, overwrite: bool = False, columns: Optional[Sequence[str]] = None
+    name: TableName,
+    file: str,
+    store: TableStore,
+    *,
+    overwrite: bool = False,
+    columns: Optional[Sequence[str]] = None,
+    output_format: Optional[str] = None,
 ) -> int:
-    """Write a table's rows to a file. Args: columns: None: as a job reads it (`read_columns`). Returns: how many. Raises: SourceError, SinkError; WriteError: nothing was written."""
+    """Write a table's rows to a file.
+
+    Args: columns: None: as a job reads it (`read_columns`); output_format: None: the file's name says it.
+    Returns: how many. Raises: SourceError, SinkError; WriteError: nothing was written.
+    """
     with store.reading(name) as reading:
         wanted = columns if columns is not None else read_columns(name, reading.info)
-        return as_file(rows_of(reading, wanted, name=name), os.fspath(file), overwrite)
+        return as_file(rows_of(reading, wanted, name=name), os.fspath(file), overwrite, output_format)
 
 
 def read_columns(name: TableName, info: TableInfo) -> List[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -21,11 +21,14 @@ _TYPES = {
     "TIMESTAMP_MS": "DATETIME",
     "TIMESTAMP_NS": "TIMESTAMP",
 }
+#: columns that are named in place of one that is not there
+_SHOWN = 50
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def told(columns: Sequence[str] = ()) -> Iterator[None]:
+    """What is raised in a `with` block, as ours. Args: columns: of all tables of the query, if it names columns of theirs and no others."""
     import duckdb
 
     try:
@@ -33,7 +36,7 @@ def told() -> Iterator[None]:
     except duckdb.InterruptException:
         raise
     except duckdb.Error as e:
-        raise ConfigError(f"sql: {plain(str(e))}") from None
+        raise ConfigError(f"sql: {plain(str(e), columns)}") from None
     except (pa.ArrowException, OSError) as e:
         if isinstance(e, AkrunnerError):
             raise
@@ -41,7 +44,7 @@ def told() -> Iterator[None]:
             raise
 
 
-def plain(said: str) -> str:
+def plain(said: str, columns: Sequence[str] = ()) -> str:
     """What DuckDB says of a query, without its own names and the text it was given."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("LINE") and line.strip(" ^")]
     words = re.sub(r"^[A-Z]\w*( [A-Z]\w*)* (Error|Exception): ", "", " ".join(" ".join(lines[:3]).split()))
@@ -51,6 +54,13 @@ def plain(said: str) -> str:
     unknown = re.match(r"\w+ Function with name (\w+) does not exist", words)
     if unknown is not None:
         return f"there is no function {unknown[1]} here"
+    lacks = re.match(
+        r'Referenced column "(.+?)" not found|(?:Values list|Table) ".+?" does not have a column named "(.+?)"', words
+    )
+    if lacks is not None and columns:
+        there = ", ".join(f'"{one}"' for one in columns[:_SHOWN])
+        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+        return f"there is no {lacks[1] or lacks[2]}; there {'are' if len(columns) > 1 else 'is'} {there}{more}"
     column = re.match(r"""Referenced (?:column|table) "(.+?)" not found(?: in FROM clause)?!(?: Candidate \w+: (.*))?""", words)
     if column is not None:
         return f"there is no {column[1]}" + (f"; there is {column[2]}" if column[2] else "")

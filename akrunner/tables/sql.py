@@ -63,6 +63,7 @@ class Queries:
         self._viewed: Set[Tuple[str, str]] = set()
         self._connection: Any = None
         self._temp = ""
+        self._columns: List[str] = []
         self.named: List[bool] = []
 
     def __enter__(self) -> "Queries":
@@ -97,7 +98,7 @@ class Queries:
         check_query(query, "sql", ConfigError)
         text = self._translated(query)
         self._shut_in()
-        with told():
+        with told(self._columns):
             return heard(lambda: self._begun(text, columns), self._connection.interrupt)
 
     def execute(self, text: str, *columns: Any) -> Any:
@@ -174,7 +175,11 @@ class Queries:
             given = table.name.lower() in named and not table.db and re.fullmatch(r"\w+", table.name)
             if isinstance(table.this, exp.Identifier) and not given:
                 self._view(table)
-        for select in list(tree.find_all(exp.Select)):
+        selects = list(tree.find_all(exp.Select))
+        if len(selects) == 1:
+            infos = [reading.info for key, reading in self._readings.items() if key in self._viewed]
+            self._columns = list(dict.fromkeys(name for one in infos for name in (*one.columns.names, *one.partitions)))
+        for select in selects:
             self._choose_columns(select)
         self.named = [isinstance(one, (exp.Alias, exp.Column)) or one.is_star for one in tree.selects]
         for cast in list(tree.find_all(exp.Cast)):

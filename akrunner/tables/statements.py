@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
-from akrunner.errors import AkrunnerError, ConfigError, ReadError, SourceError, WriteError
+from akrunner.errors import AkrunnerError, ConfigError, ReadError, SourceError, StatementError
 from akrunner.tables import ddl
 from akrunner.tables.altering import alter
 from akrunner.tables.clauses import columns_of, described, is_query, names_in, partition_of
@@ -125,7 +125,7 @@ def run(
         pai: is given each of PAI's commands; None: they are an error.
         said: is told of each when it is done.
         folder: of the file they come from (`Session`).
-    Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line, and nothing was changed; ReadError, WriteError:
+    Raises: ConfigError: a statement is none it knows, or cannot be done; it names the line, and nothing was changed; ReadError, StatementError, WriteError:
         one of those before it has changed something. Each has the number of its statement.
     """
     statements = split(text)
@@ -163,7 +163,7 @@ def located(error: AkrunnerError, statement: Statement, before: int, changed: bo
         return error
     words = str(error) if re.match(r"line \d+\b", str(error)) else f"line {statement.line}: {error}"
     if changed:
-        kind = ReadError if isinstance(error, SourceError) else WriteError
+        kind = ReadError if isinstance(error, SourceError) else StatementError
         return kind(f"{words} (of the statements before it {before} are done)")
     return type(error)(words)
 

@@ -284,9 +284,9 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: Dict[str, str], stor
     return int(count)
 
 
-def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool) -> int:
-    """Write rows to a file, whose name says its format. Returns: how many. Raises: SinkError, WriteError."""
-    sink = FileSink(path, rows.schema, write_examples, None, overwrite)
+def as_file(rows: pa.RecordBatchReader, path: str, overwrite: bool, form: Optional[str] = None) -> int:
+    """Write rows to a file. Args: form: its format; None: its name says it. Returns: how many. Raises: SinkError, WriteError."""
+    sink = FileSink(path, rows.schema, write_examples, form, overwrite)
     count = 0
     try:
         for batch in rows:

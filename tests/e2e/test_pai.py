@@ -128,7 +128,7 @@ def test_a_file_that_fails_says_what_is_done(leaves_nothing: Path, shop: Path) -
     """Of the exit codes 2 says that nothing was changed."""
     (shop / "no.py").write_text("raise ValueError('no')\n")
     for last, error, code in (
-        ("drop table shop.nope;", "WriteError", 4),
+        ("drop table shop.nope;", "StatementError", 4),
         ("PAI -name tensorflow -Dscript=no.py -Dtables=odps://shop/tables/nope;", "ReadError", 3),
         ("PAI -name tensorflow -Dscript=no.py;", "ScriptFailedError", 1),
     ):

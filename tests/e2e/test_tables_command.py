@@ -114,12 +114,26 @@ def test_statements_say_what_they_did(command: Command, told: Callable[..., Any]
     results = told("tables", "sql", "desc t; select b from t")["results"]
     assert results[0]["message"] == "demo.t: 2 rows, 2 columns" and results[1]["rows"] == [{"b": "x[red]"}, {"b": None}]
     wrong = command("tables", "sql", "drop table t; drop table t; create table u (a bigint)")
-    assert wrong[0] == 4 and "WriteError: line 1: there is no table odps://demo/tables/t" in wrong[2]
+    assert wrong[0] == 4 and "StatementError: line 1: there is no table odps://demo/tables/t" in wrong[2]
     assert told("tables", "ls")["tables"] == []
     assert told("tables", "drop", "t", "--if-exists")["dropped"] is False
     assert told("tables", "put", "nope.csv", "t")["error"] == "SourceError"
     assert told("tables", "show", "odps://demo/t")["message"].startswith("invalid odps table path")
     assert command("tables", "put", "t")[0] == 2
+    command("tables", "sql", "create table v (a bigint, b string, c string); insert into v values (1, ':smile: [/]', '[red]x')")
+    assert 'there is no nope; there are "a", "b", "c"' in command("tables", "sql", "select nope from v")[2]
+    assert "1  :smile: [/]  [red]x" in command("tables", "show", "v")[1]
+    assert "no project demmo" in (wrong := command("tables", "ls", "demmo"))[2] and wrong[0] == 2
+
+
+def test_a_file_whose_name_says_no_format_gets_the_one_that_is_said(command: Command, tmp_path: Path) -> None:
+    command("tables", "sql", "create table t (a bigint); insert into t values (7)")
+    file = str(tmp_path / "out.dat")
+    assert "give output_format= (--output-format)" in command("tables", "get", "t", file)[2]
+    assert command("tables", "get", "t", file, "--output-format", "csv")[0] == 0
+    assert Path(file).read_text().split() == ['"a"', "7"]
+    assert command("tables", "get", "t", "-", "--output-format", "csv")[1].split() == ['"a"', "7"]
+    assert command("tables", "get", "t", "-")[1] == '{"a":7}\n'
 
 
 def test_what_is_called_as_no_table_can_be_is_listed(

@@ -164,7 +164,9 @@ def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> N
     "query, said",
     [
         ("select nosuch(k) from t", "sql: there is no function nosuch here"),
-        ("select x from t", 'sql: there is no x; there is "d"'),
+        ("select x from t", 'sql: there is no x; there are "k", "v", "d", "s"'),
+        ("select y.x from t y", 'sql: there is no x; there are "k", "v", "d", "s"'),
+        ("select x from (select 1 a, d from t) y", 'sql: there is no x; there is "'),
         (
             "select array_contains(map('a', 1), 1)",
             r"sql: no function takes this: array_contains\(MAP\(STRING, BIGINT\), .*\); CAST what it is given",

@@ -10,7 +10,7 @@ from typing import Any, List
 
 import pytest
 
-from akrunner.errors import ConfigError, ReadError, SinkError, SourceError, WriteError
+from akrunner.errors import ConfigError, ReadError, SinkError, SourceError, StatementError, WriteError
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries
@@ -268,12 +268,13 @@ def test_a_download_replaces_a_file_only_where_that_is_said(store: LocalTables, 
     "text, kind, number",
     [
         ("create table u (a bigint); select * from nope", ReadError, 2),
-        ("set a=b; create table u (a bigint); create table u (a bigint); drop table u", WriteError, 3),
+        ("set a=b; create table u (a bigint); create table u (a bigint); drop table u", StatementError, 3),
         ("select * from t; show tables; drop table nope", SinkError, 3),
         ("with x as (select 1 a) select * from x; drop table nope", SinkError, 2),
         ("( select * from t); drop table nope", SinkError, 2),
-        ("with x as (select 1 a) insert into t select a from x; drop table nope", WriteError, 2),
-        ("with x as (select 1 a) from x insert into t select a; drop table nope", WriteError, 2),
+        ("with x as (select 1 a) insert into t select a from x; drop table nope", StatementError, 2),
+        ("with x as (select 1 a) from x insert into t select a; drop table nope", StatementError, 2),
+        ("drop table t; selct 1", StatementError, 2),
         ("select * from nope", SourceError, 1),
     ],
 )
