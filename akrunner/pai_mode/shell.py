@@ -113,6 +113,10 @@ class Reader(Running):
                     f"line {line}: akrunner does not read an assignment in front of a function: put it on a line of its own"
                 )
             return self.call(name, words[1:], line)
+        if assigns and name in ("eval", "source", "."):
+            raise ConfigError(
+                f"line {line}: akrunner does not read an assignment in front of {name}: put it on a line of its own"
+            )
         # they are the command's own; a call in them is an error
         self.prefixed = {} if own else self.prefixed
         self.prefixed = self.prefixed | {
@@ -164,11 +168,23 @@ class Reader(Running):
 
     def read_text(self) -> Optional[str]:
         """What the next command reads. None: nobody knows."""
-        if not self.stdin.file:
-            return self.stdin.text
-        if os.path.basename(self.stdin.file) in self.touched:
+        return self.content(self.stdin.file) if self.stdin.file else self.stdin.text
+
+    def content(self, name: str) -> Optional[str]:
+        """What a file holds. None: nobody knows, or what has been passed may have changed it."""
+        full = self.path(name)
+        if full is None or os.path.basename(name) in self.touched:
             return None
-        return self.written.get(self.path(self.stdin.file) or "")
+        if full in self.written:
+            return self.written[full]
+        if self.passed or self.state.stale or not os.path.isfile(full) or os.path.getsize(full) > 1_000_000:
+            return None
+        try:
+            with open(full, encoding="utf-8", newline="") as opened:
+                text = opened.read()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return None if MARK in text else text
 
     def tell(self, note: str) -> None:
         if note not in self.script.unread:

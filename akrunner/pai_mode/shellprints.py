@@ -40,9 +40,7 @@ def _cat(reader: "Reader", texts: List[str]) -> Optional[str]:
         text = reader.read_text()
         reader.stdin.text, reader.stdin.file = None, ""
         return text
-    found = [
-        reader.written.get(reader.path(text) or "") if os.path.basename(text) not in reader.touched else None for text in texts
-    ]
+    found = [reader.content(text) if not text.startswith("-") else None for text in texts]
     return None if any(one is None for one in found) else "".join(one for one in found if one is not None)
 
 

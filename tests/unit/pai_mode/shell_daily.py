@@ -197,4 +197,36 @@ x 1
 y 2
 E""",
     'trap \'echo bye\' EXIT; odpscmd -e 1; (for i in {1..2}; do odpscmd -e $i; done); odpscmd -e "$(for i in {1..3}; do printf \'%s,\' $i; done)"',
+    'set -e; x=$(false | cat); odpscmd -e 1; y=$(echo a; false); odpscmd -e 2',
+    'set -e; x=$(echo a | tr a b; exit 3) || true; odpscmd -e "$x"; z=$(seq 1 0); odpscmd -e "[$z]"',
+    'x=$(printf \'a b\\n\'); for w in $x; do odpscmd -e $w; done; for w in "$x"; do odpscmd -e "$w"; done; for w in $(echo \'a*b\'); do echo $w; done; odpscmd -e end',
+    'i=0; f() { i=$((i+1)); echo $i; }; a=$(f); b=$(f); odpscmd -e "$a$b$i"; f >/dev/null; odpscmd -e $i; f | cat; odpscmd -e $i',
+    'i=0; while [ $i -lt 2 ]; do i=$((i+1)); done < rows.csv; odpscmd -e $i; for x in 1 2; do echo "$x"; done > o.txt; while read n; do odpscmd -e "n$n"; done < o.txt',
+    'i=0; (while [ $i -lt 2 ]; do i=$((i+1)); odpscmd -e $i; done); odpscmd -e "$i"; while [ $i -lt 2 ]; do i=$((i+1)); done | cat; odpscmd -e $i',
+    r"""while read -r line; do case $line in \#*|"") continue;; end) break;; esac; odpscmd -e "$line"; done <<'X'
+# c
+
+a b
+end
+c
+X""",
+    'echo "a,b;c" | tr \',;\' \'\\n\\n\' | while read x; do odpscmd -e $x; done; l="x,y"; for t in ${l//,/ }; do odpscmd -e $t; done; for t in $(echo $l | sed \'s/,/ /g\'); do odpscmd -e $t; done',
+    'x=$(cat a.sql); odpscmd -e "$x"',
+    'sql=$(cat a.sql | tr -d \'\\n\'); odpscmd -e "$sql"',
+    'n=$(echo "1 2 3" | wc -w); for ((i=0;i<n;i++)); do odpscmd -e $i; done; if [ $n -gt 2 ]; then odpscmd -e many; fi',
+    'f() { local -a q=(1 2); local i; for i in "${q[@]}"; do odpscmd -e "$i"; done; }; i=9; f; odpscmd -e $i',
+    'f() { local i; for ((i=0;i<2;i++)); do g $i; done; }; g() { local i=$1; ((i+=10)); odpscmd -e $i; }; i=7; f; odpscmd -e $i',
+    'x=10; f() { local x; while [ ${x:=0} -lt 2 ]; do x=$((x+1)); done; odpscmd -e $x; }; f; odpscmd -e $x',
+    'printf -v a \'%s-\' x y; odpscmd -e "$a"; printf -v b \'%d\' 5 6; odpscmd -e "$b"; printf \'%s\\n\' "insert 1;" "insert 2;" | odpscmd; printf "%-3s|%3d|%03d\\n" ab 5 7 | odpscmd',
+    'echo -n "x" | odpscmd; echo -e "a\\tb" | odpscmd; echo -E \'a\\nb\' | odpscmd; echo | odpscmd; echo "" "a" | odpscmd',
+    'x=5; case $((x%2)) in 0) odpscmd -e even;; 1) odpscmd -e odd;; esac; case "$(date -d 20200301 +%u)" in 6|7) odpscmd -e weekend;; *) odpscmd -e week;; esac',
+    'for d in $(seq 0 2); do ds=$(date -d "20200301 $d days ago" +%Y%m%d); [ "$(date -d "$ds" +%d)" = 01 ] && { odpscmd -e "first $ds"; continue; }; odpscmd -e "$ds"; done',
+    's=20200101; e=20200103; for ((t=$(date -u -d $s +%s); t<=$(date -u -d $e +%s); t+=86400)); do odpscmd -e "$(date -u -d @$t +%Y%m%d)"; done',
+    'x="a.b"; p=(${x//./ }); odpscmd -e "${p[0]} ${p[1]} ${#p[@]}"; IFS=. ; q=($x); odpscmd -e "${q[1]}"',
+    'i=3; while [ "$i" != 0 ]; do odpscmd -e "t-$i"; : $((i = i - 1)); done; while ((i++ < 2)); do odpscmd -e "u$i"; done; odpscmd -e $i',
+    'd=20200301; d=$(date -d "${d:0:4}-${d:4:2}-${d:6:2} -1 days" +"%Y-%m-%d"); odpscmd -e "$d"; d=$(date +%F -d "$d"); odpscmd -e "${d//-}"',
+    'if [ "$(echo abc | cut -c1)" = a ] && [ $(expr 2 + 3) -eq 5 ] && [ "$(basename /x/y.z .z)" = y ]; then odpscmd -e yes; fi',
+    'x=$(dirname "$0"); cd "$x" 2>/dev/null; SCRIPT_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); echo $SCRIPT_DIR; odpscmd -e 1',
+    'export A=1 B=2; for v in A B; do odpscmd -e "$v=${!v}"; done; x=A; [ -n "${!x}" ] && odpscmd -e set',
+    'a=1; until ((a>100)); do ((a*=3)); done; odpscmd -e $a; ((b=a/10, c=a%10)); odpscmd -e "$b $c $((b>c?b:c))"; ((a>>=1)); odpscmd -e $((a&7|8^1))',
 ]  # fmt: skip
