@@ -192,6 +192,12 @@ def _functions(tree: Any) -> None:
                 "sql: regexp_replace(x, pattern, other, n) replaces all (0, or no n) on this machine, and not the nth alone"
             )
         call.set("position", None)
+    for call in list(tree.find_all(exp.RegexpExtract)):
+        given, group = call.expression, call.args.get("group")
+        if isinstance(given, exp.Literal) and "(" not in given.name and (group is None or group.name != "0"):
+            raise ConfigError(
+                f"sql: regexp_extract gives what a group matches, and {given.name!r} has none; put it in parentheses, or write 0 behind it"
+            )
     for place in list(tree.find_all(exp.Bracket)):
         which = place.expressions[0] if len(place.expressions) == 1 else None
         if which is not None and not isinstance(which, (exp.Literal, exp.Slice)):

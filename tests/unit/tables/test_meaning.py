@@ -172,6 +172,7 @@ def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> N
             r"sql: no function takes this: array_contains\(MAP\(STRING, BIGINT\), .*\); CAST what it is given",
         ),
         ("select count(*) from t where", "sql: "),
+        ("select regexp_extract(s, 'b') from t", "'b' has none; put it in parentheses, or write 0 behind it"),
         ("select json_tuple(s, 'a') from t", "json_tuple is not among .*; get_json_object"),
         ("select get_json_object(s, '$.a[*]') from t", "one value on this machine, by a path without"),
     ],
