@@ -162,13 +162,13 @@ def feed_dict(config, mended):
     rows = [[float(number % 7)] * 100 for number in range(6400)]
     with tf1.Graph().as_default(), tf1.Session() as session:
         if mended:
-            dataset = tf1.data.Dataset.from_tensor_slices(np.asarray(rows, np.float32)).repeat(4).batch(64).prefetch(2)
+            dataset = tf1.data.Dataset.from_tensor_slices(np.asarray(rows, np.float32)).repeat(20).batch(64).prefetch(2)
             x = tf1.data.make_one_shot_iterator(dataset).get_next()
         else:
             x = tf1.placeholder(tf.float32, [None, 100])
         loss = tf.reduce_mean(x * x)
         start()
-        for step in range(400):
+        for step in range(2000):
             at = step * 64 % 6400
             if mended:
                 session.run(loss)
