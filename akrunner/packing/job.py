@@ -146,6 +146,15 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
     for name, value in asked.items():
         if name in there and there[name] != value:
             raise SinkError(
-                f"output: {state.path} was packed with {name}={there[name]!r}, not {value!r}; give the same to add what is new, overwrite=True "
+                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new, overwrite=True "
                 "(--overwrite) to pack everything anew, or another directory"
             )
+
+
+def _as_given(name: str, value: Any) -> str:
+    """A setting as somebody would write it."""
+    if isinstance(value, dict):
+        return repr(",".join(f"{key}={share:g}" for key, share in value.items()))
+    if name == "resize" and value:
+        return repr(f"{value[1]}x{value[0]}")
+    return repr(value)
