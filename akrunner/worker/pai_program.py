@@ -3,7 +3,7 @@
 import os
 import sys
 
-from akrunner.worker import imports
+from akrunner.worker import imports, oss_paths
 
 _FLAGS_MODULE = "absl.flags._flagvalues"
 #: given to every script, whether it defines them or not
@@ -22,6 +22,7 @@ def enter(context, tf_config):
         # Python has the script's own directory first; PAI the archive's, too, from which packages are imported
         sys.path.insert(0, os.path.join(context["work_dir"], *folder.split("/")))
     tolerate_unknown_flags()
+    oss_paths.refuse()
 
 
 def cluster_flags(tf_config):
