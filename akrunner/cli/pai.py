@@ -10,6 +10,7 @@ import typer
 import akrunner
 from akrunner.cli import engines, show, values
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, emit, failure
+from akrunner.foreign import redacted
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner
@@ -34,6 +35,8 @@ _OWN = {"-f": True, "-e": True, "-q": False, "-h": False}
 #: PAI's that take the next word, when it is none of PAI's itself
 _WITH_VALUE = ("-name", "-project", "-lineage", "-jobname", "-priority", "-settings")
 
+#: characters of a statement that a plan shows
+_LONG = 100
 _CLUSTER = "Cluster"
 _TROUBLE = "When something goes wrong"
 
@@ -192,7 +195,7 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     from akrunner.pai_mode import plan
 
     plans = runner.plans(given, shown=True)
-    problem = next((one.problem for one in plans if one.problem is not None), None)
+    problem = next((problem for one in plans for problem in one.problems), None)
     code = EXIT_USAGE if problem is not None else 0
     if as_json:
         failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
@@ -203,11 +206,15 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
         typer.echo(f"warning: {note}")
     others = given.others
     if others:
-        typer.echo(
-            f"{len(others)} other statement{'s' * (len(others) > 1)}, run before and after: line {', '.join(str(one.line) for one in others)}\n"
-        )
+        typer.echo(f"{len(others)} other statement{'s' * (len(others) > 1)}, run before and after:")
+        typer.echo("".join(f"  line {one.line}: {_short(redacted(one.text))}\n" for one in others))
     typer.echo("\n\n".join(plan.as_text(one) for one in plans))
     _ended(code)
+
+
+def _short(statement: str) -> str:
+    text = " ".join(statement.split())
+    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
 
 
 def _ended(code: int) -> None:

@@ -121,9 +121,6 @@ class Runner:
         self._root = check_path("tables_root", given["tables_root"]) if given["tables_root"] is not None else None
         roots = check_environment("oss_roots", given["oss_roots"] if given["oss_roots"] is not None else {})
         self._roots = {bucket.lower(): path for bucket, path in roots.items()}
-        for bucket, path in self._roots.items():
-            if not os.path.isdir(os.path.expanduser(path)):
-                raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
         self._told: Set[str] = set()
         self._folder = ""
         self._shown = False
@@ -131,11 +128,15 @@ class Runner:
 
     def read(self, command: Union[str, Sequence[str], None], file: Optional[PathLike]) -> texts.Statements:
         """The statements. Raises: ConfigError."""
-        return texts.given(command, check_path("file", file) if file is not None else None, self._variables)
+        found = texts.given(command, check_path("file", file) if file is not None else None, self._variables)
+        for bucket, path in self._roots.items():
+            if not os.path.isdir(os.path.expanduser(path)):
+                raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
+        return found
 
     def plans(self, given: texts.Statements, shown: bool = False) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Args: shown: it stays at that, and environments need not be
-        there (`Plan.problem`). Raises: ConfigError."""
+        there (`Plan.problems`). Raises: ConfigError."""
         self._shown = shown
         self._folder = given.folder
         if given.command is not None:

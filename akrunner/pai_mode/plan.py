@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.errors import ConfigError, PythonEnvError, SourceError
+from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.launch import capacity, devices, interpreters
 from akrunner.launch.files import read_local_text
@@ -60,7 +60,7 @@ class Plan:
         settings: of the job, by the names `akrunner.run` has for them.
         job_name, tags: as given.
         warnings: what is not as on PAI.
-        problem: the environment is not there, and this says so; of a plan that is only shown.
+        problems: the environment, or a table, is not there, and this says so; of a plan that is only shown.
     """
 
     command: Command
@@ -79,7 +79,7 @@ class Plan:
     job_name: str = ""
     tags: str = ""
     warnings: Tuple[str, ...] = field(default_factory=tuple)
-    problem: Optional[PythonEnvError] = None
+    problems: Tuple[ConfigError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Wishes:
 
     Attributes: store: project -> what keeps its tables; project: of tables named without one; python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker,
         timeout, max_restarts, stall_timeout, stall_action: as for `akrunner.run`, None: what the command says; local: whether the tasks are
-        this machine's; shown: whether the plan is only shown, and the environment need not be there.
+        this machine's; shown: whether the plan is only shown, and the environment and the tables need not be there.
     """
 
     store: Callable[[str], TableStore]
@@ -117,9 +117,7 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
     warnings = notes + warnings if wishes.python_env is None else warnings
     tasks = tasks_of(parameters)
     inputs, outputs = (_names(parameters.get(name, ""), wishes.project, name) for name in ("tables", "outputs"))
-    read = [_table(one, wishes, tables) for one in inputs]
-    unmade = _check_outputs(outputs, wishes, places.dry) if tables else []
-    written = [_table(one, wishes, tables) for one in outputs]
+    read, unmade, written, problems = _tables(inputs, outputs, wishes, tables, places.dry)
     settings, more = _settings(parameters, tasks, wishes)
     script, told = program_of(parameters, places)
     interpreter, problem = _interpreter(wishes.python_env or environment, wishes.shown)
@@ -149,19 +147,39 @@ def planned(command: Command, wishes: Wishes, places: Places, tables: bool = Tru
         parameters.get("jobName", ""),
         parameters.get("tags", ""),
         tuple([*warnings, *unmade, *told, *more]),
-        problem,
+        tuple([*problem, *problems]),
     )
 
 
-def _interpreter(environment: str, shown: bool) -> Tuple[interpreters.Interpreter, Optional[PythonEnvError]]:
+def _tables(
+    inputs: Sequence[str], outputs: Sequence[str], wishes: Wishes, tables: bool, dry: bool
+) -> Tuple[List[TablePlan], List[str], List[TablePlan], List[ConfigError]]:
+    """Inputs, what is to be said of outputs, outputs; and what is wrong with them, which is raised unless the plan is only shown."""
+    problems: List[ConfigError] = []
+    told: List[str] = []
+    needed = tables and not wishes.shown
+    if tables:
+        checks: List[Callable[[], object]] = [functools.partial(_table, one, wishes, True) for one in inputs]
+        checks += [functools.partial(_check_output, one, wishes, dry, told) for one in outputs]
+        for check in checks:
+            try:
+                check()
+            except (SourceError, SinkError) as e:
+                if not wishes.shown:
+                    raise
+                problems.append(e)
+    return [_table(one, wishes, needed) for one in inputs], told, [_table(one, wishes, needed) for one in outputs], problems
+
+
+def _interpreter(environment: str, shown: bool) -> Tuple[interpreters.Interpreter, List[ConfigError]]:
     """And what is wrong with it, which is raised unless the plan is only shown."""
     try:
-        return interpreters.resolve(environment), None
+        return interpreters.resolve(environment), []
     except PythonEnvError as e:
         if not shown:
             raise
         # the version is in the name of what is not there, as far as anybody knows it
-        return interpreters.Interpreter("", (), environment.removeprefix("tf"), ""), e
+        return interpreters.Interpreter("", (), environment.removeprefix("tf"), ""), [e]
 
 
 def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
@@ -176,21 +194,18 @@ def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
     return found
 
 
-def _check_outputs(outputs: Sequence[str], wishes: Wishes, dry: bool) -> List[str]:
-    """Args: dry: they are only looked at. Returns: what is to be said of partitions that are not there: people's scripts rely on it that
+def _check_output(text: str, wishes: Wishes, dry: bool, told: List[str]) -> None:
+    """Args: dry: it is only looked at; told: gets what is to be said of a partition that is not there: people's scripts rely on it that
     they are made, and EasyRec's makes them itself. Raises: SinkError: a table is not there; it says how it is made."""
-    told: List[str] = []
-    for text in outputs:
-        name = TableName.parse(text, wishes.project)
-        store = wishes.store(name.project)
-        (store.check_output if dry else functools.partial(check_writable, store))(name)
-        if not store.exists(name):
-            spec = ", ".join(f"{key}={quoted_text(value)}" for key, value in name.partition)
-            told.append(
-                f"-Doutputs: {text} is not there, and is made with the rows the job writes to it; if PAI refuses it: "
-                f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec});"
-            )
-    return told
+    name = TableName.parse(text, wishes.project)
+    store = wishes.store(name.project)
+    (store.check_output if dry else functools.partial(check_writable, store))(name)
+    if not store.exists(name):
+        spec = ", ".join(f"{key}={quoted_text(value)}" for key, value in name.partition)
+        told.append(
+            f"-Doutputs: {text} is not there, and is made with the rows the job writes to it; if PAI refuses it: "
+            f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec});"
+        )
 
 
 def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
@@ -298,7 +313,7 @@ def as_text(plan: Plan) -> str:
     found = plan.interpreter
     lines = [
         f"{plan.command.name}{f', job {plan.job_name}' if plan.job_name else ''}{f', tags {plan.tags}' if plan.tags else ''}",
-        f"environment  {plan.environment}: {_found(found) if plan.problem is None else 'cannot be used'}",
+        f"environment  {plan.environment}: {_found(found) if found.path else 'cannot be used'}",
         f"script       {plan.script.real}, run as __main__ in {'the unpacked archive' if plan.script.archives else 'a directory of its own'}",
     ]
     lines += _listed("flags", [redacted(flag) for flag in plan.flags])
@@ -321,7 +336,7 @@ def as_text(plan: Plan) -> str:
         ],
     )
     lines += [f"warning: {one}" for one in plan.warnings]
-    lines += [f"problem: {plan.problem}"] if plan.problem is not None else []
+    lines += [f"problem: {one}" for one in plan.problems]
     return "\n".join(lines)
 
 
@@ -333,8 +348,8 @@ def as_json(plan: Plan) -> Dict[str, Any]:
         "job_name": plan.job_name,
         "tags": plan.tags,
         "environment": plan.environment,
-        "python": found.path if plan.problem is None else None,
-        "tensorflow": found.tensorflow if plan.problem is None else None,
+        "python": found.path or None,
+        "tensorflow": found.tensorflow if found.path else None,
         "script": plan.script.real,
         "flags": list(plan.flags),
         "tasks": {task.name: task_flags(plan, task) if plan.cluster.flags else [] for task in plan.cluster.tasks},
@@ -343,7 +358,7 @@ def as_json(plan: Plan) -> Dict[str, Any]:
         "directories": dict(plan.directories),
         "settings": dict(plan.settings),
         "warnings": list(plan.warnings),
-        "problem": str(plan.problem) if plan.problem is not None else None,
+        "problem": "\n".join(map(str, plan.problems)) or None,
     }
 
 

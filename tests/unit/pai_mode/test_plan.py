@@ -230,6 +230,31 @@ def test_a_plan_is_shown_without_its_environment(monkeypatch: pytest.MonkeyPatch
         runner.run(given)
 
 
+def test_a_plan_is_shown_without_its_tables() -> None:
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    tables = "-Dtables=odps://p/tables/no_input -Doutputs=odps://p/tables/no_output"
+    given = runner.read(f"PAI -name tensorflow1150 -Dscript=train.py {tables};", None)
+    (found,) = runner.plans(given, shown=True)
+    text, problem = as_text(found), as_json(found)["problem"]
+    for name in ("no_input", "no_output"):
+        assert f"odps://p/tables/{name}  (not there yet)" in text and f"there is no table odps://p/tables/{name}" in problem
+    assert (
+        text.count("problem: ") == 2
+        and as_json(found)["python"] == found.interpreter.path
+        and "tables/no_input" in found.flags[0]
+    )
+    with pytest.raises(ConfigError, match="there is no table odps://p/tables/no_input"):
+        runner.run(given)
+
+
+def test_a_file_that_is_not_there_is_said_before_a_directory_that_is_not() -> None:
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables", "oss_roots": {"b": "nowhere"}})
+    with pytest.raises(ConfigError, match="job.sql"):
+        runner.read(None, "job.sql")
+    with pytest.raises(ConfigError, match="oss_roots .*b=nowhere: there is no such directory"):
+        runner.read("PAI -name tensorflow1150 -Dscript=train.py;", None)
+
+
 def test_what_was_not_run_may_make_a_missing_table(tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text(
