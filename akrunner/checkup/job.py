@@ -263,8 +263,16 @@ def _end(traceback: str) -> List[str]:
 
 
 def _again(folder: str, body: Mapping[str, Any], task: str) -> str:
-    if not _TASK.fullmatch(task) or not os.path.isfile(os.path.join(folder, "tasks", task.replace(":", "-"), "context.json")):
+    """What runs a task again, "" where nothing does: its directory is not kept, or its script asks for tables, which needs a host."""
+    if not _TASK.fullmatch(task):
         return ""
+    try:
+        with open(os.path.join(folder, "tasks", task.replace(":", "-"), "context.json"), encoding="utf-8") as f:
+            asked = json.load(f).get("tables") or {}
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if asked.get("inputs") or asked.get("outputs"):
+        return "; run its command again, with --debug for the whole log: it asks for tables, which akrunner replay has none of"
     return f"; akrunner replay {folder} --task {task} runs it again, in the foreground"
 
 

@@ -255,6 +255,13 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
         ),
     ),
     (
+        re.compile(r"callback pyfunc_\d+ is not found"),
+        _always(
+            "what reads calls Python in the process of its own task, and TensorFlow has placed it on another task: pin the input to "
+            "/job:worker/task:N, with tf.device('/job:worker/task:%d' % task_index) around it, or make the task's tf.train.Server in this process"
+        ),
+    ),
+    (
         re.compile(r"Collective ops must be configured at program startup"),
         _always(
             "TensorFlow was used before the strategy was made: make MultiWorkerMirroredStrategy() first. task_config.batches() is plain "

@@ -4,7 +4,7 @@
 import itertools
 import os
 
-from akrunner.worker import mapping
+from akrunner.worker import mapping, placing
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
 from akrunner.worker.waits import hooks
 
@@ -303,6 +303,7 @@ def from_generator(source, specs, args=()):
         return make(*specs) if not isinstance(specs[0], (tuple, list)) else tuple(make(*spec) for spec in specs)
 
     args = tuple(args) or None
+    placing.reads()
     if hasattr(tf, "TensorSpec") and tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 4):
         return tf.data.Dataset.from_generator(
             source, output_signature=shaped(lambda dtype, shape: tf.TensorSpec(shape, dtype)), args=args
@@ -331,6 +332,7 @@ def unsharded(dataset):
     """The rows were already split over the workers: keep a distribution strategy from doing it again."""
     import tensorflow as tf
 
+    placing.reads()
     options = tf.data.Options()
     distribute = options.experimental_distribute
     if hasattr(distribute, "auto_shard_policy"):

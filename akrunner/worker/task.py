@@ -8,7 +8,7 @@ import threading
 import time
 
 from akrunner.wire import asks_about, failure, frames
-from akrunner.worker import data, export, flink_row, pai_program, quick, running, script
+from akrunner.worker import data, export, flink_row, pai_program, placing, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.forked import Refused
@@ -214,6 +214,7 @@ class Task(object):
         if not context["script"]["module"]:
             self.meter = hooks.enter(context["profile_input"])
             quick.afterwards(hooks.install)
+            quick.afterwards(placing.install)
         stream = None
         if context["mode"] == "stream":
             stream = self.stream = RowStream(context["data_format"], context["barriers"])

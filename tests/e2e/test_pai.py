@@ -282,6 +282,83 @@ def test_a_session_with_a_worker_that_is_done(leaves_nothing: Path, shop: Path, 
     assert counted.rows.to_pylist() == [{"w": 0, "n": 51}, {"w": 1, "n": 50}]
 
 
+#: ways of reading in a graph, pinned to no task or to a device alone, which TensorFlow would place on the parameter server
+UNPINNED = r"""
+import sys
+import tensorflow as tf
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+
+flags = v1.flags
+for name in ("tables", "outputs", "job_name", "ps_hosts", "worker_hosts", "checkpointDir"):
+    flags.DEFINE_string(name, "", "")
+flags.DEFINE_integer("task_index", 0, "")
+FLAGS = flags.FLAGS
+FLAGS(sys.argv)
+cluster = tf.train.ClusterSpec({"ps": FLAGS.ps_hosts.split(","), "worker": FLAGS.worker_hosts.split(",")})
+here, late = FLAGS.task_index, FLAGS.task_index == 1
+server = None if late else v1.train.Server(cluster, job_name=FLAGS.job_name, task_index=here)
+if FLAGS.job_name == "ps":
+    server.join()
+
+
+def rows():
+    return tf.data.TableRecordDataset([FLAGS.tables], [0], selected_cols="id", slice_id=here, slice_count=2).shuffle(20)
+
+
+def lines(name):
+    queue = v1.train.string_input_producer([FLAGS.tables], num_epochs=1, name=name)
+    _, texts = tf.TableRecordReader(csv_delimiter=",", selected_cols="id", slice_count=2, slice_id=here).read_up_to(queue, 7)
+    batch = v1.train.batch([texts], 10, enqueue_many=True, allow_smaller_final_batch=True, name=name + "_batch")
+    return v1.decode_csv(batch, [[0]])[0]
+
+
+ways = [v1.data.make_one_shot_iterator(rows().batch(10)).get_next()[0]]
+with v1.device("/cpu:0"):
+    iterator = v1.data.make_initializable_iterator(rows().map(lambda one: one + 0).batch(10))
+    ways.append(iterator.get_next())
+names = tf.data.Dataset.from_tensors(v1.placeholder_with_default(FLAGS.tables, []))
+other = v1.data.make_initializable_iterator(tf.data.TableRecordDataset(names, [0], selected_cols="id", slice_id=here, slice_count=2).batch(10))
+ways += [other.get_next()[0], lines("free")]
+with v1.device(v1.train.replica_device_setter(worker_device="/job:worker/task:%d" % here, cluster=cluster)):
+    ways.append(v1.data.make_one_shot_iterator(rows().batch(10)).get_next()[0])
+    step = v1.train.get_or_create_global_step().assign_add(1)
+v1.add_to_collection(v1.GraphKeys.LOCAL_INIT_OP, tf.group(v1.local_variables_initializer(), v1.tables_initializer(), iterator.initializer, other.initializer))
+server = server or v1.train.Server(cluster, job_name=FLAGS.job_name, task_index=here)
+writer = v1.python_io.TableWriter(FLAGS.outputs, slice_id=here)
+with v1.train.MonitoredTrainingSession(server.target, is_chief=here == 0) as session:
+    for number, way in enumerate(ways):
+        got = []
+        while len(got) < (51, 50)[here]:
+            got += session.run([way, step])[0].tolist()
+        writer.write([(one, str(number), here) for one in got], indices=[0, 1, 2])
+writer.close()
+with tf.Graph().as_default(), v1.Session() as session:
+    # one in this process, beside the cluster
+    assert session.run(v1.data.make_one_shot_iterator(rows().batch(60)).get_next()[0]).size == (51, 50)[here]
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("matrix_python", ["tf1.15", "newest"], indirect=True)
+def test_what_is_pinned_to_no_task_reads_where_its_script_is(
+    leaves_nothing: Path, shop: Path, matrix_python: Interpreter
+) -> None:
+    (shop / "unpinned.py").write_text(UNPINNED)
+    *_, counted = akrunner.pai(
+        "create table shop.src (id bigint, name string); tunnel upload rows.csv shop.src; create table shop.dst (id bigint, name string, w bigint);"
+        "PAI -name tensorflow1150 -Dscript=unpinned.py -Dtables=odps://shop/tables/src -Doutputs=odps://shop/tables/dst "
+        '-DcheckpointDir=oss://data/m/ -Dcluster={"worker":{"count":2},"ps":{"count":1}}; '
+        "select name, w, count(distinct id) as n, min(id) as first from shop.dst group by name, w order by name, w;",
+        python_env=matrix_python.path,
+        timeout=120,
+    )
+    ways = [str(number) for number in range(5)]
+    assert [tuple(row.values()) for row in counted.rows.to_pylist()] == [
+        told for name in ways for told in ((name, 0, 51, 0), (name, 1, 50, 51))
+    ]
+
+
 #: ways of reading and writing that public programs have, in one: padded batches of parsed text, a graph's queues with a delimiter nobody types,
 #: an embedding that is loaded from a table, a work queue, a reader read to its exception, rows of every kind for the writers
 MANY = r"""

@@ -80,7 +80,9 @@ def fitting(table, column, values, valid, default):
                     "table %s: column %r has the value %d, which %s of its record_defaults cannot hold; give np.int64(0)"
                     % (table, column["name"], beyond, default.dtype)
                 )
-        values = values.astype(target)
+        with np.errstate(over="ignore"):
+            # beyond what float32 has is infinite, as TensorFlow's own cast makes it
+            values = values.astype(target)
     if valid is not None and not valid.all():
         values = np.where(valid, values, default.value).astype(target)
     return values

@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 
+from akrunner.worker import placing
 from akrunner.worker.tables.rows import Table, text_of
 
 
@@ -74,10 +75,14 @@ class TableRecordReader(object):
 
         none = tf.constant([], tf.string)
         shapes = (tf.TensorShape([None]), tf.TensorShape([None]))
-        keys, lines = v1.while_loop(
-            lambda keys, lines: tf.equal(tf.size(lines), 0), more, (none, none), shape_invariants=shapes, parallel_iterations=1
-        )
-        return keys, lines
+        with placing.together():
+            return v1.while_loop(
+                lambda keys, lines: tf.equal(tf.size(lines), 0),
+                more,
+                (none, none),
+                shape_invariants=shapes,
+                parallel_iterations=1,
+            )
 
     def num_records_produced(self, name=None):
         """Rows so far, a tensor."""

@@ -100,6 +100,8 @@ def test_a_job_that_failed(tmp_path: Path) -> None:
     assert lines["chief:0"].found == "was in main() and was stopped" and lines["before that"].found == "attempt 0 failed"
     (folder / "tasks/worker-0/context.json").write_text("{}")
     assert f"akrunner replay {folder} --task worker:0" in said(folder / "tasks/worker-0/log.txt")["first to fail"].do
+    (folder / "tasks/worker-0/context.json").write_text('{"tables": {"inputs": ["odps://p/tables/t"], "outputs": []}}')
+    assert "run its command again" in said(folder)["first to fail"].do
 
 
 def test_a_job_that_was_stopped_and_one_that_no_task_failed(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def said(kind: str, message: str) -> str:
         ("ValueError", "Attempt to convert a value (PerReplica:{\n  0: tf.Tensor(\n[1", "Keras 3 does not train under MultiWorkerMirroredStrategy: give keras='legacy'"),
         ("ValueError", "When providing an infinite dataset, you must specify the number of steps", "the dataset never ends (repeat=None, or .repeat()), and Keras was not told how many steps an epoch has: give steps_per_epoch=task_config.steps_per_epoch(batch_size)"),
         ("ValueError", "When passing an infinitely repeating dataset, please specify a `steps_per_epoch`", "the dataset never ends"),
+        (INVALID, "ValueError: callback pyfunc_0 is not found\n\nFrom /job:ps/replica:0/task:0: ...", "what reads calls Python in the process of its own task, and TensorFlow has placed it on another task: pin the input to /job:worker/task:N"),
         ("RuntimeError", "Collective ops must be configured at program startup", "TensorFlow was used before the strategy was made"),
         ("ValueError", "Input 0 of layer dense is incompatible with the layer: : expected min_ndim=2, found ndim=1. Full", "the layer wants several numbers a row, and a column is one number a row: tf.stack([tf.cast(x[name], tf.float32) for name in ('age', 'income', 'label')]"),
         ("ValueError", 'Exception encountered when calling Sequential.call().\n\n\x1b[1mLayer "dense" expects 1 input(s), but it received 2 input tensors.\x1b[0m', "dataset() gives a dict of columns, and the model takes one array"),

@@ -1,0 +1,122 @@
+"""On which task of a cluster the operations run that read: on the script's own, where the script pins them to none.
+
+TensorFlow places what is pinned to no task on any task's device, the first one's mostly. Python's functions are known to one process alone,
+and a task's rows lie beside it; so before a session of a cluster runs a graph, whatever reads in it gets the device of this process's server.
+What the script has said itself stays: a task it has named, and '/cpu:0' on top of the task.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+import weakref
+
+#: operations that call a function of this process
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+_QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue")
+#: how often `tf.train.string_input_producer` has given its names: each task gives its own
+_EPOCHS = ("CountUpTo", "ResourceCountUpTo")
+_here = {"reads": False}
+#: a session's target -> (job's name, index of the task) of the servers of this process
+_servers = {}
+_lock = threading.Lock()
+#: graph -> (its version when it was looked at, operations it had), and -> names of those that belong to a reader of ours
+_looked = weakref.WeakKeyDictionary()
+_belong = weakref.WeakKeyDictionary()
+
+
+def reads():
+    """The script is given rows in a graph: from now on its datasets, iterators and queues have their place, too."""
+    if not _here["reads"]:
+        _here["reads"] = True
+        _looked.clear()
+
+
+@contextlib.contextmanager
+def together():
+    """All operations that are made within belong to a reader of ours, whatever they are: a loop does not go from task to task."""
+    reads()
+    graph = sys.modules["tensorflow"].compat.v1.get_default_graph()
+    before = len(graph.get_operations())
+    yield
+    _belong.setdefault(graph, set()).update(op.name for op in graph.get_operations()[before:])
+
+
+def install():
+    """TensorFlow has been imported: learn of this process's servers."""
+    module = sys.modules.get("tensorflow.python.training.server_lib")
+    server = getattr(module, "Server", None)
+    session = getattr(sys.modules.get("tensorflow.python.client.session"), "BaseSession", None)
+    if server is None or not hasattr(session, "_extend_graph"):
+        return
+    real = server.__init__
+
+    @functools.wraps(real)
+    def init(self, *args, **kwargs):
+        real(self, *args, **kwargs)
+        if not _servers:
+            _watch(session)
+        told = self.server_def
+        _servers[self.target.encode("utf-8")] = told.job_name, told.task_index
+
+    server.__init__ = init
+
+
+def _watch(session):
+    """Have a session place what reads before it takes operations of its graph."""
+    real = session._extend_graph
+
+    @functools.wraps(real)
+    def extend(self):
+        if self._target:
+            task = _task_of(self._target)
+            if task is not None:
+                place(self.graph, *task)
+        return real(self)
+
+    session._extend_graph = extend
+
+
+def _task_of(target):
+    """This process's task in the cluster of a session, None: nobody can tell."""
+    found = _servers.get(target)
+    # or another task's server runs the graph, in the same cluster
+    return found or (next(iter(_servers.values())) if len(_servers) == 1 else None)
+
+
+def place(graph, job, index):
+    """Pin what reads in a graph to a task, as far as it is pinned to none. Looks only at operations that it does not know yet."""
+    version = graph.version
+    if _looked.get(graph, (None, 0))[0] == version:
+        return
+    with _lock:
+        known = _looked.get(graph, (None, 0))[1]
+        operations = graph.get_operations()
+        belong = _belong.get(graph, ())
+        for op in operations[known:]:
+            if op.type in _PYTHON or (_here["reads"] and (_is_reading(op) or (op.name in belong and not _has_resource(op)))):
+                _pin(op, job, index)
+            elif op.type in _EPOCHS and _here["reads"]:
+                _pin(op.inputs[0].op, job, index)
+        _looked[graph] = version, len(operations)
+
+
+def _is_reading(op):
+    kind = op.type
+    if "Dataset" in kind or "Iterator" in kind or kind.startswith("Optional"):
+        return True
+    # one with a name of its own is meant for several tasks
+    return kind.startswith(_QUEUES) and not op.get_attr("shared_name")
+
+
+def _has_resource(op):
+    """Whether it must be where something else is: a queue, a variable."""
+    return any(one.dtype._is_ref_dtype or one.dtype.base_dtype.name == "resource" for one in op.inputs)
+
+
+def _pin(op, job, index):
+    said = [part for part in op.device.split("/") if part]
+    if any(part.startswith("task:") or (part.startswith("job:") and part != "job:" + job) for part in said):
+        return
+    kept = [part for part in said if not part.startswith(("job:", "replica:"))]
+    op._set_device("/" + "/".join(["job:%s" % job, "replica:0", "task:%d" % index] + kept))

@@ -1,0 +1,72 @@
+"""Which operations get the task of their own process, of graphs that only look like TensorFlow's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from akrunner.worker import placing
+
+
+class Operation:
+    def __init__(self, kind: str, device: str = "", *inputs: "Operation", shared: bytes = b"") -> None:
+        self.name, self.type, self.device, self.shared = kind.lower(), kind, device, shared
+        resource = SimpleNamespace(_is_ref_dtype=False, base_dtype=SimpleNamespace(name="resource"))
+        self.inputs = [SimpleNamespace(op=one, dtype=resource) for one in inputs]
+
+    def get_attr(self, name: str) -> bytes:
+        return self.shared
+
+    def _set_device(self, device: str) -> None:
+        self.device = device
+
+
+class Graph:
+    def __init__(self, *operations: Operation) -> None:
+        self.operations: List[Operation] = list(operations)
+
+    @property
+    def version(self) -> int:
+        return len(self.operations)
+
+    def get_operations(self) -> List[Operation]:
+        return list(self.operations)
+
+
+@pytest.fixture(autouse=True)
+def nothing_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    here: Dict[str, Any] = {"reads": False}
+    monkeypatch.setattr(placing, "_here", here)
+    yield
+
+
+OURS = "/job:worker/replica:0/task:1"
+
+
+def test_what_the_script_says_stays() -> None:
+    said = ["", "/device:CPU:0", "/job:worker", "/job:worker/task:0", "/job:ps", "/job:ps/task:0/device:CPU:0", "/task:3"]
+    operations = [Operation("PyFunc", device) for device in said]
+    placing.place(Graph(*operations), "worker", 1)
+    assert [one.device for one in operations] == [OURS, OURS + "/device:CPU:0", OURS, *said[3:]]
+
+
+def test_only_python_until_rows_are_read_in_a_graph() -> None:
+    counter = Operation("VarHandleOp")
+    reading = [Operation(kind) for kind in ("FlatMapDataset", "IteratorV2", "OptionalGetValue", "FIFOQueueV2")]
+    others = [Operation("FIFOQueueV2", shared=b"tokens"), Operation("MatMul"), Operation("VariableV2")]
+    graph = Graph(counter, *reading, *others, Operation("ResourceCountUpTo", "", counter))
+    placing.place(graph, "worker", 1)
+    assert not any(one.device for one in graph.operations)
+    placing.reads()
+    placing.place(graph, "worker", 1)
+    assert [one.device for one in [counter, *reading]] == [OURS] * 5 and not any(one.device for one in others)
+
+
+def test_operations_that_come_later() -> None:
+    graph = Graph(Operation("EagerPyFunc"))
+    placing.place(graph, "chief", 0)
+    graph.operations.append(Operation("PyFunc"))
+    placing.place(graph, "chief", 0)
+    assert [one.device for one in graph.operations] == ["/job:chief/replica:0/task:0"] * 2
