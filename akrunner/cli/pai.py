@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
@@ -14,6 +15,7 @@ from akrunner.foreign import redacted
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner
+    from akrunner.pai_mode.plan import Plan
     from akrunner.pai_mode.texts import Statements
 
 HELP = """
@@ -165,7 +167,8 @@ def pai(
         observer=screen,
         engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
     )
-    runner = Runner(options, screen.note)
+    begun: List["Plan"] = []
+    runner = Runner(options, screen.note, lambda plan: _begin(plan, screen, begun))
     given = runner.read(_command(command or [], ctx.obj or [], execute), file)
     if dry_run:
         _plan(runner, given, as_json)
@@ -173,7 +176,25 @@ def pai(
     if not as_json:
         for note in given.notes:
             screen.note(note)
-    _run(runner, given, screen, as_json, quiet)
+    _run(runner, given, screen, as_json, quiet, begun)
+
+
+def _begin(plan: "Plan", screen: show.Screen, begun: List["Plan"]) -> None:
+    """Args: begun: holds the plan of the last job, then."""
+    from akrunner.pai_mode import pais
+
+    begun[:] = [plan]
+    screen.known_as = pais.names(plan.cluster)
+    screen.renamed = lambda text: pais.both(text, screen.known_as)
+
+
+def _checkpoints(plan: "Plan") -> List[str]:
+    """Where they are; of a bucket in the cloud the copy here is gone when the job has ended."""
+    found = plan.checkpoint_dir
+    uri = next((uri for uri, path in plan.directories if path == found), found)
+    if found is None:
+        return []
+    return [f"checkpoints: {found}{f' ({uri})' if uri != found else ''}" if os.path.isdir(found) else f"checkpoints: {uri}"]
 
 
 def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Optional[str | List[str]]":
@@ -222,8 +243,8 @@ def _ended(code: int) -> None:
         raise typer.Exit(code)
 
 
-def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bool, quiet: bool) -> None:
-    """Run and show each statement."""
+def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bool, quiet: bool, begun: List["Plan"]) -> None:
+    """Run and show each statement. Args: begun: holds the plan of the job that was last."""
     from akrunner.cli.tables import print_table
 
     told: List[Dict[str, Any]] = []
@@ -240,7 +261,7 @@ def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bo
         if as_json:
             told.append(_as_json(one))
         elif isinstance(one, akrunner.Result):
-            screen.asked(one)
+            screen.asked(one, _checkpoints(begun[0]))
         elif one.rows is not None:
             print_table(one.rows)
             if one.message:

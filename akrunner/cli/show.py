@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Type
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Type
 
 import pyarrow as pa
 from rich.console import Console
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from akrunner.engines.base import Progress, Stats, TaskResult
 
 _PREVIEW = 10
+#: lines of a script's that are shown when it has succeeded
+_PRINTED = 10
 PROFILE_INPUT = "Look closely at what the scripts' input waits for, in so many steps (20), and say what to change; what costs nothing is measured anyway."
 
 
@@ -54,6 +57,9 @@ class Screen:
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
         self._line = Line(self._err, "starting", self._quiet)
         self._warned = 0
+        #: what another system calls a task; puts that into a text
+        self.known_as: Mapping[str, str] = {}
+        self.renamed: Callable[[str], str] = str
 
     def __enter__(self) -> "Screen":
         self._line.__enter__()
@@ -69,13 +75,14 @@ class Screen:
     def progress(self, progress: "Progress") -> None:
         signals.check()
         for warning in progress.warnings[self._warned :]:
-            self._err.print(Text(f"warning: {warning}", style="yellow"))
+            self._err.print(Text(f"warning: {self.renamed(warning)}", style="yellow"))
         self._warned = max(self._warned, len(progress.warnings))
         self._line.show(lambda: progress_line(progress))
 
     def log(self, task: str, line: str) -> None:
         if self._log:
-            self._err.print(Text.assemble((f"[{task}] ", "cyan"), line))
+            also = f" ({self.known_as[task]})" if task in self.known_as else ""
+            self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), line))
 
     # -- afterwards
 
@@ -156,8 +163,8 @@ class Screen:
         if table.num_rows > _PREVIEW and not self._quiet:
             self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
 
-    def asked(self, result: "Result") -> None:
-        """The closing lines of a job whose scripts ask for their tables."""
+    def asked(self, result: "Result", places: Sequence[str] = ()) -> None:
+        """The closing lines of a job whose scripts ask for their tables. Args: places: what else it has left, in words."""
         with telling(kept_at(result.output)):
             self._tell_warnings(result)
             self._help(result.tasks)
@@ -165,10 +172,27 @@ class Screen:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
                 self._err.print(Text(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}"))
                 self._tell_places(result)
+                for place in places:
+                    self._err.print(Text(place))
+                self._printed(result)
+
+    def _printed(self, result: "Result") -> None:
+        """The last of what a script printed, which is its result where it writes no table; and where all of it is."""
+        said = {task.name: task.log_tail.rstrip() for task in result.tasks if task.log_tail.strip() and not task.only_printed}
+        if self._log or not said:
+            return
+        if result.work_dir is not None:
+            kept = f"all of it is in {os.path.join(result.work_dir, 'tasks')}"
+        else:
+            kept = "--debug shows all of it, --work-dir DIR keeps it"
+        first, lines = next((name, text.splitlines()) for name, text in said.items())
+        self._err.print(Text(f"the last that [{first}] printed ({kept}):"))
+        for line in lines[-_PRINTED:]:
+            self._err.print(Text(f"  | {line}"))
 
     def _tell_warnings(self, result: "Result") -> None:
         for warning in result.stats.warnings[self._warned :]:
-            self._err.print(Text(f"warning: {warning}", style="yellow"))
+            self._err.print(Text(f"warning: {self.renamed(warning)}", style="yellow"))
         self._warned = 0
 
     def _tell_places(self, result: "Result") -> None:

@@ -22,7 +22,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.table import TableSource
-from akrunner.pai_mode import texts, words
+from akrunner.pai_mode import pais, texts, words
 from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
@@ -101,16 +101,23 @@ def pai(
 class Runner:
     """Commands with the arguments of `pai`, run or planned.
 
-    Args: given: those arguments, by name; say: is told in sentences what goes on beside the job.
+    Args: given: those arguments, by name; say: is told in sentences what goes on beside the job; begun: is called with the plan of each job
+        that begins.
     Raises: ConfigError: one is wrong.
     """
 
-    def __init__(self, given: Dict[str, Any], say: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self,
+        given: Dict[str, Any],
+        say: Callable[[str], None] = lambda text: None,
+        begun: Callable[[Plan], None] = lambda plan: None,
+    ) -> None:
         self._engine = engine_of(given["engine"])
         check_observer(given["observer"])
         self._observer = given["observer"]
         self._given = given
         self._say = say
+        self._begun = begun
         for name, least in (("num_workers", 1), ("num_ps", 0)):
             if given[name] is not None:
                 check_count(name, given[name], least)
@@ -255,7 +262,9 @@ class Runner:
             ),
         )
         job = dataclasses.replace(prepared.job, cluster=plan.cluster, tables=self._tables(plan), notes=plan.warnings)
-        outcome = self._engine.run(job, prepared.table, None, self._observer)
+        self._begun(plan)
+        with pais.telling(pais.names(plan.cluster)):
+            outcome = self._engine.run(job, prepared.table, None, self._observer)
         written = ", ".join(one.text for one in plan.outputs)
         return Result(None, written or None, outcome.tasks, outcome.stats, outcome.work_dir)
 

@@ -81,7 +81,9 @@ def test_a_command_with_a_cluster(engine: Any, tmp_path: Path, monkeypatch: pyte
         )
         assert one["left"] == [] and one["lr"] == 0.25 and one["path"][:2] == [os.path.join(one["cwd"], "jobs"), one["cwd"]]
     lay_code(tmp_path / "code", bad=70)
-    with pytest.raises(akrunner.ScriptFailedError, match=r"\[worker:0\] raised ValueError in the script: row 70 is bad"):
+    with pytest.raises(
+        akrunner.ScriptFailedError, match=r"\[worker:0\] \(PAI's worker 1\) raised ValueError in the script: row 70 is bad"
+    ):
         akrunner.pai(command, python_env=sys.executable, engine=engine)
     (rows,) = akrunner.pai("select w, count(*) as n from shop.dst group by w order by w", project="shop")
     assert rows.rows.to_pylist() == [{"w": 0, "n": 51}, {"w": 1, "n": 50}]
@@ -143,7 +145,9 @@ def test_who_is_done_stays_for_the_others(
         f'-Dcluster={{"worker":{{"count":2}},"ps":{{"count":1}}}} -DuserDefinedParameters="{how}";'
     )
     if how == "--kill":
-        with pytest.raises(akrunner.TaskDiedError, match=r"\[chief:0\] ended after its script was done.*SIGKILL"):
+        with pytest.raises(
+            akrunner.TaskDiedError, match=r"\[chief:0\] \(PAI's worker 0\) ended after its script was done.*SIGKILL"
+        ):
             akrunner.pai(command, python_env=sys.executable, engine=engine)
         return
     if how == "--bad":

@@ -111,7 +111,7 @@ def test_a_failure_names_its_task_and_writes_nothing(leaves_nothing: Path, shop:
         "-DcheckpointDir=oss://data/m -Dcluster={\"worker\":{\"count\":2}}"
     )  # fmt: skip
     with pytest.raises(
-        akrunner.ScriptFailedError, match=r"\[worker:0\] raised ValueError in the script: row 70 is bad"
+        akrunner.ScriptFailedError, match=r"\[worker:0\] \(PAI's worker 1\) raised ValueError in the script: row 70 is bad"
     ) as raised:
         akrunner.pai(command, python_env=sys.executable)
     assert "code/jobs/sees.py" in str(raised.value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import List
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, List, Optional
 
 import pytest
 
-from akrunner.cli.pai import divided
+from akrunner.cli.pai import _checkpoints, _short, divided
+from akrunner.cli.show import Screen
 
 
 @pytest.mark.parametrize(
@@ -22,3 +25,53 @@ from akrunner.cli.pai import divided
 )  # fmt: skip
 def test_own_words_have_two_dashes(given: List[str], own: List[str], theirs: List[str]) -> None:
     assert divided(given) == (own, theirs)
+
+
+def _result(log: str, work_dir: Optional[str] = None) -> Any:
+    tasks = [
+        SimpleNamespace(name="chief:0", log_tail=log, only_printed=False),
+        SimpleNamespace(name="worker:0", log_tail="other", only_printed=False),
+    ]
+    stats = SimpleNamespace(seconds=1.0, tables={}, inputs={}, starts={}, warnings=("[worker:0] was slow",))
+    return SimpleNamespace(output=None, work_dir=work_dir, tasks=tasks, stats=stats)
+
+
+def test_what_a_script_printed_is_shown_and_where_all_of_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    log = "".join(f"line {number}\n" for number in range(30))
+    Screen(as_json=False, quiet=False, log=False).asked(_result(log), ["checkpoints: /models/"])
+    said = capsys.readouterr().err
+    assert "the last that [chief:0] printed (--debug shows all of it, --work-dir DIR keeps it):\n  | line 20\n" in said
+    assert said.endswith("  | line 29\n") and "line 19" not in said and "checkpoints: /models/\n" in said
+    Screen(as_json=False, quiet=False, log=False).asked(_result(log, "/kept"))
+    assert "(all of it is in /kept/tasks)" in capsys.readouterr().err
+    for quiet, echoed in ((True, False), (False, True)):
+        Screen(as_json=False, quiet=quiet, log=echoed).asked(_result(log))
+        assert "line 29" not in capsys.readouterr().err
+
+
+def test_tasks_are_called_as_pai_calls_them_too(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(as_json=False, quiet=False, log=True)
+    screen.known_as = {"worker:0": "PAI's worker 1"}
+    screen.renamed = lambda text: text.replace("[worker:0]", "[worker:0] (PAI's worker 1)")
+    screen.log("worker:0", "step 1")
+    screen.log("ps:0", "step 1")
+    screen.asked(_result(""))
+    said = capsys.readouterr().err.splitlines()
+    assert said[:3] == ["[worker:0 (PAI's worker 1)] step 1", "[ps:0] step 1", "warning: [worker:0] (PAI's worker 1) was slow"]
+
+
+def test_where_checkpoints_are(tmp_path: Path) -> None:
+    there, gone = str(tmp_path), str(tmp_path / "copy")
+    for kept, uri, said in (
+        (there, "oss://b/m/", [f"checkpoints: {there} (oss://b/m/)"]),
+        (gone, "oss://b/m/", ["checkpoints: oss://b/m/"]),
+        (there, there, [f"checkpoints: {there}"]),
+        (None, "oss://b/", []),
+    ):
+        plan: Any = SimpleNamespace(checkpoint_dir=kept, directories=[("oss://other/", "/x"), (uri, kept)])
+        assert _checkpoints(plan) == said
+
+
+def test_a_statement_is_shown_in_one_line() -> None:
+    assert _short("insert  into t\n  select 1") == "insert into t select 1"
+    assert len(_short("x" * 300)) == 100
