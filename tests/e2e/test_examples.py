@@ -57,6 +57,9 @@ def test_readme(leaves_nothing: Path, tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "iris" / "iris.csv", tmp_path)
     (tmp_path / "train.py").write_text(script)
     assert "petal" not in python("-c", program, cwd=tmp_path)
+    # the blocks run one after the other in one directory
+    outputs = re.findall(r"^akrunner .*--output (\S+)", text, re.MULTILINE)
+    assert len(outputs) >= 2 and len(set(outputs)) == len(outputs)
     python("-m", *shlex.split(command), cwd=tmp_path)
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.num_rows == 150 and table.schema.names == ["id", "p"]
