@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 from akrunner.worker.tables.errors import TableWriteError
+from akrunner.worker.tables.lists import misfit
 
 #: the largest whole number of which a double holds every smaller one
 _EXACT = 1 << 53
@@ -222,9 +223,13 @@ def _text(table, column, row, value):
         value = value.tolist()
     if isinstance(value, (list, tuple, dict)):
         try:
-            return json.dumps(_keyed(value), default=_inner)
+            made = json.dumps(_keyed(value), default=_inner)
         except (TypeError, ValueError) as e:
             raise _wrong(table, column, row, value, ": %s" % e)
+        odd = misfit(made, column["type"])
+        if odd:
+            raise _wrong(table, column, row, value, ": %s" % odd)
+        return made
     return str(value)
 
 

@@ -39,7 +39,9 @@ DATETIME = {**TEXT, "name": "d", "type": "datetime"}
 DATE = {**TEXT, "name": "e", "type": "date"}
 REAL = {**BIGINT, "name": "r", "type": "float", "dtype": "float32"}
 MONEY = {**TEXT, "name": "m", "type": "decimal(10,2)"}
-LIST = {**TEXT, "name": "l", "type": "array<double>"}
+LIST = {**TEXT, "name": "l", "type": "map<string,double>"}
+NUMBERS = {**TEXT, "name": "n", "type": "ARRAY<DOUBLE>"}
+WHOLE = {**TEXT, "name": "w", "type": "ARRAY<ARRAY<BIGINT>>"}
 PT = {**TEXT, "name": "pt", "partition": True}
 COLUMNS = [BIGINT, DOUBLE, TEXT]
 
@@ -143,6 +145,8 @@ def test_rows_of_one_type_and_of_one_column() -> None:
         (REAL, [1e300 * 1e300, 100_000_000, 0.1], [float("inf"), 1e8, np.float32(0.1)]),
         (LIST, [[np.float32(1.5), b"a"], np.array([1]), {1: None}], [b'[1.5, "a"]', b"[1]", b'{"1": null}']),
         (LIST, [[decimal.Decimal("1.50"), datetime.date(2024, 1, 2)]], [b'["1.50", "2024-01-02"]']),
+        (NUMBERS, [np.float32([1.5, 2]), (1, None), "[1]", []], [b"[1.5, 2.0]", b"[1, null]", b"[1]", b"[]"]),
+        (WHOLE, [[[1], None, np.array([2])]], [b"[[1], null, [2]]"]),
         (MONEY, [1.5, decimal.Decimal("2.50"), "3"], [b"1.5", b"2.50", b"3"]),
     ],
 )
@@ -159,6 +163,7 @@ def test_values_of_a_column(column: Dict[str, Any], values: Any, wanted: List[An
         (TEXT, ["a", "\ud800"], 11), (REAL, [1e300], 10), (REAL, [2**24 + 1], 10), (LIST, [["a", {1}]], 10), (LIST, ["[1]", {1: "a", "1": "b"}], 11), (DATETIME, [5], 10),
         (DATETIME, ["2024-01-02", 1.5], 11), (DATETIME, ["2024-01-02", datetime.datetime.now(datetime.timezone.utc)], 11), (MONEY, [float("nan")], 10), (MONEY, [True], 10), (MONEY, np.array([np.inf]), 10),
         (BIGINT, np.array([0.5]), 10), (BIGINT, [float("nan")], 10), (DOUBLE, [None, 2**53 + 1], 11), (DOUBLE, [1.0, 2**53 + 1], 11),
+        (NUMBERS, [[1], [1, "x"]], 11), (NUMBERS, [{}], 10), (NUMBERS, [[True]], 10), (WHOLE, [[[1.0]]], 10), (WHOLE, [[[1]], [1]], 11),
         (DOUBLE, [None, True], 11), (BIGINT, [2, None, True], 12), (BIGINT, [-1, 2**63], 11), (REAL, [0.5, 2**24 + 1], 11), (TRUTH, [True, 1], 11),
     ],
 )  # fmt: skip
