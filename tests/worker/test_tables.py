@@ -171,6 +171,23 @@ with tf.python_io.TableWriter("odps://p/tables/out", slice_id=0) as writer:
     writer.write(zip(values, values / 2.0, ["a", b"b", None]), indices=range(3))
     if tf.executing_eagerly():
         writer.write((tf.constant(9, tf.int64), tf.constant(1.5, tf.float64), tf.constant("t")))
+
+from akrunner.worker import oss_paths  # as a command of PAI's has it
+
+oss_paths.refuse()
+MODEL = "oss://b/model/"
+for call in (
+    tf.train.latest_checkpoint, tf.train.list_variables, v1.train.checkpoint_exists, v1.gfile.IsDirectory, v1.gfile.Exists, v1.gfile.ListDirectory,
+    v1.gfile.Glob, v1.gfile.MakeDirs, v1.gfile.Stat, lambda path: list(v1.gfile.Walk(path)), lambda path: v1.gfile.GFile(path, "w").write("x"),
+    lambda path: v1.gfile.Copy(__file__, path), lambda path: list(tf.io.gfile.walk(path)), v1.python_io.TFRecordWriter,
+):
+    try:
+        call(MODEL)
+    except Exception as e:
+        assert "scheme 'oss' not implemented" in str(e), (call, e)
+    else:
+        raise AssertionError(call)
+assert tf.train.latest_checkpoint(".") is None and v1.gfile.IsDirectory(".")
 print("all read")
 """
 
