@@ -156,7 +156,7 @@ def _watch_draws(made):
                     quick.wait += quick.last - began
                 quick.calls += 1
                 if quick.at is not None:
-                    quick.rows += drawn[quick.at]._shape_tuple()[0]
+                    quick.rows += _rows_at(quick.at, drawn)
                 return drawn
             made = _now["meter"]
             if made is None:
@@ -174,6 +174,15 @@ def _watch_draws(made):
     for name in _DRAWS:
         if hasattr(module, name):
             setattr(module, name, watched(getattr(module, name)))
+
+
+def _rows_at(index, drawn):
+    """Rows of what was drawn, where the tensor that had them the last time may be a number, or missing: it may be another dataset's."""
+    try:
+        shape = drawn[index]._shape_tuple()
+        return shape[0] if shape else 1
+    except Exception:
+        return 1
 
 
 def _rows(drawn, quick):
@@ -389,8 +398,15 @@ def batches(made, rows_of):
             batch = next(made)
         except StopIteration:
             if way is not None:
-                way.drew(began, meter.clock(), None, True)
+                _counted(way, began, None, True)
             return
         if way is not None:
-            way.drew(began, meter.clock(), rows_of(batch))
+            _counted(way, began, rows_of, False, batch)
         yield batch
+
+
+def _counted(way, began, rows_of, end, batch=None):
+    try:
+        way.drew(began, meter.clock(), None if end else rows_of(batch), end)
+    except Exception as e:
+        off(e)
