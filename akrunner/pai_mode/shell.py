@@ -19,10 +19,10 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
-from akrunner.pai_mode import shellbuiltins, shellcalls, shellfilters
+from akrunner.pai_mode import shellbuiltins, shellcalls, shelldeclares, shellfilters
 from akrunner.pai_mode.flow import MARK, Field, State
 from akrunner.pai_mode.shellcalls import Script
-from akrunner.pai_mode.shellnodes import Assign, Node, Redirection, Simple, Word
+from akrunner.pai_mode.shellnodes import Assign, Chain, Node, Redirection, Simple, Word
 from akrunner.pai_mode.shellrun import Running
 from akrunner.pai_mode.shellscopes import Input, Leave
 from akrunner.pai_mode.shellsyntax import DECLARES, Parser
@@ -32,6 +32,8 @@ _STATEMENT = re.compile(
     r"\s*(pai\s+-|create\b|drop\b|alter\b|insert\b|select\b|tunnel\b|set\s|use\s|desc\b|show\b|with\b|truncate\b|--|#|add\s)",
     re.IGNORECASE,
 )
+#: `$*`, `${a[@]}` within an expansion
+_LISTS = re.compile(r"[${]([@*])|(\w+)\[[@*]\]")
 
 
 def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
@@ -44,6 +46,15 @@ def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
         return Reader(checked(text), folder, variables).read()
     except RecursionError:
         raise ConfigError("the script's expansions are nested too deep") from None
+
+
+def _file_alone(body: "List[Node]") -> Optional[Word]:
+    """The file of `$(< file)`."""
+    chain = body[0] if len(body) == 1 else None
+    only = chain.first.parts[0] if isinstance(chain, Chain) and not chain.rest and len(chain.first.parts) == 1 else None
+    if not isinstance(only, Simple) or only.words or only.assigns or [one.sign for one in only.redirections] != ["<"]:
+        return None
+    return only.redirections[0].target
 
 
 class Reader(Running):
@@ -59,6 +70,8 @@ class Reader(Running):
         self.client = shellcalls.Client(self)
         #: whether something has been passed that may have changed files
         self.passed = False
+        #: whether a program has been passed that may have made directories
+        self.ran = False
         #: whether errors go where the rest is printed
         self.joined = False
         #: what the script writes into files, as far as it is known, and names of files that it does something to
@@ -80,7 +93,7 @@ class Reader(Running):
             return shellbuiltins.brackets(self, [one for one in node.words[1:-1] if isinstance(one, Word)])
         self.called_state = State.YES
         if isinstance(first, Word) and first.literal in DECLARES and first.literal not in self.functions:
-            return shellbuiltins.declared(self, first.literal, node.words[1:])
+            return shelldeclares.declared(self, first.literal, node.words[1:])
         words = [one for word in node.words for one in (self.words(word) if isinstance(word, Word) else [])]
         state = self.called_state
         if not words:
@@ -192,7 +205,7 @@ class Reader(Running):
 
     def touch(self, texts: Sequence[str]) -> None:
         """Something may have been done to these files."""
-        self.passed = True
+        self.passed = self.ran = True
         for text in texts:
             self.touched.update(os.path.basename(one) for one in (text, text.rpartition("=")[2]) if one)
 
@@ -251,7 +264,12 @@ class Reader(Running):
         try:
             ends = self.state.ends_at_failure
 
+            only = _file_alone(body)
+
             def inner() -> State:
+                if only is not None:
+                    self.emit(marked("<") if (held := self.content(self.text(only))) is None else held)
+                    return State.HOPED
                 # bash lets a substitution go on
                 self.state.ends_at_failure = ends and None if ends is None else False
                 return self.run(body)
@@ -263,21 +281,33 @@ class Reader(Running):
             self.printed = before
         return made if MARK not in made else marked(f"$({text.strip()})")
 
-    def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State]) -> State:
+    def is_program(self, node: Simple) -> bool:
+        first = node.words[0] if node.words else None
+        if not isinstance(first, Word) or (first.literal or "") in DECLARES | {"[["}:
+            return False
+        return first.literal not in self.functions and not shellbuiltins.is_bash(first.literal or "")
+
+    def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State], program: bool = False) -> State:
         stdin, printed, joined = self.stdin, self.printed, self.joined
         target: Optional[Redirection] = None
         path: Optional[str] = None
         for one in redirections:
-            text = self.text(one.target)
+            text = self._target(one) if program else self.text(one.target)
+            self._here_list(one)
             if one.sign.startswith("<") and one.descriptor in ("", "0"):
                 self.stdin = self._input(one.sign, text)
             if ">" in one.sign and not re.fullmatch(r"/dev/(null|stderr|stdout|tty)", text):
                 if one.sign == ">&" and re.fullmatch(r"\d+|-", text):
                     self._duplicated(one.descriptor, text)
                     continue
-                self.touch([] if one.sign != "<>" else [text])
                 path = self.path(text)
-                if path is not None:
+                there = self._there(path, text)
+                self.passed = True
+                if one.sign == "<>":
+                    self.touch([text])
+                if path is not None and not there:
+                    self.written[path] = None
+                elif path is not None:
                     self.written[path] = self.written.get(path) if one.sign == ">>" else None
                     if one.descriptor in ("", "1") and one.sign in (">", ">>", ">|"):
                         target = one
@@ -292,6 +322,40 @@ class Reader(Running):
                 self.written[path] = None if before is None or self.why else before + "".join(made)
                 if target.sign != ">>":
                     self.touched.discard(os.path.basename(path))
+
+    def _target(self, one: Redirection) -> str:
+        """Raises: ConfigError: it sets a variable: of a program it is the program's alone."""
+        before = self.state.copy()
+        text = self.text(one.target)
+        if before.known != self.state.known:
+            name = next(name for name, value in self.state.known.items() if before.known.get(name, MARK) != value)
+            raise ConfigError(
+                f"line {self.line}: {name} is set in a redirection or here-document: set it on a line of its own in front"
+            )
+        return text
+
+    def _here_list(self, one: Redirection) -> None:
+        """Raises: ConfigError: bash joins a list in another way in a here-document than between quotes."""
+        if one.sign not in ("<<", "<<-"):
+            return
+        texts = [part.text for part in one.target.parts if part.kind == "name"]
+        lists = [match[1] or match[2] for text in texts for match in _LISTS.finditer(f"{{{text}")]
+        if any("" in (self._held(name) or []) or self.value("IFS") not in (None, " \t\n") for name in lists):
+            raise ConfigError(
+                f'line {self.line}: akrunner does not read a list in a here-document where IFS is set or an element is empty: x="$*" in front of it'
+            )
+
+    def _there(self, path: Optional[str], text: str) -> bool:
+        """Whether there is the directory a file is written to. Raises: ConfigError: there is none."""
+        folder = os.path.dirname(path or "/")
+        if os.path.isdir(folder) or os.path.basename(folder) in self.touched:
+            return True
+        if not self.ran and not self.why:
+            raise ConfigError(
+                f"line {self.line}: the directory of {redacted(text)} is not there, and bash does not run a command whose output has no place: "
+                f"mkdir -p {redacted(os.path.dirname(text))}"
+            )
+        return False
 
     def _duplicated(self, descriptor: str, to: str) -> None:
         """`2>&1`, `>&2`: from then on somewhere else."""

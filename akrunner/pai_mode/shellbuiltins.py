@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode import shellbraces, shellreads, shellsums
+from akrunner.pai_mode import shellreads, shellsums
 from akrunner.pai_mode.flow import DONE_MARK, MARK, Field, State, compares, holds, looked, of, taken_for_done
-from akrunner.pai_mode.shellnodes import Assign, Word
+from akrunner.pai_mode.shellnodes import Word
 from akrunner.pai_mode.shellprints import PRINTED, formatted
 from akrunner.pai_mode.shellscopes import Leave
 from akrunner.pai_mode.shellsyntax import Parser
@@ -64,6 +64,12 @@ def is_known(name: str) -> bool:
     return name in PLAIN or name in BUILTINS
 
 
+def is_bash(name: str) -> bool:
+    """Whether a command is run by bash itself."""
+    own = name in BUILTINS and name not in ("nohup", "sudo", "env", "timeout", "nice", "stdbuf", "command", "time")
+    return own or name in ("echo", "pwd", "wait", "type", "hash", "kill", "umask", "ulimit", "alias", "unalias")
+
+
 def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
     """What a program that is not run would come to, and what it would print."""
     if marked("$") in texts or name in ("kill", "pkill", "killall"):
@@ -114,44 +120,6 @@ def brackets(reader: "Reader", words: List[Word]) -> State:
     return taken_for_done(lambda put: compares(put, signs, reader.look), fields)
 
 
-def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) -> State:
-    """`export`, `local`, `declare`, `readonly`."""
-    # all are expanded before the first is set
-    texts = [
-        reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) and _plain(word) else ""
-        for word in words
-    ]
-    for word, value in zip(words, texts):
-        if isinstance(word, Assign):
-            if isinstance(word.value, Word) and shellbraces.words(word.value) != [word.value]:
-                raise ConfigError(f"line {reader.line}: bash makes several values of the braces behind {name}: quote them")
-            if name in ("local", "declare", "typeset"):
-                reader.keep(word.name)
-            if not _plain(word):
-                reader.assigned(word)
-            else:
-                reader.assign(word.name, value)
-            if name == "readonly":
-                reader.state.frozen += (word.name,)
-            continue
-        text = reader.text(word)
-        if text == "-p":
-            reader.emit(marked(f"$({name} -p)"))
-        if re.fullmatch(r"[-+]\w*[iluncgA]\w*", text):
-            raise ConfigError(
-                f"line {reader.site or word.line}: akrunner does not read `{name} {text}`: assign the value itself"
-            )
-        if re.fullmatch(r"\w+", text) and name in ("local", "declare", "typeset"):
-            reader.keep(text)
-            if any(scope.kind == "function" for scope in reader.scopes):
-                reader.assign(text, None)
-    return State.YES
-
-
-def _plain(one: Assign) -> bool:
-    return not isinstance(one.value, list) and one.index is None and one.sign == "="
-
-
 def _exit(reader: "Reader", words: List[Field], line: int) -> State:
     kind = words[0].text
     if kind == "return" and not reader.calls:
@@ -199,8 +167,11 @@ def _set(reader: "Reader", words: List[Field], line: int) -> State:
                 "noglob": ["f"],
                 "braceexpand": ["B"],
                 "posix": ["P"],
+                "noclobber": ["C"],
             }.get(named, [])
             state.pipes = (on or bool(reader.why)) if named == "pipefail" else state.pipes
+        if "C" in names and on:
+            raise ConfigError(f"line {line}: akrunner does not read `set {option}`: write the file with > once, or leave C out")
         if {"n", "f", "k", "P", "t"} & set(names) or (not on and "B" in names):
             raise ConfigError(f"line {line}: akrunner does not read `set {option}`")
         if "e" in names:
@@ -243,6 +214,12 @@ def _unset(reader: "Reader", words: List[Field], line: int) -> State:
         elif text != "-v" and text != "-f":
             if not re.fullmatch(r"\w+", text) or text in reader.given:
                 raise ConfigError(f"line {line}: akrunner cannot tell what `unset {text.replace(MARK, '$')}` leaves")
+            functions = [scope for scope in reader.scopes if scope.kind == "function"]
+            if any(text in scope.saved for scope in functions[:-1]) and text not in functions[-1].saved:
+                raise ConfigError(
+                    f"line {line}: {text} belongs (local) to the function that calls this one, and bash's unset shows what it was before that: "
+                    f"write {text}= instead, or take another name"
+                )
             reader.assign(text, None)
     return State.YES
 
@@ -330,6 +307,10 @@ def _before(reader: "Reader", words: List[Field], line: int) -> State:
     if not rest:
         reader.emit(marked(f"$({name})"))
         return State.YES
+    if name == "builtin" and not is_bash(rest[0].text):
+        raise ConfigError(
+            f"line {line}: bash's `builtin` runs no program: leave the word away in front of {rest[0].text.replace(MARK, '$')}"
+        )
     if name not in ("command", "builtin", "time"):
         if rest[0].text in BUILTINS and rest[0].text not in ("test", "[", "printf", ":", "true", "false"):
             raise ConfigError(f"line {line}: akrunner cannot tell what `{name} {rest[0].text}` does")

@@ -89,8 +89,12 @@ class Client:
         if not at:
             return
         asked = redacted(self._reader.lines[at - 1].strip()) if at <= len(self._reader.lines) else ""
-        names = [one for one in re.findall(r"\$\{?([A-Za-z_]\w*|[0-9#])", asked) if MARK in (self._reader.value(one) or MARK)]
-        mend = f"give its variable, --var {names[0].replace('#', '1')}=VALUE, or " if names else ""
+        names = [
+            one for one in re.findall(r"\$\{?#?([A-Za-z_]\w*|[0-9#@*])", asked) if MARK in (self._reader.value(one) or MARK)
+        ]
+        # a loop sets its own
+        names = [one for one in names if not re.search(rf"\b(for|read|read -r)\s+{re.escape(one)}\b", asked)]
+        mend = f"give {_asked_for(names[0])}, or " if names else ""
         held = UNKNOWN.fullmatch((self._reader.value(names[0]) or "") if names else "")
         if held is not None and held[1].startswith("$("):
             shown = redacted(held[1][2:-1])
@@ -115,7 +119,9 @@ class Client:
                 value = value if sign else rest.pop(0) if rest else ""
                 found = True
                 if rest and not rest[0].startswith("-"):
-                    raise ConfigError(f'line {line}: {name} has several words; quote them: {name} "..."')
+                    raise ConfigError(
+                        f'line {line}: {name} has several words; quote them: {name} "..." (an array: {name} "${{a[*]}}")'
+                    )
                 if name in ("-f", "--file"):
                     self._file(value, line)
                 else:
@@ -184,6 +190,14 @@ class Client:
                 else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
                 "variable, x=$(...), and give that: --var x=VALUE"
             )
+        if (name in ("@", "*", "#") or name.isdigit()) and self._reader.calls and name != "0":
+            raise ConfigError(f"line {line}: what the function is called with is not known: call it with words that are")
+        if name in ("@", "*", "#") or name.isdigit():
+            raise ConfigError(f"line {line}: what the script is called with is not known; give {_asked_for(name)}")
+        if name == "IFS":
+            raise ConfigError(
+                f"line {line}: akrunner cannot tell how bash parts this at IFS: have one character between two words and none at the ends"
+            )
         if not re.fullmatch(r"\w+", name):
             mend = f"--var {holder}=VALUE" if holder else "put it into a variable, x=..., and give that: --var x=VALUE"
             raise ConfigError(f"line {line}: akrunner cannot tell what {name} comes to here; {mend}")
@@ -196,6 +210,15 @@ def _may_change(path: str) -> bool:
         return True
     with open(path, "rb") as opened:
         return _CHANGES.search(opened.read().decode("utf-8", "replace")) is not None
+
+
+def _asked_for(name: str) -> str:
+    """What to give where a variable's value is missing."""
+    if name in ("#", "@", "*") or (name.isdigit() and name != "0"):
+        number = name if name.isdigit() else "1"
+        others = " (and 2, 3, ...)" if name in ("#", "@", "*") else ""
+        return f"its arguments, --var {number}=VALUE{others}"
+    return f"its variable, --var {name}=VALUE"
 
 
 def giving(text: str) -> str:

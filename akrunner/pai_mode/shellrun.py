@@ -32,8 +32,8 @@ from akrunner.pai_mode.shellnodes import (
     Sum,
     stops,
 )
-from akrunner.pai_mode.shellscopes import Input, Leave, Scope
-from akrunner.pai_mode.shellvalues import Held, Values, marked
+from akrunner.pai_mode.shellscopes import Held, Input, Leave, Scope
+from akrunner.pai_mode.shellvalues import Values, marked
 
 #: calls of functions in each other
 _DEEPEST = 50
@@ -82,7 +82,7 @@ class Running(Values):
         if isinstance(node, Pipeline):
             return self._pipeline(node)
         if isinstance(node, Simple):
-            return self.redirected(node.redirections, lambda: self.simple(node))
+            return self.redirected(node.redirections, lambda: self.simple(node), self.is_program(node))
         if isinstance(node, Branches):
             return self._branches(node)
         if isinstance(node, Case):
@@ -109,8 +109,12 @@ class Running(Values):
         """One command."""
 
     @abc.abstractmethod
-    def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State]) -> State:
-        """What is run with its input and output elsewhere."""
+    def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State], program: bool = False) -> State:
+        """What is run with its input and output elsewhere. Args: program: whether it is one, and so what it is handed is its alone."""
+
+    @abc.abstractmethod
+    def is_program(self, node: Simple) -> bool:
+        """Whether a command is neither bash's own nor a function."""
 
     # -- what is run, and what may be
 
@@ -325,6 +329,7 @@ class Running(Values):
     def _restore(self, scope: Scope) -> None:
         for name, value in scope.saved.items():
             self.state.arrays.pop(name, None)
+            self.state.frozen = tuple(one for one in self.state.frozen if one != name)
             if value == "\0absent":
                 self.state.known.pop(name, None)
             else:
@@ -347,5 +352,10 @@ class Running(Values):
             raise ConfigError(f"the script sets {name}, which it has made readonly: bash does not go on as written")
         if self.why and (name in held.arrays or self.value(name) != value):
             value = marked(name)
-        held.arrays.pop(name, None)
+        if name in held.arrays and value is not None:
+            # an array's first element
+            whole = held.arrays[name]
+            held.arrays[name] = None if whole is None or MARK in value else [value, *whole[1:]]
+        else:
+            held.arrays.pop(name, None)
         held.known[name] = value

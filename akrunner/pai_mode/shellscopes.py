@@ -1,9 +1,9 @@
-"""What a shell script's commands stand in: what can be left, and where their input comes from."""
+"""What a shell script's commands stand in: what can be left, what a subshell has for itself, and where their input comes from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Dict, Optional
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional, Tuple
 
 from akrunner.pai_mode.flow import State
 
@@ -31,3 +31,26 @@ class Input:
 
     text: Optional[str] = None
     file: str = ""
+
+
+@dataclass
+class Held:
+    """What a subshell has for itself. Attributes: known: variables, None: it is not set; arrays; arguments: None: nobody knows; folder: one is in."""
+
+    known: Dict[str, Optional[str]] = field(default_factory=dict)
+    arrays: Dict[str, Optional[List[str]]] = field(default_factory=dict)
+    arguments: Optional[List[str]] = None
+    folder: Optional[str] = ""
+    status: str = "0"
+    #: whether `set -e` and `set -u` hold; None: nobody knows
+    ends_at_failure: Optional[bool] = False
+    needs_values: bool = False
+    frozen: Tuple[str, ...] = ()
+    #: `set -o pipefail`
+    pipes: bool = False
+    #: a file has been read into the script: any variable may have any value
+    stale: bool = False
+
+    def copy(self) -> "Held":
+        arguments = None if self.arguments is None else list(self.arguments)
+        return replace(self, known=dict(self.known), arrays=dict(self.arrays), arguments=arguments)

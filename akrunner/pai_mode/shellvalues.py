@@ -11,16 +11,21 @@ from __future__ import annotations
 import abc
 import os
 import re
-from dataclasses import dataclass, field, replace
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode import shellbraces, shellcuts, shellsums
+from akrunner.pai_mode import shellbits, shellbraces, shellcuts, shellsums
 from akrunner.pai_mode.flow import MARK, Field
+from akrunner.pai_mode.shellbits import Bit
 from akrunner.pai_mode.shellnodes import Assign, Node, Part, Word
+from akrunner.pai_mode.shellscopes import Held
 from akrunner.pai_mode.shellsyntax import Parser
 
 _PARAMETER = re.compile(r"(#?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[([^\]]*)\])?(.*)\Z", re.DOTALL)
+#: what may be several words even between quotes
+_LISTED = re.compile(r"(!?)(?:([A-Za-z_]\w*)\[([@*])\]|([@*]))(.*)\Z", re.DOTALL)
+_EACH = re.compile(r"(?:^|[$\{])@|\[@\]")
+_BESIDE = re.compile(r"(?:\w+\[\*\]|\*).|(?:\w+(?:\[.*?\])?|[@*#?$!-]):?[-+=]", re.DOTALL)
 #: what bash itself fills in
 _OWN = frozenset(
     (
@@ -32,29 +37,6 @@ _OWN = frozenset(
 
 def marked(name: str) -> str:
     return f"{MARK}{name}{MARK}"
-
-
-@dataclass
-class Held:
-    """What a subshell has for itself. Attributes: known: variables, None: it is not set; arrays; arguments: None: nobody knows; folder: one is in."""
-
-    known: Dict[str, Optional[str]] = field(default_factory=dict)
-    arrays: Dict[str, Optional[List[str]]] = field(default_factory=dict)
-    arguments: Optional[List[str]] = None
-    folder: Optional[str] = ""
-    status: str = "0"
-    #: whether `set -e` and `set -u` hold; None: nobody knows
-    ends_at_failure: Optional[bool] = False
-    needs_values: bool = False
-    frozen: Tuple[str, ...] = ()
-    #: `set -o pipefail`
-    pipes: bool = False
-    #: a file has been read into the script: any variable may have any value
-    stale: bool = False
-
-    def copy(self) -> "Held":
-        arguments = None if self.arguments is None else list(self.arguments)
-        return replace(self, known=dict(self.known), arrays=dict(self.arrays), arguments=arguments)
 
 
 class Values(abc.ABC):
@@ -115,38 +97,31 @@ class Values(abc.ABC):
         return self.whole(word).text
 
     def whole(self, word: Word) -> Field:
-        pieces: List[Tuple[str, bool]] = []
-        for part in self._tilde(word.parts):
-            pieces.append((self._part(part), part.quoted))
-        return Field(pieces, _variable(word))
+        return Field(shellbits.whole(self._bits(word.parts)), _variable(word))
 
     def words(self, word: Word) -> List[Field]:
         """A command's word: none, one or several."""
         return [one for part in shellbraces.words(word) for one in self._split(part)]
 
     def _split(self, word: Word) -> List[Field]:
-        found: List[Field] = []
-        now: List[Tuple[str, bool]] = []
-        for part in self._tilde(word.parts):
+        found = shellbits.fields(self._bits(word.parts), self.value("IFS"))
+        quoted = [part.text for part in word.parts if part.kind == "name" and part.quoted]
+        if any(_EACH.search(text) for text in quoted) and len(quoted) > 1 and any(_BESIDE.match(text) for text in quoted):
+            # bash parts what stands beside "$@", though it is quoted
+            found = [[(marked('"$@" beside this'), False)]]
+        return [self._globbed(Field(one, _variable(word) if len(found) == 1 else "")) for one in found]
+
+    def _bits(self, parts: List[Part], inner: bool = False) -> List[Bit]:
+        """Args: inner: whether they stand in an unquoted `${x:-...}`."""
+        found: List[Bit] = []
+        for part in self._tilde(parts):
             if part.kind == "text":
-                now.append((part.text, part.quoted))
-                continue
-            several = self._several(part)
-            if several is None:
-                value = self._part(part)
-                if part.quoted or MARK in value:
-                    now.append((value, part.quoted))
-                    continue
-                several = self._fields(value)
-            if several:
-                if several[0] or part.quoted:
-                    now.append((several[0], part.quoted))
-                for one in several[1:]:
-                    found += [Field(now)] if now else []
-                    now = [(one, part.quoted)] if one or part.quoted else []
-        if now and (any(text or quoted for text, quoted in now)):
-            found.append(Field(now, _variable(word)))
-        return [self._globbed(one) for one in found]
+                found.append(Bit(part.text, part.quoted, split=inner and not part.quoted, written=True))
+            elif part.kind == "name":
+                found += self._named_bits(part)
+            else:
+                found.append(shellbits.of(self._part(part), part.quoted))
+        return found
 
     @staticmethod
     def _globbed(one: Field) -> Field:
@@ -155,40 +130,70 @@ class Values(abc.ABC):
             return Field([(marked(one.text.replace(MARK, "$")), False)])
         return one
 
-    def _fields(self, value: str) -> List[str]:
-        """An unquoted value in words, with an empty one where it begins or ends in a blank."""
-        between = self.value("IFS")
-        between = " \t\n" if between is None else between
-        if not value:
-            return []
-        if not between or not any(char in between for char in value):
-            return [value] if MARK not in between else [marked("IFS")]
-        if not between.strip(" \t\n"):
-            return re.split(f"[{between}]+", value)
-        found = value.split(between)
-        # what becomes of empty ones, and of blanks beside other characters, is not followed
-        return found if len(between) == 1 and all(found) and MARK not in between else [marked("IFS")]
+    def _named_bits(self, part: Part) -> List[Bit]:
+        """A parameter: `$x`, `${x:-a "b c"}`, `"${a[@]:1}"`."""
+        match = _LISTED.match(part.text)
+        if match is not None:
+            return self._listed(part, match)
+        if part.text.startswith("!"):
+            named = self._indirect(part.text)
+            # it may be the name of an array's elements
+            return (
+                [shellbits.unknown(marked(part.text))] if named is None else self._named_bits(Part("name", named, part.quoted))
+            )
+        match = _PARAMETER.match(part.text)
+        if match is not None and not match[1] and re.match(r":?[-=+?]", match[4]):
+            value = self._element(match[2], match[3]) if match[3] is not None else self.value(match[2])
+            return self._otherwise(match[2], value, match[4], part.quoted)
+        return [shellbits.of(self._parameter(part), part.quoted)]
 
-    def _several(self, part: Part) -> Optional[List[str]]:
-        """Of "$@", "${a[@]}" and a part of them, "${@:2}"."""
-        shape = r"(!?)([A-Za-z_]\w*)\[[@*]\](:(?![-=+?]).*)?|([@*])(:(?![-=+?]).*)?"
-        match = re.fullmatch(shape, part.text, re.DOTALL) if part.kind == "name" else None
-        if match is None or (part.quoted and "*" in part.text.partition(":")[0]):
+    def _listed(self, part: Part, match: "re.Match[str]") -> List[Bit]:
+        """`$@`, `${a[*]}`, `${!a[@]}`, and what is done to each: `${a[@]%.*}`."""
+        sign, array, index, place, operation = match.groups()
+        name, joins = array or place, (index or place) == "*"
+        held = self._held(name)
+        if sign and held is not None:
+            held = [str(number) for number in range(len(held))] if not operation and array else None
+        between = self.value("IFS") if joins else " "
+        between = " " if between is None else between[:1]
+        if held is None or between == MARK:
+            return [Bit(marked(name if not operation else part.text), part.quoted and joins)]
+        if re.match(r":?[-=+?]", operation):
+            there = " ".join(held) if operation[0] == ":" else held or None
+            if operation.lstrip(":")[0] == "=" and not there:
+                raise ConfigError(f"line {self.line}: bash cannot assign to {name} by ${{{part.text}}}")
+            kept = shellbits.listed(held, part.quoted, between)
+            if bool(there) != ("+" in operation[:2]) and held:
+                return [Bit(between.join(held), True)] if joins and part.quoted else kept
+            if "+" in operation[:2] and not there:
+                return kept if not held and not joins else [Bit("", part.quoted)]
+            return self._otherwise(name, between.join(held) if there else None, operation, part.quoted)
+        if operation and (between != " " or (array and array not in self.state.arrays)):
+            # a single value is cut as a text by some of these
+            held = None
+        elif operation[:1] == ":":
+            held = self._sliced(held, operation[1:], 0 if array else 1)
+        elif operation:
+            made = [
+                None if MARK in one else shellcuts.cut(one, operation, part.quoted, self.whole, self._offset) for one in held
+            ]
+            held = None if None in made else [one for one in made if one is not None]
+        if held is None:
+            return [Bit(marked(part.text), part.quoted and joins)]
+        return [Bit(between.join(held), True)] if joins and part.quoted else shellbits.listed(held, part.quoted, between)
+
+    def _held(self, name: str) -> Optional[List[str]]:
+        """All of an array or of the arguments. None: nobody knows."""
+        if name in ("@", "*"):
+            return self.state.arguments
+        if self.state.stale and name not in self.given:
             return None
-        numbers = match[3] or match[5]
-        held = self.state.arguments if match[4] else self.state.arrays.get(match[2])
-        if held is None or (self.state.stale and not match[4]) or (match[1] and numbers):
-            return None
-        if match[1]:
-            held = [str(number) for number in range(len(held))]
-        if numbers:
-            sliced = self._sliced(held, numbers[1:], 1 if match[4] else 0)
-            if sliced is None:
-                return None
-            held = sliced
-        if part.quoted:
-            return list(held)
-        return [word for one in held for word in (self._fields(one) if one else []) if word]
+        if name in self.state.arrays:
+            return self.state.arrays[name]
+        value = self.value(name)
+        if value is None:
+            return [] if self.unset(name) else None
+        return None if MARK in value else [value]
 
     def _sliced(self, held: List[str], numbers: str, first: int) -> Optional[List[str]]:
         """Args: first: the number of the first of them."""
@@ -211,9 +216,11 @@ class Values(abc.ABC):
     def _part(self, part: Part) -> str:
         if part.kind == "text":
             return part.text
+        if part.kind == "name":
+            return "".join(text for text, _ in shellbits.whole(self._named_bits(part)))
         if part.kind == "call":
             return self.called(part.text, part.body)
-        return self.sum(part.text) if part.kind == "sum" else self._parameter(part)
+        return self.sum(part.text)
 
     @abc.abstractmethod
     def called(self, text: str, body: "List[Node]") -> str:
@@ -260,30 +267,18 @@ class Values(abc.ABC):
 
     def _parameter(self, part: Part) -> str:
         match = _PARAMETER.match(part.text)
-        if part.text.startswith("!"):
-            return self._named(part)
         if match is None:
             return marked(part.text)
         count, name, index, operation = match.groups()
         if count and (index in ("@", "*") or name in ("@", "*")):
             held = self.state.arrays.get(name)
             return marked(part.text) if held is None or self.state.stale else str(len(held))
-        if operation and (index in ("@", "*") or name in ("@", "*")):
-            # it goes for each of them by itself
-            return marked(part.text)
-        if (index == "*" or name == "*") and self.value("IFS") not in (None, " \t\n"):
-            held = self.state.arguments if name == "*" else self.state.arrays.get(name)
-            between = self.value("IFS") or ""
-            known = part.quoted and held is not None and not self.state.stale and MARK not in between
-            return between[:1].join(held or []) if known else marked("IFS")
         value = self._element(name, index) if index is not None else self.value(name)
         if count and not operation:
             # of other letters it is the locale's whether they or their bytes are counted
             return marked(part.text) if value is None or not value.isascii() or MARK in value else str(len(value))
         if count:
             return marked(part.text)
-        if re.match(r":?[-=+?]", operation):
-            return self._otherwise(name, value, operation, part.quoted)
         if value is None:
             if self.unset(name) and self.state.needs_values:
                 raise ConfigError(f"${{{name}}} is not set, and the script ends there (set -u)")
@@ -299,12 +294,16 @@ class Values(abc.ABC):
         found = self.sum(text)
         return None if MARK in found else int(found)
 
-    def _named(self, part: Part) -> str:
-        """`${!x}`: the variable whose name x holds."""
-        name = self.value(part.text[1:]) if re.fullmatch(r"![A-Za-z_]\w*", part.text) else None
-        if name is None or not re.fullmatch(r"[A-Za-z_]\w*|[1-9]\d*", name) or name in self.state.arrays:
-            return marked(part.text)
-        return self._parameter(Part("name", name, part.quoted))
+    def _indirect(self, text: str) -> Optional[str]:
+        """`${!x}`: the name that x holds. None: nobody knows."""
+        name = self.value(text[1:]) if re.fullmatch(r"![A-Za-z_]\w*", text) else None
+        if name is None or MARK in name or (re.fullmatch(r"[A-Za-z_]\w*\[.*\]|[@*#?$!-]|0", name, re.DOTALL)):
+            return None
+        if not re.fullmatch(r"[A-Za-z_]\w*|[1-9]\d*", name):
+            raise ConfigError(
+                f"line {self.line}: {text[1:]} holds `{name}`, which is no name of a variable: bash does not take ${{{text}}}"
+            )
+        return None if name in self.state.arrays else name
 
     def _element(self, name: str, index: str) -> Optional[str]:
         held = self.state.arrays.get(name)
@@ -315,31 +314,43 @@ class Values(abc.ABC):
         at = self._offset(index)
         if at is None or (at < 0 and -at > len(held)):
             return marked(f"{name}[{index}]")
-        return held[at] if at < len(held) else ""
+        return held[at] if at < len(held) else None
 
-    def _otherwise(self, name: str, value: Optional[str], operation: str, quoted: bool) -> str:
+    def _otherwise(self, name: str, value: Optional[str], operation: str, quoted: bool) -> List[Bit]:
+        """`${x:-...}`, `${x=...}`, `${x+...}`, `${x?...}`."""
         colon = operation[0] == ":"
         sign, rest = operation[colon], operation[colon + 1 :]
         if value is not None and MARK in value:
-            return marked(name)
+            return [
+                shellbits.of(marked(name), quoted and sign != "+")
+                if not quoted or not _several(rest)
+                else shellbits.unknown(marked(name))
+            ]
         there = bool(value) if colon else value is not None
         if sign == "?" and not there:
             raise ConfigError(
                 f"the script ends where {name} is not set (${{{name}{operation}}}): give it by --var {name}=VALUE"
             )
         if there != (sign == "+"):
-            return value or ""
-        made = self._inner(rest, quoted) if there or sign in "-=" else ""
-        if sign == "=":
-            self.assign(name, made)
-        return made
+            return [shellbits.of(value or "", quoted)]
+        if not there and sign not in "-=":
+            return [shellbits.of("", quoted)]
+        made = self._inner(rest, quoted)
+        if sign != "=":
+            return made
+        if not re.match("[A-Za-z_]", name):
+            raise ConfigError(
+                f"line {self.line}: bash cannot assign to ${name} by ${{{name}{operation}}}: write ${{{name}:-...}}"
+            )
+        text = "".join(one for one, _ in shellbits.whole(made))
+        self.assign(name, text)
+        return [shellbits.of(text, quoted)]
 
-    def _inner(self, text: str, quoted: bool) -> str:
-        if quoted and ('"' in text or "\\" in text):
-            # quotes in quotes
-            return marked(text)
-        parser = Parser(text)
-        return self.text(Word(parser.double(), 0) if quoted else parser.word(""))
+    def _inner(self, text: str, quoted: bool) -> List[Bit]:
+        if not quoted:
+            return self._bits(Parser(text).word("").parts, inner=True)
+        found = self._bits(Parser(text).double('$`"\\}', quotes=True))
+        return [Bit("", True) if one.kind == "none" else one for one in found] or [Bit("", True)]
 
     def array(self, one: Assign) -> Optional[List[str]]:
         """An array's new elements. None: nobody knows."""
@@ -347,7 +358,7 @@ class Values(abc.ABC):
         texts = [field.text for field in self.fields(one.value)]
         if any(MARK in text or text.startswith("[") for text in texts) or one.index is not None:
             return None
-        before = self.state.arrays.get(one.name, []) if one.sign == "+=" else []
+        before = (self._held(one.name) if self.value(one.name) is not None else []) if one.sign == "+=" else []
         return None if before is None else [*before, *texts]
 
     def element(self, one: Assign, value: str) -> Optional[List[str]]:
@@ -357,6 +368,11 @@ class Values(abc.ABC):
         if held is None or at is None or MARK in value or one.sign == "+=" or not 0 <= at <= len(held):
             return None
         return [*held[:at], value, *held[at + 1 :]]
+
+
+def _several(text: str) -> bool:
+    """Whether what stands in `"${x:-...}"` may be several words."""
+    return "@" in text or "!" in text
 
 
 def _variable(word: Word) -> str:

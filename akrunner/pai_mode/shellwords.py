@@ -64,8 +64,8 @@ class Characters(abc.ABC):
                 self.at += 1
         return Word(joined(parts), line)
 
-    def double(self, escaped: str = '$`"\\', stop: str = "") -> List[Part]:
-        """As between double quotes. Args: escaped: what a backslash takes its meaning; stop: where it ends."""
+    def double(self, escaped: str = '$`"\\', stop: str = "", quotes: bool = False) -> List[Part]:
+        """As between double quotes. Args: escaped: what a backslash takes its meaning; stop: where it ends; quotes: whether further ones are dropped."""
         parts: List[Part] = []
         while self.at < len(self.text) and not (stop and self.sees(stop)):
             char = self.text[self.at]
@@ -74,6 +74,14 @@ class Characters(abc.ABC):
                 self.at += 2
             elif self.sees("\\\n"):
                 self.at += 2
+            elif quotes and (char == '"' or self.sees('$"')):
+                last = parts[-1] if parts else None
+                named = last is not None and last.kind == "name" and not last.closed and re.match(r'"\w', self.text[self.at :])
+                if named or char == "$":
+                    raise self.error(
+                        "in quotes within quotes bash joins a name and what stands behind it: write ${...}, with braces"
+                    )
+                self.at += 1
             elif char in "$`":
                 parts.append(self._expansion(True))
             else:
@@ -129,7 +137,7 @@ class Characters(abc.ABC):
             return Part("call", self.text[begin + 2 : self.at - 1], quoted, body)
         if self.sees("${"):
             self.at += 2
-            return Part("name", self._braces(), quoted, closed=True)
+            return Part("name", self._braces(quoted), quoted, closed=True)
         match = _NAME.match(self.text, begin + 1)
         self.at = match.end() if match else begin + 1
         return Part("name", match[0], quoted) if match else Part("text", "$", quoted)
@@ -145,23 +153,24 @@ class Characters(abc.ABC):
             self.at += 1
         raise self.error(f"a {close} is missing")
 
-    def _braces(self) -> str:
-        """Behind `${`, up to its `}`."""
-        begin, depth = self.at, 1
+    def _braces(self, quoted: bool) -> str:
+        """Behind `${`, up to its `}`. Args: quoted: whether it stands between double quotes."""
+        begin, line = self.at, self.line
         while self.at < len(self.text):
-            char = self.text[self.at]
-            if char == "\\" or self.sees("${"):
-                depth += char == "$"
+            if self.sees("}"):
                 self.at += 1
-            elif char == "}":
-                depth -= 1
-                if not depth:
-                    self.at += 1
-                    return self.text[begin : self.at - 1]
-            elif char in "'\"" and char in self.text[self.at + 1 :].partition("}")[0]:
-                self.at = self.text.index(char, self.at + 1)
-            self.at += 1
-        raise self.error("a ${ is not closed")
+                return self.text[begin : self.at - 1]
+            if self.sees("'"):
+                self._until("'")
+            elif self.sees('"'):
+                self._double()
+            elif self.sees("\\"):
+                self.at += 2
+            elif self.sees("${", "$(", "`"):
+                self._expansion(quoted)
+            else:
+                self.at += 1
+        raise ConfigError(f"line {line}: a ${{ is not closed")
 
     @abc.abstractmethod
     def script(self, text: str, line: int) -> "List[Node]":
