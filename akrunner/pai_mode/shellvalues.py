@@ -156,7 +156,8 @@ class Values(abc.ABC):
             held = [str(number) for number in range(len(held))] if not operation and array else None
         between = self.value("IFS") if joins else " "
         between = " " if between is None else between[:1]
-        if held is None or between == MARK:
+        own = self.value("IFS") not in (None, " \t\n")
+        if held is None or between == MARK or (own and not part.quoted and "" in held):
             return [Bit(marked(name if not operation else part.text), part.quoted and joins)]
         if re.match(r":?[-=+?]", operation):
             there = " ".join(held) if operation[0] == ":" else held or None
@@ -168,7 +169,7 @@ class Values(abc.ABC):
             if "+" in operation[:2] and not there:
                 return kept if not held and not joins else [Bit("", part.quoted)]
             return self._otherwise(name, between.join(held) if there else None, operation, part.quoted)
-        if operation and (between != " " or (array and array not in self.state.arrays)):
+        if operation and (own or (array and array not in self.state.arrays)):
             # a single value is cut as a text by some of these
             held = None
         elif operation[:1] == ":":
