@@ -340,9 +340,10 @@ class Reader(Running):
             return
         texts = [part.text for part in one.target.parts if part.kind == "name"]
         lists = [match[1] or match[2] for text in texts for match in _LISTS.finditer(f"{{{text}")]
-        if any("" in (self._held(name) or []) or self.value("IFS") not in (None, " \t\n") for name in lists):
+        nested = any(re.search(r"[-+=?].*(?:[${][@*]|\[[@*]\])", text, re.DOTALL) for text in texts)
+        if nested or any("" in (self._held(name) or []) or self.value("IFS") not in (None, " \t\n") for name in lists):
             raise ConfigError(
-                f'line {self.line}: akrunner does not read a list in a here-document where IFS is set or an element is empty: x="$*" in front of it'
+                f'line {self.line}: akrunner does not read a list in a here-document where IFS is set, an element is empty or it stands in a default: x="$*" in front of it'
             )
 
     def _there(self, path: Optional[str], text: str) -> bool:

@@ -157,7 +157,8 @@ class Values(abc.ABC):
         between = self.value("IFS") if joins else " "
         between = " " if between is None else between[:1]
         own = self.value("IFS") not in (None, " \t\n")
-        if held is None or between == MARK or (own and not part.quoted and "" in held):
+        empty = held and not any(held) and operation[:1] == ":" and operation[1:2] in tuple("-=+?")
+        if held is None or between == MARK or empty or (own and not part.quoted and "" in held):
             return [Bit(marked(name if not operation else part.text), part.quoted and joins)]
         if re.match(r":?[-=+?]", operation):
             there = " ".join(held) if operation[0] == ":" else held or None
@@ -348,6 +349,8 @@ class Values(abc.ABC):
         return [shellbits.of(text, quoted)]
 
     def _inner(self, text: str, quoted: bool) -> List[Bit]:
+        if not quoted and self.value("IFS") not in (None, " \t\n") and _EACH.search(text.replace("*", "@")):
+            return [shellbits.unknown(marked(text))]
         if not quoted:
             return self._bits(Parser(text).word("").parts, inner=True)
         found = self._bits(Parser(text).double('$`"\\}', quotes=True))
