@@ -56,6 +56,10 @@ def listed(texts: Sequence[str], quoted: bool, between: str = " ") -> List[Bit]:
 
 def whole(bits: Sequence[Bit]) -> List[Tuple[str, bool]]:
     """All in one word: pieces, and whether they were quoted."""
+    for bit, behind in zip(bits, bits[1:]):
+        if (bit.kind == "break" or behind.kind == "break") and any(one.split and not one.text for one in (bit, behind)):
+            # bash drops some of the blanks beside an empty one
+            return [(f"{MARK}a list with an empty word{MARK}", True)]
     return [(bit.text, bit.quoted or bit.kind == "break") for bit in bits]
 
 

@@ -278,9 +278,9 @@ class Running(Values):
         return self.run(node.other)
 
     def _case(self, node: Case) -> State:
-        value, perhaps = self.whole(node.value), False
+        value, perhaps = self.compared(node.value), False
         for patterns, body in node.ways:
-            here = fits(value, [self.whole(one) for one in patterns])
+            here = fits(value, [self.compared(one) for one in patterns])
             if here and not perhaps:
                 return self.run(body)
             if here is not False:

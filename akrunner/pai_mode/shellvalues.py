@@ -99,6 +99,11 @@ class Values(abc.ABC):
     def whole(self, word: Word) -> Field:
         return Field(shellbits.whole(self._bits(word.parts)), _variable(word))
 
+    def compared(self, word: Word) -> Field:
+        """Of `case`: what bash makes there of a list and something beside it is not followed."""
+        lists = any(part.kind == "name" and _EACH.search(part.text.replace("*", "@")) for part in word.parts)
+        return Field([(marked("a list in case"), False)]) if lists and len(word.parts) > 1 else self.whole(word)
+
     def words(self, word: Word) -> List[Field]:
         """A command's word: none, one or several."""
         return [one for part in shellbraces.words(word) for one in self._split(part)]
