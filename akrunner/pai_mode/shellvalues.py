@@ -100,8 +100,12 @@ class Values(abc.ABC):
         return Field(shellbits.whole(self._bits(word.parts)), _variable(word))
 
     def compared(self, word: Word) -> Field:
-        """Of `case`: what bash makes there of a list and something beside it is not followed."""
+        """Of `case`: what bash makes there of a list, or of nothing left by `${x/a/b}`, and something beside it is not followed."""
         lists = any(part.kind == "name" and _EACH.search(part.text.replace("*", "@")) for part in word.parts)
+        lists = lists or any(
+            part.kind == "name" and re.match(r"\w+(?:\[.*?\])?(?:[\^,/]|:(?![-=+?]))", part.text) and not self._part(part)
+            for part in word.parts
+        )
         return Field([(marked("a list in case"), False)]) if lists and len(word.parts) > 1 else self.whole(word)
 
     def words(self, word: Word) -> List[Field]:
@@ -330,7 +334,7 @@ class Values(abc.ABC):
         if value is not None and MARK in value:
             return [
                 shellbits.of(marked(name), quoted and sign != "+")
-                if not quoted or not _several(rest)
+                if not quoted or not re.search("[@!]", rest)
                 else shellbits.unknown(marked(name))
             ]
         there = bool(value) if colon else value is not None
@@ -377,11 +381,6 @@ class Values(abc.ABC):
         if held is None or at is None or MARK in value or one.sign == "+=" or not 0 <= at <= len(held):
             return None
         return [*held[:at], value, *held[at + 1 :]]
-
-
-def _several(text: str) -> bool:
-    """Whether what stands in `"${x:-...}"` may be several words."""
-    return "@" in text or "!" in text
 
 
 def _variable(word: Word) -> str:
