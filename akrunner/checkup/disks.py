@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+import shlex
 import tempfile
 import time
 import uuid
@@ -17,8 +19,9 @@ from akrunner.foreign import in_words
 from akrunner.launch import cache
 from akrunner.tables.chosen import tables_root
 
-_LITTLE, _TOO_LITTLE = 5 << 30, 100 << 20
-_FEW_NODES = 1000
+#: bytes, and files, that are free: in the lesser of them a job of two rows does not run
+_LITTLE, _TOO_LITTLE = 5 << 30, 768 << 10
+_FEW_NODES, _TOO_FEW_NODES = 1000, 12
 _IN_MEMORY = ("tmpfs", "ramfs")
 _NETWORK = (
     "nfs",
@@ -34,6 +37,8 @@ _NETWORK = (
     "fuse.s3fs",
     "fuse.gcsfuse",
 )
+#: of a directory that is another one wherever a command is run
+_RELATIVE = "not absolute (it begins with no /): it is another directory wherever a command is run"
 #: seconds by which a disk's clock may differ from this machine's
 _SKEW = 2.0
 
@@ -75,61 +80,96 @@ def temp() -> List[Line]:
     try:
         folder = tempfile.gettempdir()
     except OSError as e:
+        if _files_are_small():
+            return []  # `limits.allowed` has said it
         return [Line("temp directory", BROKEN, f"there is none that can be written ({in_words(e)})", "TMPDIR=DIR names one")]
     lines = looked_at(Place("temp directory", folder, "TMPDIR=DIR, or --work-dir,"))
     if named and os.path.realpath(named) != os.path.realpath(folder):
-        lines.append(
-            Line(
-                "TMPDIR",
-                LOOK,
-                f"{path_shown(named)} cannot be written, so {folder} is used in its place",
-                "make it, or unset TMPDIR",
-            )
-        )
+        found, do = _unused(named)
+        lines.append(Line("TMPDIR", LOOK, f"{found}, so {folder} is used in its place", do))
+    elif named and not os.path.isabs(named):
+        lines.append(Line("TMPDIR", LOOK, _RELATIVE, f"TMPDIR={folder}"))
     return lines
+
+
+def _unused(named: str) -> Tuple[str, str]:
+    """Why a TMPDIR is not used, and what helps."""
+    if _odd(named):
+        return f"what it holds is {_odd(named)}", "name a directory by its whole path, or unset TMPDIR"
+    if not os.path.lexists(named):
+        above = _nearest(named)
+        below = _obstacle(above) if os.path.isdir(above) else ("it is no directory", "")
+        if below:
+            return f"{named} is not there, nor can it be made in {above}: {below[0]}", "name another directory, or unset TMPDIR"
+        return f"{named} is not there", f"mkdir -p {shlex.quote(named)}, or unset TMPDIR"
+    if os.path.islink(named) and not os.path.exists(named):
+        return f"{named} is a link to what is not there", "make what it leads to, or unset TMPDIR"
+    if not os.path.isdir(named):
+        return f"{named} is a file, no directory", "name a directory, or unset TMPDIR"
+    why, do = _obstacle(named) or ("could not be written before", "look again, or unset TMPDIR")
+    return f"{named}: {why}", f"{do}, or unset TMPDIR"
+
+
+def _odd(path: str) -> str:
+    """What a path is that names no place, "" if it does. What it holds may be a secret, and is not shown."""
+    if os.path.isabs(path):
+        return "" if path_shown(path, "") else "something that is no path"
+    return _RELATIVE if path_shown("/" + path, "") else "something that is no path"
 
 
 def looked_at(place: Place) -> List[Line]:
     """A directory that is there, or the nearest above it that is."""
     path, do, bad = place.path, f"{place.knob} names another place", BROKEN if place.needed else LOOK
-    if not path_shown(path, ""):
-        return [Line(place.about, bad, "what names it holds something that is no path", do)]
-    while not os.path.lexists(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
+    if _odd(path):
+        return [Line(place.about, bad, f"what names it is {_odd(path)}", do)]
+    path = _nearest(path)
     made = "" if path == place.path else " (it will be made when it is needed)"
     if not os.path.isdir(path):
-        return [Line(place.about, bad, f"{path} is no directory", do)]
+        above = "" if path == place.path else f"{place.path} cannot be made: "
+        return [Line(place.about, bad, f"{above}{path} is no directory", do)]
     kind, device = kind_of(path)
     told = f"{place.path}{made}"
-    why = unwritable(path)
-    if why:
-        return [Line(place.about, bad, f"{told}: {why}", do)]
+    obstacle = _obstacle(path)
+    if obstacle:
+        told = f"{place.path} is not there, and cannot be made in {path}" if made else place.path
+        return [Line(place.about, bad, f"{told}: {obstacle[0]}", f"{obstacle[1]}, or {do}" if obstacle[1] else do)]
     system = os.statvfs(path)
     free = system.f_bavail * system.f_frsize
     told += f": {gib(free)} free" + (f" on {device}" if kind in _NETWORK else "")
     states: List[Tuple[str, str]] = []
     if kind in _IN_MEMORY:
         told += f", in memory ({kind})"
-        states.append((LOOK, f"what is written there takes the memory that tasks need: {do} on a disk"))
+        states.append((LOOK, "what is written there takes the memory that tasks need"))
     if kind in _NETWORK:
         told += f", over the network ({kind})"
-        states.append((LOOK, f"rows go through it: {do} on a local disk"))
+        states.append((LOOK, "rows go through it"))
     if free < _LITTLE:
-        states.append(
-            (bad if free < _TOO_LITTLE else LOOK, f"a job's rows are written there before they are read: make room, or {do}")
-        )
+        states.append((bad if free < _TOO_LITTLE else LOOK, "a job's rows are written there before they are read: make room"))
     if system.f_files and system.f_favail < _FEW_NODES:
         told += f", {system.f_favail} more files fit"
-        states.append((bad, f"remove small files, or {do}"))
+        states.append((bad if system.f_favail < _TOO_FEW_NODES else LOOK, "remove small files"))
     if place.runs and system.f_flag & os.ST_NOEXEC:
         told += ", noexec"
-        states.append((LOOK, f"environments that are unpacked there cannot run: {do}"))
+        states.append((LOOK, "environments that are unpacked there cannot run"))
     state = next((one for one in (BROKEN, LOOK) if any(one == found for found, _ in states)), OK)
-    return [Line(place.about, state, told, "; ".join(dict.fromkeys(words for _, words in states)))]
+    elsewhere = f"{do} on a local disk" if kind in (*_IN_MEMORY, *_NETWORK) else do
+    return [Line(place.about, state, told, "; ".join([words for _, words in states] + [elsewhere]) if states else "")]
+
+
+def _nearest(path: str) -> str:
+    """A path, or what is there above it."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
 
 
 def unwritable(path: str) -> str:
     """Why nothing can be written to a directory, "" if it can be: it is tried."""
+    return (_obstacle(path) or ("", ""))[0]
+
+
+def _obstacle(path: str) -> Optional[Tuple[str, str]]:
+    """Why nothing can be written to a directory, and what helps there, "" if nothing does; None: it can be written, as far as files may be large."""
     name = os.path.join(path, f".akrunner-{uuid.uuid4().hex}")
     try:
         fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -141,21 +181,34 @@ def unwritable(path: str) -> str:
             os.write(fd, b"\0" * 4096)
         os.fsync(fd)
     except OSError as e:
-        return _why(e, path)
+        # one cause, one line: `limits.allowed` says how large files may be
+        return None if e.errno == errno.EFBIG else _why(e, path)
     finally:
         os.close(fd)
         os.remove(name)
-    return ""
+    return None
 
 
-def _why(error: OSError, path: str) -> str:
+def _why(error: OSError, path: str) -> Tuple[str, str]:
     if error.errno == errno.EROFS:
-        return "it is read-only"
+        return "it is read-only", "mount it so that it can be written"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"it cannot be written by this user (uid {os.geteuid()}; it is uid {os.stat(path).st_uid}'s)"
-    if error.errno == errno.EFBIG:
-        return "a file of 64 kB is larger than files may be (ulimit -f)"
-    return in_words(error)
+        return f"it cannot be written by this user (uid {os.geteuid()}; it is uid {os.stat(path).st_uid}'s)", ""
+    if error.errno == errno.EDQUOT:
+        return "this user's quota there is used up", "remove files of yours"
+    if error.errno == errno.ENOSPC:
+        system = os.statvfs(path)
+        if system.f_files and not system.f_favail:
+            return "no more files fit, however small (it has no inodes left)", "remove small files"
+        return f"it is full: {gib(system.f_bavail * system.f_frsize)} free", "make room"
+    if error.errno == errno.ENOENT:
+        return f"no file can be made there ({kind_of(path)[0] or 'its file system'} takes none)", ""
+    return in_words(error), ""
+
+
+def _files_are_small() -> bool:
+    """Whether `ulimit -f` is what keeps files from being written."""
+    return 0 <= resource.getrlimit(resource.RLIMIT_FSIZE)[0] < 1 << 16
 
 
 def kind_of(path: str, mounts: str = "/proc/self/mounts") -> Tuple[str, str]:

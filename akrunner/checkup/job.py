@@ -36,6 +36,9 @@ _RECORD_BYTES = 64 << 20
 _TAIL_BYTES, _TAIL_LINES = 1 << 16, 20
 #: of tasks, warnings: more than these are not told one by one
 _SOME, _MANY = 8, 100
+#: what is a text in a record, and of a failure in one
+_TEXTS = ("python", "mode", "script", "data_format", "error", "message")
+_TEXTS_OF_FAILURE = ("task", "what", "traceback", "log_tail")
 _TASK = re.compile(r"[a-z]+:[0-9]+")
 #: share of a job's time, and seconds, from which on something is said
 _SHARE, _SECONDS = 0.1, 2.0
@@ -118,8 +121,28 @@ def _list(body: Mapping[str, Any], name: str) -> List[Any]:
     return found
 
 
+def _check_texts(body: Mapping[str, Any]) -> None:
+    """Raises: TypeError: what is a text in every record, in this one is none. What is missing is found by whoever needs it."""
+    failures = [body["failure"]] if body.get("failure") is not None else []
+    for part, names in [
+        (body, _TEXTS),
+        (body.get("host", {}), ("started", "machine")),
+        *((failure, _TEXTS_OF_FAILURE) for failure in [*failures, *body.get("others", ())]),
+        *((result, ("name",)) for result in body.get("results", ())),
+    ]:
+        for name in names:
+            if not isinstance(part.get(name, ""), (str, type(None))):
+                raise TypeError(name)
+    for name in ("tasks", "warnings"):
+        if not all(isinstance(one, str) for one in body.get(name, ())):
+            raise TypeError(name)
+
+
 def _lines(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
     state = body.get("state")
+    if state not in (None, record.SUCCEEDED, record.FAILED, record.STOPPED, record.RUNNING):
+        raise ValueError("state")
+    _check_texts(body)
     if state == record.SUCCEEDED:
         yield from _success(body)
     elif state in (record.FAILED, record.STOPPED):

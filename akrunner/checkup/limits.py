@@ -14,8 +14,11 @@ _GIB = 1 << 30
 #: of memory that is free: below these it is said
 _LITTLE, _TOO_LITTLE = 1 << 30, 300 << 20
 _FEW_FILES, _TOO_FEW_FILES = 1024, 48
-_LEAST_ADDRESSES, _FEW_ADDRESSES = 1 << 30, 8 << 30
+#: in 1.9 GiB TensorFlow 2.20 can be imported and ends by SIGABRT when it computes; in 2.4 GiB it runs, on two cores
+_LEAST_ADDRESSES, _FEW_ADDRESSES = 9 << 28, 8 << 30
 _LEAST_FILE, _SMALL_FILE = 100 << 20, 10 << 30
+#: what helps where `ulimit -v` is in the way
+MORE_ADDRESSES = "TensorFlow reserves far more than it uses: ulimit -v unlimited; limit memory by a container instead"
 #: of processes and threads: what a job of two workers with TensorFlow takes on a machine of some cores
 _FEW_THREADS, _TOO_FEW_THREADS = 500, 60
 
@@ -100,9 +103,8 @@ def allowed() -> List[Line]:
     addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
     lines = [Line("address space", OK, "not limited (ulimit -v)")]
     if addresses != resource.RLIM_INFINITY:
-        few = "TensorFlow reserves far more than it uses: ulimit -v unlimited; limit memory by a container instead"
         state = BROKEN if addresses < _LEAST_ADDRESSES else LOOK if addresses < _FEW_ADDRESSES else OK
-        lines = [Line("address space", state, f"{gib(addresses)} (ulimit -v)", few if state != OK else "")]
+        lines = [Line("address space", state, f"{gib(addresses)} (ulimit -v)", MORE_ADDRESSES if state != OK else "")]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     endless = soft == resource.RLIM_INFINITY
     state = OK if endless or soft >= _FEW_FILES else LOOK if soft >= _TOO_FEW_FILES else BROKEN
@@ -148,4 +150,6 @@ def processes(root: str = "/") -> List[Line]:
 
 
 def gib(size: int) -> str:
-    return f"{size / _GIB:.1f} GiB" if size >= _GIB else f"{size >> 20} MiB"
+    if size >= _GIB:
+        return f"{size / _GIB:.1f} GiB"
+    return f"{size >> 20} MiB" if size >= 1 << 20 or not size else f"{-(-size >> 10)} KiB"

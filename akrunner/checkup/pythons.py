@@ -6,16 +6,18 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import sys
 from importlib import metadata
 from typing import Any, Dict, List, Mapping, Optional
 
+from akrunner.checkup.limits import MORE_ADDRESSES
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.errors import PythonEnvError
 from akrunner.foreign import redacted
 from akrunner.launch import interpreters
-from akrunner.launch.asking import ask
+from akrunner.launch.asking import Asked, ask
 from akrunner.launch.environments import RECIPES
 
 #: seconds an import of TensorFlow may take: on a network disk a minute is nothing
@@ -23,6 +25,12 @@ IMPORT_SECONDS = 90.0
 #: seconds in which an interpreter says what it is
 PROBE_SECONDS = 10.0
 _OURS = ("numpy", "pyarrow", "psutil", "typer", "duckdb")
+#: what is missing of them is missing in TensorFlow itself
+_TENSORFLOW = ("tensorflow", "tensorflow_core", "tensorboard", "tensorflow_estimator", "keras")
+#: packages that are whole, and do not fit each other or the system
+_UNFIT = re.compile(
+    r"numpy|_ARRAY_API|GLIBC|CXXABI|undefined symbol|protobuf|Descriptor|cannot open shared object|DLL|ml_dtypes|wrapt|typing_extensions"
+)
 #: numbers and names of cards, as CUDA_VISIBLE_DEVICES has them
 _CARDS = re.compile(
     r"|(?:-1|[0-9]{1,3}|NoDevFiles|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})(?:, ?(?:-1|[0-9]{1,3}|(?:GPU|MIG)-[0-9a-fA-F/-]{1,60})){0,64}"
@@ -30,9 +38,11 @@ _CARDS = re.compile(
 
 #: run under the task's interpreter: Python 3.7
 _LOOK = """
-import json, os, sys, time
+import importlib.util, json, os, resource, sys, time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-told = {"gpus": [], "build": {}, "missing": [], "error": ""}
+told = {"gpus": [], "build": {}, "error": "", "missing": ""}
+if importlib.util.find_spec("pip") is None:
+    print("NO PIP", flush=True)
 began = time.time()
 try:
     import tensorflow as tf
@@ -46,11 +56,18 @@ try:
         build = {k: getattr(build_info, k) for k in ("cuda_version_number", "cudnn_version_number") if hasattr(build_info, k)}
     told["build"] = {str(k): str(v) for k, v in dict(build).items()}
     where = os.path.dirname(os.path.dirname(tf.__file__))
+    told["seconds"] = time.time() - began
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        print("IMPORTED", flush=True)
+        import numpy as np
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+        model.compile(loss="mse", optimizer="sgd")
+        model.fit(np.zeros((4, 1)), np.zeros((4, 1)), verbose=0)
     told["wheels"] = sorted(os.listdir(os.path.join(where, "nvidia"))) if os.path.isdir(os.path.join(where, "nvidia")) else []
 except BaseException as e:
     lines = str(e).strip().splitlines()
     told["error"] = type(e).__name__ + ": " + (lines[-1] if lines else "")
-told["seconds"] = time.time() - began
+    told["missing"] = str(getattr(e, "name", None) or "") if type(e).__name__ == "ModuleNotFoundError" else ""
 import ctypes
 def loads(name):
     try:
@@ -124,14 +141,17 @@ def _imported(about: str, told: str, path: str) -> List[Line]:
     try:
         said: Dict[str, Any] = json.loads(next(line for line in done.out.splitlines() if line.startswith("AKRUNNER "))[9:])
     except (StopIteration, ValueError):
-        return [Line(about, BROKEN, f"{told}; {_died(done.code, done.err)}", _of_death(done.code))]
+        return [_dead(about, told, path, done)]
     if said["error"]:
+        if "IMPORTED" in done.out.splitlines():
+            found = f"{told}; it is imported, and a training of four rows failed under ulimit -v: {redacted(said['error'])}"
+            return [Line(about, BROKEN, found, MORE_ADDRESSES)]
         return [
             Line(
                 about,
                 BROKEN,
                 f"{told}; it cannot be imported: {redacted(said['error'])}",
-                f"{path} -m pip check tells what does not fit together; akrunner env create makes one that does",
+                _of_error(said, path, _has_pip(done)),
             )
         ]
     return [
@@ -140,17 +160,50 @@ def _imported(about: str, told: str, path: str) -> List[Line]:
     ]
 
 
-def _died(code: int, err: str) -> str:
-    last = next((line.strip() for line in reversed(err.splitlines()) if line.strip()), "it said nothing")
-    return f"its import ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}: {redacted(last)}"
+def _dead(about: str, told: str, path: str, done: Asked) -> Line:
+    """An interpreter that ended before it had said anything of its TensorFlow."""
+    last = next((line.strip() for line in reversed(done.err.splitlines()) if line.strip()), "it said nothing")
+    ended = f"ended with {f'signal {-done.code}' if done.code < 0 else f'exit code {done.code}'}: {redacted(last)}"
+    if "IMPORTED" in done.out.splitlines():
+        return Line(
+            about, BROKEN, f"{told}; it is imported, and a training of four rows under ulimit -v {ended}", MORE_ADDRESSES
+        )
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    if done.code == -4:
+        do = "SIGILL: this processor lacks instructions its wheel was built for (AVX)"
+    elif done.code == -9:
+        do = "SIGKILL: out of memory, as a rule"
+    elif limited:
+        do = MORE_ADDRESSES
+    elif done.code >= 0:
+        do = f"TensorFlow does not end its process when it is whole: {_reinstalled(path, _has_pip(done))}"
+    else:
+        do = (
+            f"{path} -X faulthandler -c 'import tensorflow' shows where; if it is damaged, {_reinstalled(path, _has_pip(done))}"
+        )
+    return Line(about, BROKEN, f"{told}; its import {ended}", do)
 
 
-def _of_death(code: int) -> str:
-    if code == -4:
-        return "SIGILL: this processor lacks instructions its wheel was built for (AVX)"
-    if code == -9:
-        return "SIGKILL: out of memory, as a rule"
-    return "python -X faulthandler -c 'import tensorflow' there shows where"
+def _has_pip(done: Asked) -> bool:
+    """Whether the interpreter that `_LOOK` was run by has it."""
+    return "NO PIP" not in done.out.splitlines()
+
+
+def _of_error(said: Mapping[str, Any], path: str, pip: bool) -> str:
+    """What helps an import of TensorFlow that has raised. Args: said: what `_LOOK` printed; pip: whether the interpreter has it."""
+    error, missing = str(said["error"]), str(said.get("missing", ""))
+    if "failed to map segment" in error or "Cannot allocate memory" in error or error.startswith("MemoryError"):
+        limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        return MORE_ADDRESSES if limited else "there is too little memory: see the line of it"
+    if (missing and missing.partition(".")[0] not in _TENSORFLOW) or _UNFIT.search(error):
+        check = f"{path} -m pip check" if pip else f"uv pip check --python {path} (it has no pip)"
+        return f"{check} tells what does not fit together; akrunner env create makes one that does"
+    return f"it is not whole, or damaged: {_reinstalled(path, pip)}"
+
+
+def _reinstalled(path: str, pip: bool) -> str:
+    by = f"{path} -m pip install --force-reinstall" if pip else f"uv pip install --reinstall --python {path}"
+    return f"reinstall it: {by} tensorflow (its version, as above, or another); or akrunner env create makes a new one"
 
 
 # -- graphics cards

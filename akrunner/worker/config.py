@@ -108,12 +108,12 @@ class BatchTaskConfig(TaskConfig):
                 width), or a dict of `column` (default: "image", or the only binary one), `size` (None: all are of one size), `channels` (1,
                 3, 4; default 3), `fit` ("stretch", "crop" or "pad"), `dtype` ("float32", from 0 to 1, or "uint8") and `augment`: True ("flip"
                 and "shift"), a list of those, "brightness", "contrast" and functions of one float32 image. True: no size.
-            cache: True keeps in memory, "disk" beside the rows, what is the same in every epoch: parsed rows, decoded and resized images. What is
-                by chance (a shuffle, `augment`) and `map` come after it.
+            cache: True, or "memory", keeps in memory, "disk" beside the rows, what is the same in every epoch: parsed rows, decoded and resized images. What is
+                by chance (a shuffle, `augment`) and `map` come after it. False, None: nothing is kept.
             interleave: a function of one row's columns that gives a dataset, of the file that a column names, say. Several are read at the same
                 time, and it is their elements that are cached, shuffled, repeated, batched and given to `map`.
             prefetch: batches made ahead, 0 for none, -1 for `tf.data.AUTOTUNE`; None: 2.
-            deterministic: False: batches, images and files may come in another order if one takes longer than the next.
+            deterministic: False: batches, images and files may come in another order if one takes longer than the next. None: True.
         Returns: elements are dicts {column: tensor [batch, ...]}; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
@@ -189,9 +189,13 @@ class StreamTaskConfig(TaskConfig):
 
     def dataset(
         self, batch_size, drop_remainder=False, label=None, defaults=None, columns=None, map=None, image=None, prefetch=None,
-        deterministic=True,
+        deterministic=True, **other
     ):  # fmt: skip
-        """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full."""
+        """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full.
+
+        Raises: TypeError: another argument; it says what a stream takes.
+        """
+        reading.check_stream(other)
         how = reading.Reading(map, image, prefetch=prefetch, deterministic=deterministic)
         return self._rows.dataset(
             batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how

@@ -1,4 +1,4 @@
-"""The function a script gives as `map=`: what it is called with, and what is said of it if it does not fit."""
+"""The function a script gives as `map=`, or `interleave=`: what it is called with, and what is said of it if it does not fit."""
 
 import builtins
 import inspect
@@ -15,7 +15,16 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def check_arguments(function, label, weighted):
     """Args: label: column that is given apart, None; weighted: rows have weights. Raises: TypeError: it cannot be called with a batch so."""
-    parts = ["columns"] if label is None else ["features", "label"] + ["weight"] * bool(weighted)
+    _check_takes("map", function, ["columns"] if label is None else ["features", "label"] + ["weight"] * bool(weighted))
+
+
+def check_row(function):
+    """Raises: TypeError: what was given as `interleave=` cannot be called with a row."""
+    _check_takes("interleave", function, ["row"])
+
+
+def _check_takes(asked, function, parts):
+    """Args: asked: the argument it was given as; parts: what it is called with."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -24,15 +33,24 @@ def check_arguments(function, label, weighted):
         signature.bind(*parts)
     except TypeError:
         raise TypeError(
-            "map=%s takes %s, and is called with (%s): write def map(%s)"
-            % (_name(function), signature, ", ".join(parts), ", ".join(parts))
+            "%s=%s takes %s, and is called with (%s): write def %s(%s)"
+            % (asked, _name(function), signature, ", ".join(parts), asked, ", ".join(parts))
         ) from None
 
 
-def refused(function, error):
-    """What TensorFlow says when it cannot map with a function -> an exception that says what to write."""
+def no_dataset(function, returned):
+    """What was given as `interleave=` has returned something else -> an exception that says what to write."""
+    return TypeError(
+        "interleave=%s returns %s: return a tf.data.Dataset, of the file that the row names, as a rule: "
+        "return tf.data.TFRecordDataset(row['path'])"
+        % (_name(function), "None" if returned is None else "what is of type %s" % type(returned).__name__)
+    )
+
+
+def refused(function, error, asked="map"):
+    """What TensorFlow says when it cannot map with a function -> an exception that says what to write. Args: asked: what it was given as."""
     name, text = _name(function), str(error)
-    if _RETURNED.search(text):
+    if asked == "map" and _RETURNED.search(text):
         return TypeError(
             "map=%s returns None, or something else that TensorFlow cannot hold: return tensors, or a dict or tuple of them, as a rule "
             "the batch itself, changed" % name
@@ -50,7 +68,7 @@ def refused(function, error):
     where = " at line %s of %s" % (at[-1][1], at[-1][0]) if at else ""
     kept = getattr(builtins, type(error).__name__, None)
     made = kept if kept in (TypeError, ValueError, NameError, AttributeError) else ValueError
-    return made("map=%s raised %s%s: %s" % (name, kind.rpartition(".")[2], where, words))
+    return made("%s=%s raised %s%s: %s" % (asked, name, kind.rpartition(".")[2], where, words))
 
 
 def _name(function):

@@ -34,10 +34,12 @@ class Reading(object):
         for name, function in (("map", map), ("interleave", interleave)):
             if function is not None and not callable(function):
                 raise TypeError("%s=%.100r: give %s" % (name, function, _FUNCTIONS[name]))
+        if interleave is not None:
+            mapping.check_row(interleave)
         if interleave is not None and image not in (None, False):
             raise ValueError("interleave= and image=: what interleave= gives is the script's own; decode it in map=")
         if not (cache is True or cache is False or cache is None or (isinstance(cache, str) and cache in ("memory", "disk"))):
-            raise ValueError("cache=%.100r: give True (in memory), 'disk' or False" % (cache,))
+            raise ValueError("cache=%.100r: give True or 'memory', 'disk', or False or None for none" % (cache,))
         deterministic = True if deterministic is None else deterministic
         if not isinstance(deterministic, bool):
             raise TypeError("deterministic=%.100r: give True, or False if rows may come in another order" % (deterministic,))
@@ -71,15 +73,22 @@ class Reading(object):
         """What the datasets made of each of them give, read at the same time."""
         import tensorflow as tf
 
-        fixed = []
+        fixed, others = [], []
 
         def blocks(row):
             made = self.interleave(row)
+            if not isinstance(made, tf.compat.v2.data.Dataset):
+                others.append(made)
             fixed.append(_of_one_shape(tf, made))
             # an element by itself costs more on its way from one thread to another than to be read
             return made.batch(_BLOCK) if fixed[-1] else made
 
-        some = files.interleave(blocks, num_parallel_calls=AUTOTUNE, **self._order(files.interleave))
+        try:
+            some = files.interleave(blocks, num_parallel_calls=AUTOTUNE, **self._order(files.interleave))
+        except Exception as e:
+            if others:
+                raise mapping.no_dataset(self.interleave, others[0]) from None
+            raise mapping.refused(self.interleave, e, "interleave") from None
         return unbatched(tf, some) if fixed[-1] else some
 
     def last(self, dataset):
@@ -120,6 +129,17 @@ class Reading(object):
 _FUNCTIONS = {
     "map": "a function of a batch: of its columns, or of (features, label) where label= is given",
     "interleave": "a function of a row's columns that returns a tf.data.Dataset: of the file it names, as a rule",
+}
+
+
+#: arguments of a table's dataset -> why a stream's takes none
+_NOT_OF_STREAMS = {
+    "cache": "rows of a stream come once, so there is nothing to keep",
+    "shuffle": "rows of a stream are given as they come; task_config.dataset(...).shuffle(n) mixes batches",
+    "seed": "a stream has no shuffle",
+    "repeat": "rows of a stream come once",
+    "uneven": "nobody knows how many rows of a stream each worker gets",
+    "interleave": "rows of a stream are given one after the other; open files in task_config.dataset(...).interleave(f)",
 }
 
 
@@ -237,6 +257,18 @@ def _free():
         except (OSError, ValueError):
             pass  # there is none, or "max"
     return max(0, min(rooms)) if rooms else None
+
+
+def check_stream(other):
+    """Args: other: what a stream's `dataset` was given and does not take. Raises: TypeError: there is something."""
+    if not other:
+        return
+    name = sorted(other)[0]
+    why = _NOT_OF_STREAMS.get(name, "there is no such argument")
+    raise TypeError(
+        "%s=: %s. The dataset of a stream takes batch_size, drop_remainder, label, defaults, columns, map, image, prefetch and "
+        "deterministic" % (name, why)
+    )
 
 
 def check_counts(batch_size, shuffle=False, repeat=1, seed=None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,10 @@ def test_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert looked(monkeypatch, tmp_path).state == OK
     little = looked(monkeypatch, tmp_path, f_bavail=1 << 18)
     assert little.state == LOOK and "1.0 GiB free" in little.found and "TMPDIR=DIR" in little.do
-    assert looked(monkeypatch, tmp_path, f_bavail=1 << 10).state == BROKEN
-    assert looked(monkeypatch, tmp_path, f_bavail=1 << 10, needed=False).state == LOOK
+    assert looked(monkeypatch, tmp_path, f_bavail=5 << 8).state == LOOK, "a small job runs in 5 MiB"
+    assert looked(monkeypatch, tmp_path, f_bavail=1 << 7).state == BROKEN
+    assert looked(monkeypatch, tmp_path, f_bavail=1 << 7, needed=False).state == LOOK
+    assert looked(monkeypatch, tmp_path, f_favail=300).state == LOOK
     nodes = looked(monkeypatch, tmp_path, f_favail=3)
     assert nodes.state == BROKEN and "3 more files fit" in nodes.found
 
@@ -64,6 +67,73 @@ def test_that_it_can_be_written_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setattr(disks.os, "open", refused)
     assert disks.unwritable(str(tmp_path)) == "it is read-only"
+
+
+@pytest.mark.parametrize(
+    "number, free, words, do",
+    [
+        (errno.EROFS, {}, "it is read-only", "mount it"),
+        (errno.ENOSPC, {"f_bavail": 0}, "it is full: 0 MiB free", "make room"),
+        (errno.ENOSPC, {"f_favail": 0}, "no inodes left", "remove small files"),
+        (errno.EDQUOT, {}, "quota", "remove files of yours"),
+        (errno.EACCES, {}, "cannot be written by this user", ""),
+        (errno.ENOENT, {}, "no file can be made there (proc takes none)", ""),
+    ],
+)
+def test_why_a_directory_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, free: Any, words: str, do: str
+) -> None:
+    def refused(path: str, flags: int, mode: int = 0o777) -> int:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(disks.os, "open", refused)
+    line = looked(monkeypatch, tmp_path, "proc", **free)
+    assert line.state == BROKEN and words in line.found and line.do.startswith(do or "TMPDIR=DIR names")
+    below = looked(monkeypatch, tmp_path / "a", "proc", **free)
+    assert f"a is not there, and cannot be made in {tmp_path}: " in below.found and "will be made" not in below.found
+    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: "/")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    last = disks.temp()[-1]
+    assert (
+        last.about == "TMPDIR" and words in last.found and last.do.startswith(do or ", or unset") and "make it" not in last.do
+    )
+
+
+def test_files_that_may_not_be_large_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refused(fd: int, what: bytes) -> int:
+        raise OSError(errno.EFBIG, "File too large")
+
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(disks.os, "write", refused)
+    assert looked(monkeypatch, tmp_path).state == OK and os.listdir(tmp_path) == []
+    monkeypatch.setattr(disks.tempfile, "gettempdir", none)
+    monkeypatch.setattr(disks.resource, "getrlimit", lambda kind: (0, 0))
+    assert disks.temp() == [], "the line of ulimit -f says it"
+
+
+def test_a_temp_directory_that_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(disks.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    for named, words, do in (
+        (f"{tmp_path}/file", "file is a file, no directory", "name a directory"),
+        (f"{tmp_path}/file/x", f"nor can it be made in {tmp_path}/file: it is no directory", "name another"),
+        (f"{tmp_path}/none of it", "is not there", f"mkdir -p '{tmp_path}/none of it'"),
+        (f"{tmp_path}/link", "is a link to what is not there", "make what it leads to"),
+        ("relative", "is not absolute", "whole path"),
+        ("{", "something that is no path", "whole path"),
+    ):
+        monkeypatch.setenv("TMPDIR", named)
+        line = disks.temp()[-1]
+        assert line.about == "TMPDIR" and line.state == LOOK and words in line.found and do in line.do
+    monkeypatch.setenv("TMPDIR", ".")
+    line = disks.temp()[-1]
+    assert "not absolute" in line.found and line.do == f"TMPDIR={tmp_path}"
+    (line,) = disks.looked_at(Place("logs", "relative/akrunner", "XDG_STATE_HOME", needed=False))
+    assert line.state == LOOK and "is not absolute" in line.found
 
 
 def test_the_file_system_of_a_directory(tmp_path: Path) -> None:

@@ -168,6 +168,25 @@ def test_what_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "failed left" in refused(tmp_path)
 
 
+def _numbers(value: Any) -> Any:
+    """The same with a number in place of each text."""
+    if isinstance(value, dict):
+        return {name: _numbers(one) for name, one in value.items()}
+    return [_numbers(one) for one in value] if isinstance(value, list) else -1 if isinstance(value, str) else value
+
+
+def test_numbers_in_place_of_texts(tmp_path: Path) -> None:
+    folder = kept(tmp_path / "w", failure(), "its words")
+    body = json.loads((folder / "job.json").read_text())
+    asked = [_numbers(body), {**_numbers(body), "state": body["state"]}, {**body, "state": -1}]
+    asked += [{**body, name: _numbers(value)} for name, value in body.items() if _numbers(value) != value]
+    asked += [{name: value for name, value in _numbers(body).items() if name != "state"}]
+    for one in asked:
+        (folder / "job.json").write_text(json.dumps(one))
+        found = akrunner.doctor(folder)
+        assert not found.ok and "damaged" in found.lines[0].found and "-1" not in found.lines[0].found.replace(str(folder), "")
+
+
 def test_pipes_in_place_of_files(tmp_path: Path) -> None:
     folder = kept(tmp_path / "w", failure(), "its words")
     (folder / "job.json").unlink()

@@ -101,6 +101,11 @@ def test_what_ulimit_says(monkeypatch: pytest.MonkeyPatch) -> None:
     for most, state in ((10 << 10, BROKEN), (1 << 30, LOOK), (1 << 40, OK)):
         said[resource.RLIMIT_FSIZE] = (most, most)
         assert [(line.about, line.state) for line in limits.allowed()][2:] == [("size of files", state)]
+    said[resource.RLIMIT_FSIZE] = (10 << 10, 10 << 10)
+    assert limits.allowed()[-1].found == "10 KiB at most (ulimit -f)"
+    for kilobytes, state in ((2_000_000, BROKEN), (4_000_000, LOOK)):
+        said[resource.RLIMIT_AS] = (kilobytes << 10,) * 2
+        assert limits.allowed()[0].state == state, "in the former TensorFlow is imported, and aborts when it computes"
 
 
 @pytest.mark.parametrize("most, now, state", [(1 << 20, 10, OK), (400, 10, LOOK), (50, 10, BROKEN)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Dict, Optional
 
@@ -97,5 +98,29 @@ def test_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ill.state == BROKEN and "signal 4" in ill.found and "AVX" in ill.do
     failed = environment(monkeypatch, "x", good, Asked(0, 'AKRUNNER {"error": "ImportError: numpy.core"}\n', ""))
     assert failed.state == BROKEN and "ImportError: numpy.core" in failed.found and "pip check" in failed.do
+    for error, missing, pip, words in (
+        (
+            "AttributeError: module 'tensorflow' has no attribute '__version__'",
+            "",
+            True,
+            "/env/python -m pip install --force-reinstall",
+        ),
+        ("ModuleNotFoundError: No module named 'tensorflow.python'", "tensorflow.python", True, "reinstall it"),
+        ("RuntimeError: broken", "", False, "uv pip install --reinstall --python /env/python"),
+        ("SystemExit: 3", "", True, "reinstall it"),
+        ("ModuleNotFoundError: No module named 'absl'", "absl", True, "/env/python -m pip check"),
+        ("TypeError: Descriptors cannot be created directly", "", False, "uv pip check --python /env/python"),
+    ):
+        told = json.dumps({"error": error, "missing": missing})
+        failed = environment(monkeypatch, "x", good, Asked(0, ("" if pip else "NO PIP\n") + f"AKRUNNER {told}\n", ""))
+        assert failed.state == BROKEN and error in failed.found and words in failed.do
+    ended = environment(monkeypatch, "x", good, Asked(3, "", ""))
+    assert "exit code 3" in ended.found and "reinstall it" in ended.do
+    aborted = environment(monkeypatch, "x", good, Asked(-6, "IMPORTED\n", "mmap error: 12"))
+    assert (
+        "it is imported, and a training" in aborted.found
+        and "signal 6" in aborted.found
+        and "ulimit -v unlimited" in aborted.do
+    )
     fine = Asked(0, 'noise\nAKRUNNER {"error": "", "seconds": 3.14, "gpus": ["GPU:0"]}\n', "")
     assert environment(monkeypatch, "x", good, fine).found == "2.20.0 on Python 3.11.7 (/env/python); imported in 3.1 s"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Dict, List
 
 import pytest
 
 from akrunner.worker import mapping, reading
+from akrunner.worker.config import StreamTaskConfig
 from akrunner.worker.images import Images
 from akrunner.worker.reading import Order, Reading, check_counts
 
@@ -23,6 +25,8 @@ SCHEMA: List[Dict[str, Any]] = [
     [
         ({"map": 4}, "map=4: give a function of a batch"),
         ({"interleave": "path"}, "interleave='path': give a function of a row's columns"),
+        ({"interleave": lambda: 1}, r"is called with \(row\): write def interleave\(row\)"),
+        ({"interleave": lambda row, more: 1}, r"takes \(row, more\), and is called with \(row\)"),
         ({"cache": "ram"}, "cache='ram': give True"),
         ({"cache": 1.5}, "cache=1.5"),
         ({"cache": []}, r"cache=\[\]"),
@@ -89,8 +93,29 @@ def test_a_map_that_fails(error: Exception, kind: Any, words: str) -> None:
     assert type(made) is kind and words in str(made)
 
 
+def test_an_interleave_that_fails() -> None:
+    for returned, words in ((None, "None"), ([1, 2], "what is of type list")):
+        told = mapping.no_dataset(len, returned)
+        assert type(told) is TypeError and f"interleave=len returns {words}: return a tf.data.Dataset" in str(told)
+    assert "interleave=len raised ZeroDivisionError: " in str(
+        mapping.refused(len, ZeroDivisionError("division by zero"), "interleave")
+    )
+
+
+@pytest.mark.parametrize("name", ["cache", "shuffle", "seed", "repeat", "uneven", "interleave", "cash"])
+def test_what_a_stream_does_not_take(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}=: .*The dataset of a stream takes batch_size, "):
+        StreamTaskConfig().dataset(4, **{name: True})
+    taken = [part for part in inspect.signature(StreamTaskConfig.dataset).parameters if part not in ("self", "other")]
+    with pytest.raises(TypeError) as told:
+        reading.check_stream({name: 1})
+    assert str(told.value).endswith("takes %s and %s" % (", ".join(taken[:-1]), taken[-1]))
+
+
 def test_what_is_fine() -> None:
     assert Reading(deterministic=None).deterministic is True
+    assert Reading(cache="memory").cache == "memory" and Reading(cache=None).cache is None
+    reading.check_stream({})
     for counts in ((4,), (4, False), (4, True, None, 7), (4, 100, -1)):
         check_counts(*counts)
     assert Reading(prefetch=0).prefetch == 0 and Reading(prefetch=-1).prefetch == -1 and Reading().prefetch == 2
