@@ -194,18 +194,19 @@ def _say(done: "Packed", quiet: bool) -> None:
     if quiet:
         return
     splits = ", ".join(f"{name} {rows:,}" for name, rows in done.splits.items())
+    rows = "row" if done.total_rows == 1 else "rows"
     if done.dry_run:
         typer.echo(
-            f"would pack {done.rows:,} {done.kind}: {splits} rows in {counted(done.shards, 'file')}; nothing was written"
+            f"would pack {counted(done.rows, done.kind[:-1])}: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"
         )
         if done.labels:
             typer.echo(f"classes: {_some(done.labels)}")
         return
     if not (done.rows or done.skipped_rows or done.unfetched_rows):
-        typer.echo(f"nothing is new: {done.path} has {done.total_rows:,} rows ({splits})")
+        typer.echo(f"nothing is new: {done.path} has {counted(done.total_rows, 'row')} ({splits})")
         return
     typer.echo(
-        f"packed {done.rows:,} {done.kind} in {done.seconds:.1f} s: {splits} rows in {counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
+        f"packed {counted(done.rows, done.kind[:-1])} in {done.seconds:.1f} s: {splits} {rows} in {counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
     )
     if done.labels:
         typer.echo(f"classes: {_some(done.labels)} (labels.json)")

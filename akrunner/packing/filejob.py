@@ -16,6 +16,7 @@ from akrunner.packing import copies, files, folders
 from akrunner.packing.described import described
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
+from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
 from akrunner.packing.settings import Settings
@@ -23,6 +24,8 @@ from akrunner.packing.state import State
 
 #: bad rows of a result
 _NAMED = 1000
+#: directories of files that are looked at before a broken one is copied
+_FOLDERS = 20_000
 
 
 def check_bad_place(folder: str, given: Given, state: State) -> None:
@@ -39,6 +42,23 @@ def check_bad_place(folder: str, given: Given, state: State) -> None:
         there = os.path.dirname(there)
     if holds_no_files(real) or not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"bad_rows (--bad-rows): nothing may be written in {there}")
+    if no := copies.check_list(folder):
+        raise ConfigError(f"bad_rows (--bad-rows): {no}; name another directory")
+    if given.index is not None and (place := _listed_within(given.index, real)):
+        raise ConfigError(
+            f"bad_rows (--bad-rows): files that are packed lie in {folder} ({place}); name a directory of its own"
+        )
+
+
+def _listed_within(index: Index, folder: str) -> str:
+    """The first directory of files of an index, whatever links lead there, that lies in another one; "": none does. A list of very many is looked at in part."""
+    above = pc.unique(pc.replace_substring_regex(index.table.column(NAME), rb"[^/]*\z", b""))[:_FOLDERS]
+    for one in above.to_pylist():
+        if not is_url(one) and b"\0" not in one:
+            place = os.path.realpath(os.path.join(os.fsencode(index.base or "."), one))
+            if is_within(os.fsdecode(place), folder):
+                return os.fsdecode(place).encode("utf-8", "backslashreplace").decode()
+    return ""
 
 
 def packed(given: Given, settings: Settings, state: State, overwrite: bool, meter: Meter) -> Packed:
@@ -242,9 +262,13 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad)
         bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
         bad.unfetched_rows += len(one.get("unfetched", ()))
         bad.unfetched += [(path, why) for path, why in one.get("unfetched", ())[: _NAMED - len(bad.unfetched)]]
-        kept = {row[0]: tuple(row) for row in one.get("kept", ())}
+        # several may be called the same: rows without a path, URLs without their secrets
+        kept: Dict[Tuple[str, str], List[copies.Kept]] = {}
+        for row in reversed(one.get("kept", ())):
+            kept.setdefault((row[0], row[1]), []).append(tuple(row))
         for path, why in [*one["bad"], *one.get("unfetched", ())] if settings.bad_rows not in ("fail", "skip") else ():
-            bad.kept.append(kept.get(path, (path, why, "", "an earlier run left it out")))
+            same = kept.get((path, why))
+            bad.kept.append(same.pop() if same else (path, why, "", "an earlier run left it out"))
         names += one["bad_names"]
         again += one.get("again", ())
     state.note(part, {**plan, "bad_names": names, "again": again})

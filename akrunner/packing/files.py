@@ -344,9 +344,8 @@ class FilePacker:
             (tally.bad if came else tally.unfetched).append((said, str(why)))
             (tally.bad_names if came else tally.again).append(name.hex())
             if self._settings.bad_rows not in ("fail", "skip"):
-                tally.kept.append(
-                    (said, str(why), *copies.keep(self._plan["base"], name, batch.datas[i], why, self._settings.bad_rows))
-                )
+                place, most = self._settings.bad_rows, self._settings.max_file_size
+                tally.kept.append((said, str(why), *copies.keep(self._plan["base"], name, batch.datas[i], why, place, most)))
 
 
 def _link_in_words(base: Optional[str], name: bytes, why: str) -> str:

@@ -95,7 +95,7 @@ class Pool:
         under_way: Deque[Tuple[Any, List["Future[_Read]"], Optional[int]]] = deque()
         try:
             for key, names, sizes in asked:
-                advised.append((key, names, sizes, self._advised(names)))
+                advised.append((key, names, sizes, self._advised(names, sizes)))
                 if len(advised) > _ADVISED:
                     under_way.append(self._submitted(*advised.popleft()))
                 if len(under_way) > _READ:
@@ -110,8 +110,11 @@ class Pool:
                 for future in futures:
                     future.cancel()
 
-    def _advised(self, names: List[bytes]) -> Optional["Future[bool]"]:
-        return None if any(map(is_url, names)) else self._near.submit(self._advise, names)
+    def _advised(self, names: List[bytes], sizes: List[int]) -> Optional["Future[bool]"]:
+        if any(map(is_url, names)):
+            return None
+        # the others may be devices, which are not to be opened
+        return self._near.submit(self._advise, [name for name, size in zip(names, sizes) if size > 0])
 
     def _submitted(
         self, key: Any, names: List[bytes], sizes: List[int], advised: Optional["Future[bool]"]
@@ -219,16 +222,23 @@ class Pool:
             self._fetcher.room.give(ticket)
 
     def _one(self, name: bytes, size: int) -> Tuple[Optional[bytes], str]:
+        if size == 0:
+            # one of the system's own has bytes all the same, some of which are gone once they were read
+            return None, "it is empty"
         try:
+            if size < 0 and not stat.S_ISREG(mode := os.stat(name, dir_fd=self._fd).st_mode):
+                return None, f"it is {kind_in_words(mode)}, not a file"
             fd = os.open(name, _FLAGS, dir_fd=self._fd)
         except (OSError, ValueError) as e:
-            return None, why_not(e)
+            return None, self._unopened(name, e)
         try:
             if size < 0:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode):
                     return None, f"it is {kind_in_words(found.st_mode)}, not a file"
                 size = found.st_size
+                if not size:
+                    return None, "it is empty"
             if size > self._fetcher.most:
                 return None, too_large(size, self._fetcher.most)
             data = os.read(fd, size + 1)
@@ -244,6 +254,14 @@ class Pool:
         if len(data) != size:
             return None, "it was changed while it was packed"
         return (data, "") if data else (None, "it is empty")
+
+    def _unopened(self, name: bytes, error: Exception) -> str:
+        """Why a file cannot be opened: what is none cannot, either."""
+        try:
+            mode = os.stat(name, dir_fd=self._fd).st_mode
+        except (OSError, ValueError):
+            return why_not(error)
+        return why_not(error) if stat.S_ISREG(mode) else f"it is {kind_in_words(mode)}, not a file"
 
 
 def _keep_memory() -> None:
@@ -264,6 +282,9 @@ def why_not(error: Exception) -> str:
     """Half a sentence: why a file cannot be read."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
+    if isinstance(error, BlockingIOError):
+        # of a process it means something else
+        return "it cannot be read now: it is locked, or no plain file"
     return in_words(error)
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -122,7 +123,8 @@ class _Columns:
 
     def __init__(self, form: str, stream: Any, schema: pa.Schema) -> None:
         self._schema = schema
-        self._writer = writer_of(form, stream, schema)
+        self._sink = _Sink(stream)
+        self._writer = writer_of(form, self._sink, schema)
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
@@ -136,7 +138,29 @@ class _Columns:
         self._writer.close()
 
     def stop(self) -> None:
-        pass
+        # what writes Parquet closes itself at its end, whatever became of its stream, and complains to nobody
+        self._sink.over = True
+        with suppress(OSError, ValueError, pa.ArrowException):
+            self._writer.close()
+
+
+class _Sink(io.RawIOBase):
+    """A stream that takes everything once nothing is to be written any longer. Attributes: over: it is so far."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+        self.over = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while len(rest) and not self.over:
+            rest = rest[self._stream.write(rest) :]
+        return size
 
 
 def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
