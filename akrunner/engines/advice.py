@@ -51,7 +51,9 @@ def whole(record: Mapping[str, Any]) -> float:
 def advised(record: Mapping[str, Any]) -> List[Advice]:
     """What to change, what wins most first."""
     found: List[Advice] = []
-    for rule in (_of_nodes, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python):
+    rules = (_of_nodes, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python)
+    # of what another thread reads it is not known whether anybody waits for it
+    for rule in (_of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
     return sorted(found, key=lambda one: -one.saves)
 

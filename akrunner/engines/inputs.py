@@ -11,6 +11,8 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     calls         of functions that are handed their input, while nothing else is known: how many, seconds inside, outside
     python        that the pipeline calls (generators, py_function): calls, wall: their seconds, computed: of them, those in which they did not wait
     first         the wait for the first batch; main: in `main`
+    unlooked      of functions or a session: seconds of steps of which none was looked at (they are in between)
+    hidden        a tf.function draws from a dataset by itself; elsewhere: another thread than the main one reads
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls
     pipelines     the datasets the script iterated over: nodes (kind, line, ...) and how often (passes)
@@ -28,7 +30,7 @@ from typing import Any, List, Mapping, Union
 from akrunner.engines import unseen
 from akrunner.engines.advice import WORTH_SAYING, Advice, advised
 from akrunner.engines.base import Stats
-from akrunner.engines.unseen import TOO_SHORT, wait_share
+from akrunner.engines.unseen import TOO_SHORT, most_waiting, wait_share
 
 #: of a task that was looked at closely, how many things to change are named; else one
 _MOST = 4
@@ -112,6 +114,9 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
         if not record["batches"]:
             unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
+    if record["asked"] and not found and not unsure and most_waiting(record) - share >= _SURELY_FINE:
+        part = most_waiting(record) - share
+        unsure = [f"{unseen.UNSURE}: no steps of some of its functions, which take {part:.0%} of the time, could be looked at"]
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]

@@ -19,7 +19,18 @@ _MEASURED = ("dataset", "function", "session", "feed_dict")
 def wait_share(record: Mapping[str, Any]) -> float:
     """Of the time from the first step to the last, how much is waiting for input."""
     steps = float(record["wait"] + record["between"])
-    return float(record["wait"]) / steps if steps > 0 and record["known"] else 0.0
+    return float(record["wait"]) / steps if steps > 0 and record["known"] and not record.get("elsewhere") else 0.0
+
+
+def most_waiting(record: Mapping[str, Any]) -> float:
+    """As `wait_share`, if all that was not looked at were waiting, too."""
+    steps = float(record["wait"] + record["between"])
+    return wait_share(record) + (float(record.get("unlooked", 0.0)) / steps if steps > 0 else 0.0)
+
+
+def unsure(record: Mapping[str, Any]) -> bool:
+    """Whether the script may wait where no clock is: in a function that draws by itself, or for a thread that reads."""
+    return bool(record.get("hidden") or record.get("elsewhere"))
 
 
 def bound(inputs: Mapping[str, Mapping[str, Any]], waited: float, main: float) -> str:
@@ -32,12 +43,16 @@ def bound(inputs: Mapping[str, Mapping[str, Any]], waited: float, main: float) -
 
 def late(record: Mapping[str, Any]) -> bool:
     """Whether the first batch alone, or that there was none, took most of the time."""
+    if record.get("elsewhere"):
+        return False
     return bool(record["by"] in ("dataset", "batches") and record["first"] > max(0.5 * record["main"], TOO_SHORT))
 
 
 def _computes(record: Mapping[str, Any]) -> bool:
     """Whether it is known that a script does not wait for its input."""
     steps = record["wait"] + record["between"]
+    if unsure(record) or most_waiting(record) > 0.5:
+        return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)
     if record["by"] == "call":
@@ -64,6 +79,12 @@ def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
 
 def told(record: Mapping[str, Any]) -> List[str]:
     """Where the time went, if nobody knows what is reading and what is not: no sentence, or one."""
+    if record.get("elsewhere"):
+        return [
+            f"{UNSURE}: another thread than the main one reads it; whether it reads ahead of the steps, or makes them, nobody sees"
+        ]
+    if record.get("hidden"):
+        return [f"{UNSURE}: a tf.function goes through a dataset by itself, and how long it waits in there nobody sees"]
     at, share = busiest(record)
     if record["by"] not in ("", "batches") or share < _WORTH_NAMING:
         return []

@@ -127,7 +127,7 @@ _LINE = {"main": _truth, "at": _text, "in": _text, "share": _amount}
 _INPUT = {
     "asked": _count, "main": _amount, "lines": _lines, "looks": _count, "busy": _maybe_amount, "cores": _count, "idle": _maybe_amount,
     "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
-    "known": _truth, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
+    "known": _truth, "hidden": _truth, "elsewhere": _truth, "unlooked": _amount, "look": _amount, "spent": _amounts, "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
 }  # fmt: skip
 #: a failure record (`akrunner.wire.failure`)
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}

@@ -386,9 +386,11 @@ def main(task_config):
 
 #: waits for Python in its map; the script's own profiler may start while ours looks
 WAITS = """
+import copy
 import os
 import socket
 import sys
+import threading
 import time
 import traceback
 
@@ -439,6 +441,7 @@ def main(task_config):
         assert clocks._trace is None and not clocks._may_look
         no_step(clocks)
         is_traced()
+    as_without_clocks()
     task_config.output_writer.write_batch({"total": [sum(sums)]})
 
 
@@ -491,4 +494,130 @@ def is_traced():
     finally:
         sys.settrace(before)
     assert lines[0] == "call" and lines[-1] == "return" and lines.count("line") > 20
+
+
+def as_without_clocks():
+    from akrunner.worker.waits import hooks
+
+    clocks = hooks.running()
+    for way in clocks.ways.values():
+        way.settle()
+    ways = copy.deepcopy(clocks.ways)
+    clocks.may_look(False)
+    watched = all_drawn()
+    assert hooks.running() is clocks and clocks.failed == "", clocks.failed
+    clocks.wholly()
+    hooks._now["meter"] = None
+    try:
+        plain = all_drawn()
+    finally:
+        hooks._now["meter"] = clocks
+    assert clocks.hidden != tf.__version__.startswith("1.")
+    # what the doctor says is to be of the first loop
+    clocks.hidden, clocks.ways = False, ways
+    assert watched == plain, (watched, plain)
+    for name, drawn in watched.items():
+        broken = [one for one in drawn if one.startswith("error") and "InvalidArgumentError" not in one]
+        assert len(drawn) == 100 and not broken, (name, len(drawn), broken[:1])
+    errors = sum(one.startswith("error") for one in watched["errors that are caught"])
+    assert errors == 34 and sum(one.startswith("error") for drawn in watched.values() for one in drawn) == errors
+
+
+def all_drawn():
+    '''What comes of datasets of every kind: name -> elements.'''
+    numbers = tf.data.Dataset.range(100)
+    dense = lambda x: tf.reshape(tf.cast(x, tf.float32), [1])
+    ranks = lambda x: tf.cond(x % 2 < 1, lambda: x, lambda: tf.reshape(x, [1]))
+    kinds = {
+        "numbers": [numbers],
+        "two in turn": [numbers, numbers.repeat(32).batch(32)],
+        "batches and numbers in turn": [numbers.repeat(32).batch(32), numbers, numbers.map(lambda x: (x, dense(x), dense(x)))],
+        "components in turn": [numbers.map(lambda x: (x, dense(x))), numbers.map(dense)],
+        "ranks that vary": [numbers.map(ranks)],
+        "dicts": [numbers.map(lambda x: {"b": dense(x), "a": (x, {"c": x})})],
+        "nested": [numbers.map(lambda x: ((x, (dense(x), {"a": x})), tf.as_string(x))).repeat(4).batch(4)],
+        "sparse": [numbers.map(lambda x: tf.SparseTensor([[x, 0]], [x], [100, 1]))],
+        "ragged": [numbers.repeat(3).batch(3).map(lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 0, 2]))],
+        "windows": [numbers.repeat(5).window(5).flat_map(lambda x: x.batch(5))],
+        "errors that are caught": [numbers.map(lambda x: tf.debugging.check_numerics(1.0 / tf.cast(x % 3, tf.float32), "0"))],
+    }
+    found = {name: drawn_of(made) for name, made in kinds.items()}
+    if not tf.__version__.startswith("1."):
+        found["optional"] = [optional_of(iterator) for iterator in [iter(numbers)] for _ in range(100)]
+        found["in threads"] = in_threads()
+        found["a function that draws"] = within_functions(numbers)
+    return found
+
+
+def drawn_of(datasets):
+    nexts = nexts_of(datasets)
+    found = []
+    for index in range(1000):
+        try:
+            found.append(shown_of(nexts[index % len(nexts)]()))
+        except (StopIteration, tf.errors.OutOfRangeError):
+            break
+        except Exception as e:
+            found.append("error %s" % type(e).__name__)
+        if index % len(nexts):
+            # only those of the first count
+            found.pop()
+    return found
+
+
+def nexts_of(datasets):
+    if not tf.__version__.startswith("1."):
+        return [lambda made=iter(dataset): next(made) for dataset in datasets]
+    wanted = [tf.compat.v1.data.make_one_shot_iterator(dataset).get_next() for dataset in datasets]
+    session = tf.compat.v1.Session()
+    return [lambda one=one: session.run(one) for one in wanted]
+
+
+def shown_of(element):
+    if isinstance(element, dict):
+        return str([(name, shown_of(element[name])) for name in sorted(element)])
+    if isinstance(element, (list, tuple)):
+        return str([shown_of(one) for one in element])
+    if isinstance(element, tf.SparseTensor):
+        return str([shown_of(one) for one in (element.indices, element.values)])
+    if isinstance(element, tf.RaggedTensor):
+        return str(element.to_list())
+    return str(element.numpy().tolist() if hasattr(element, "numpy") else element)
+
+
+def optional_of(iterator):
+    made = tf.data.experimental.get_next_as_optional(iterator)
+    return str(made.get_value().numpy())
+
+
+def in_threads():
+    found = []
+
+    def draw(index):
+        found.extend(str(int(x) % 5) for x in tf.data.Dataset.range(20))
+
+    threads = [threading.Thread(target=draw, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    draw(4)
+    for thread in threads:
+        thread.join()
+    return sorted(found)
+
+
+def within_functions(numbers):
+    iterator = iter(numbers.take(98))
+
+    @tf.function
+    def one():
+        return next(iterator)
+
+    @tf.function
+    def whole():
+        total = tf.constant(0, tf.int64)
+        for number in numbers:
+            total += number
+        return total
+
+    return [str(int(one())) for _ in range(98)] + [str(int(whole())) for _ in range(2)]
 """

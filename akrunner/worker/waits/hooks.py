@@ -128,8 +128,7 @@ def off(error):
     """The meter is of no use any more."""
     made, _now["meter"] = _now["meter"], None
     if made is not None:
-        made.wholly()
-        made.failed = "%s: %s" % (type(error).__name__, error)
+        made.stop(error)
 
 
 def running():
@@ -148,6 +147,9 @@ def _watch_draws(made):
         @shown.named
         def draw(*args, **kwargs):
             began = clock()
+            if not context.executing_eagerly():
+                _will_draw(ops)
+                return real(*args, **kwargs)
             if began < quick.until and thread() == quick.thread:
                 try:
                     drawn = real(*args, **kwargs)
@@ -161,9 +163,6 @@ def _watch_draws(made):
             made = _now["meter"]
             if made is None:
                 return real(*args, **kwargs)
-            if not context.executing_eagerly():
-                _drawn_from.setdefault(ops.get_default_graph(), {})
-                return real(*args, **kwargs)
             try:
                 return _timed(made, "dataset", None, real, args, kwargs, _rows)
             except BaseException as e:
@@ -174,13 +173,53 @@ def _watch_draws(made):
     for name in _DRAWS:
         if hasattr(module, name):
             setattr(module, name, watched(getattr(module, name)))
+    _watch_epochs(module)
+
+
+def _will_draw(ops):
+    """A graph is to draw from an iterator."""
+    try:
+        graph = ops.get_default_graph()
+        _drawn_from.setdefault(graph, {})
+        _drawn_within(graph)
+    except Exception as e:
+        off(e)
+
+
+def _drawn_within(graph):
+    """If it is a function's that is handed no iterator, nobody sees how long it waits. What a dataset's map draws is the pipeline's."""
+    made, is_function = _now["meter"], False
+    while getattr(graph, "outer_graph", None) is not None:
+        if str(getattr(graph, "name", "")).startswith("Dataset"):
+            return
+        graph, is_function = graph.outer_graph, True
+    if made is not None and is_function and getattr(_inside, "call", "") != "function":
+        made.hidden = True
+
+
+def _watch_epochs(module):
+    """A loop over a dataset within a tf.function is one operation, or several datasets that are reduced."""
+    context, ops = (sys.modules["tensorflow.python." + name] for name in ("eager.context", "framework.ops"))
+    real = module.reduce_dataset
+
+    @functools.wraps(real)
+    @shown.named
+    def reduced(*args, **kwargs):
+        if not context.executing_eagerly():
+            try:
+                _drawn_within(ops.get_default_graph())
+            except Exception as e:
+                off(e)
+        return real(*args, **kwargs)
+
+    module.reduce_dataset = reduced
 
 
 def _rows_at(index, drawn):
     """Rows of what was drawn, where the tensor that had them the last time may be a number, or missing: it may be another dataset's."""
     try:
-        shape = drawn[index]._shape_tuple()
-        return shape[0] if shape else 1
+        shape = drawn[index]._shape_tuple() if isinstance(drawn, (list, tuple)) else ()
+        return int(shape[0]) if shape else 1
     except Exception:
         return 1
 
@@ -194,7 +233,7 @@ def _rows(drawn, quick):
         shape = tensor._shape_tuple()
         if shape:
             quick.at = index
-            return shape[0]
+            return int(shape[0])
     return 1
 
 
@@ -214,10 +253,7 @@ def _watch_functions(made):
         began, name, of = clock(), "function", self
         if id(self) == quick.of and began < quick.until and thread() == quick.thread:
             return _quickly(quick, began, real, (self,) + args, kwargs)
-        for value in args:
-            if _iterators.get(type(value), True) and _is_iterator(value):
-                break
-        else:
+        if not _handed_one(args):
             # it has been handed what it computes with; where the script reads is known from elsewhere, if it is
             if made.reads or not context.executing_eagerly():
                 return real(self, *args, **kwargs)
@@ -230,6 +266,18 @@ def _watch_functions(made):
             raise shown.cut(e)
 
     function.__call__ = call
+
+
+def _handed_one(args):
+    """Whether an iterator is among the arguments."""
+    try:
+        for value in args:
+            if _iterators.get(type(value), True) and _is_iterator(value):
+                return True
+    except Exception:
+        # a class that is no key, or has no name: it is the script's
+        return False
+    return False
 
 
 def _is_iterator(value):
@@ -260,19 +308,11 @@ def _watch_sessions(made):
     @functools.wraps(run)
     @shown.named
     def run_watched(self, *args, **kwargs):
-        made, graph = _now["meter"], self.graph
-        feed = args[1] if len(args) > 1 else kwargs.get("feed_dict")
-        fed = isinstance(feed, dict) and bool(feed)
-        if made is not None and (len(args) > 2 or kwargs.get("options") is not None):
-            # it may have a trace of its own
-            made.give_up()
-        if made is None or not (fed or graph in _drawn_from) or getattr(_inside, "call", False):
+        made = _now["meter"]
+        name = _way_of_run(made, self, args, kwargs) if made is not None else None
+        if made is None or name is None:
             return run(self, *args, **kwargs)
-        if not fed and not _draws(graph, args[0] if args else kwargs.get("fetches")):
-            # an initializer, a number of the graph's
-            return run(self, *args, **kwargs)
-        name = "feed_dict" if fed else "session"
-        quick, began = quicks[name], clock()
+        graph, quick, began = self.graph, quicks[name], clock()
         if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
             return _quickly(quick, began, run, (self,) + args, kwargs)
         try:
@@ -284,30 +324,50 @@ def _watch_sessions(made):
     @shown.named
     def call_watched(self, *args, **kwargs):
         made = _now["meter"]
-        graph = getattr(self._session, "graph", None)
-        drawn = graph in _drawn_from
-        if made is None or not (drawn or args) or getattr(_inside, "call", False):
+        name = _way_of_call(self, args) if made is not None else None
+        if made is None or name is None:
             return call(self, *args, **kwargs)
-        # Keras of 1.15 hands arrays over so
-        name = "session" if drawn else "feed_dict"
         quick, began = quicks[name], clock()
-        if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
+        if began < quick.until and id(self) == quick.of and thread() == quick.thread:
             return _quickly(quick, began, call, (self,) + args, kwargs)
         try:
-            return _timed(made, name, graph, call, (self,) + args, kwargs)
+            return _timed(made, name, self, call, (self,) + args, kwargs)
         except BaseException as e:
             raise shown.cut(e)
 
     base.run, base._Callable.__call__ = run_watched, call_watched
 
 
-def _draws(graph, fetches):
+def _way_of_run(made, session, args, kwargs):
+    """In which way a run reads, None: in none."""
     try:
-        return drawing.draws(_drawn_from[graph], fetches)
+        feed = args[1] if len(args) > 1 else kwargs.get("feed_dict")
+        if len(args) > 2 or kwargs.get("options") is not None:
+            # it may have a trace of its own
+            made.give_up()
+        if getattr(_inside, "call", False):
+            return None
+        if isinstance(feed, dict) and len(feed) > 0:
+            return "feed_dict"
+        known = _drawn_from.get(session.graph)
+        # an initializer, a number of the graph's
+        draws = known is not None and drawing.draws(known, args[0] if args else kwargs.get("fetches"))
+        return "session" if draws else None
+    except Exception:
+        # the session knows better what is wrong with what it is asked for
+        return None
+
+
+def _way_of_call(callable_, args):
+    """In which way what a session has made reads, None: in none. Keras of 1.15 hands arrays over so."""
+    try:
+        if getattr(_inside, "call", False):
+            return None
+        drawn = getattr(callable_._session, "graph", None) in _drawn_from
+        return "session" if drawn else "feed_dict" if args else None
     except Exception as e:
-        # the session knows better what is wrong with them
         off(e)
-        return False
+        return None
 
 
 def _watch_saves():
@@ -348,8 +408,11 @@ class spending(object):
         if self._outer:
             _inside.spending = False
             made = _now["meter"]
-            if made is not None:
-                made.add(self._what, meter.clock() - self._began)
+            try:
+                if made is not None:
+                    made.add(self._what, meter.clock() - self._began)
+            except Exception as e:
+                off(e)
 
 
 @shown.named
@@ -359,14 +422,13 @@ def _timed(made, name, of, real, args, kwargs, rows_of=None):
         way = made.way(name)
         if way is not None:
             # no reference: the script's things go when it lets them go
-            way.quick.of = id(of)
-            began = made.before(way)
+            began = made.before(way, id(of) if of is not None else None)
     except Exception as e:
         off(e)
         way = None
     if way is None:
         return real(*args, **kwargs)
-    _inside.call = True
+    _inside.call = name
     try:
         drawn = real(*args, **kwargs)
     except BaseException:
@@ -390,23 +452,34 @@ def _told(made, way, began, drawn, end, rows_of=None):
 @shown.named
 def batches(made, rows_of):
     """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
-    clocks = _now["meter"]
-    way = clocks.way("batches") if clocks is not None else None
+    way = _way_of_batches()
     while True:
         began = meter.clock()
         try:
             batch = next(made)
         except StopIteration:
             if way is not None:
-                _counted(way, began, None, True)
+                _came(way, began, None, None)
             return
         if way is not None:
-            _counted(way, began, rows_of, False, batch)
+            _came(way, began, batch, rows_of)
         yield batch
 
 
-def _counted(way, began, rows_of, end, batch=None):
+def _way_of_batches():
+    clocks = _now["meter"]
     try:
-        way.drew(began, meter.clock(), None if end else rows_of(batch), end)
+        return clocks.way("batches") if clocks is not None else None
+    except Exception as e:
+        off(e)
+        return None
+
+
+def _came(way, began, batch, rows_of):
+    """A batch has come, or, without `rows_of`, none."""
+    try:
+        way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)
+        if way.calls == 1 and _now["meter"] is not None:
+            _now["meter"].first_step(way)
     except Exception as e:
         off(e)

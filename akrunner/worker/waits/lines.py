@@ -38,9 +38,13 @@ class Lines(object):
         cards = Cards() if self._often else None
         while not self._stopped.wait(_OFTEN if self._often else _SELDOM):
             self.looks += 1
-            if self.also is not None:
-                self.also()
-            self._look_around()
+            try:
+                if self.also is not None:
+                    self.also()
+                self._look_around()
+            except Exception:
+                # a module, or a directory, went away meanwhile: the next look may be better
+                continue
             if cards is not None and self.looks % 10 == 0:
                 self.busy += cards.busy()
 
@@ -51,10 +55,18 @@ class Lines(object):
             if thread != own:
                 self._look(thread == self._main, frame)
 
+    def again(self):
+        """Forget what has been seen: the first step is done, and what prepared it is no part of the steps."""
+        self.seen, self.looks = {}, 0
+
     def _look(self, main, frame):
         inner = None
         while frame is not None:
             name = frame.f_code.co_filename
+            if name.startswith("<frozen importlib"):
+                # what is imported is done once
+                self.looks -= main
+                return
             if pipeline.is_script(name):
                 key = (main, "%s:%d" % (name, frame.f_lineno), "" if inner is None else package(inner))
                 if key in self.seen or len(self.seen) < _MOST:
@@ -67,7 +79,10 @@ class Lines(object):
     def record(self):
         """[{"main", "at", "in", "share"}], the most frequent first."""
         often = sorted(self.seen.items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
-        return [{"main": main, "at": at, "in": name, "share": float(count) / self.looks} for (main, at, name), count in often]
+        return [
+            {"main": main, "at": at, "in": name, "share": float(count) / max(1, self.looks)}
+            for (main, at, name), count in often
+        ]
 
 
 def package(name):

@@ -22,6 +22,10 @@ INSIDE = ("function", "session")
 _READS = ("dataset", "function", "session", "feed_dict")
 _WINDOWS = 60
 _MOST_NODES = 64
+#: functions, or graphs, whose steps are weighed apart
+_MOST_PARTS = 8
+#: looks in which as many steps are to be seen as were asked for: a validation may be shorter
+_TRIES = 8
 #: steps of a look, seconds after which it ends early, bytes of a trace that are worth reading
 _STEPS, _LONGEST, _MOST = 4, 3.0, 2 << 20
 #: of the time, what looks may take
@@ -47,36 +51,83 @@ class Quick(object):
         self.thread = self.of = self.at = None
 
 
+class Part(object):
+    """Steps that call the same function, or graph: those of the training, those of the validation.
+
+    Attributes: calls; ns: of its steps but the first; tried: looks; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; nodes: path -> [own ns, calls].
+    """
+
+    def __init__(self):
+        self.calls = self.ns = self.tried = 0
+        self.looked = self.look_ns = self.look_wait = self.look_draws = 0
+        self.nodes = {}
+
+    def add(self, found, steps, ns):
+        """What a look at so many steps has shown. Args: found: `nodes.Looked`."""
+        self.looked += steps
+        self.look_ns += ns
+        self.look_wait += found.wait
+        self.look_draws += found.draws
+        for path, own in found.own.items():
+            if path in self.nodes or len(self.nodes) < _MOST_NODES:
+                sums = self.nodes.setdefault(path, [0, 0])
+                sums[0] += own
+                sums[1] += found.calls[path]
+
+    def waited(self):
+        """ns of all its steps, by the share of those that were looked at."""
+        return self.ns * min(1.0, float(self.look_wait) / self.look_ns) if self.look_ns else 0.0
+
+
 class Way(object):
     """One way in which the script reads.
 
-    Attributes: batches, rows drawn (rows None: not known); wait, between: ns of all steps but the first; first: ns of its wait; inside: ns in
-        calls, of a way that has them; looked: steps of looks, `look_ns` and `look_wait`: their ns; windows: [ns, batches, wait, between].
+    Attributes: batches, rows drawn (rows None: not known); wait, between: ns of all steps but the first; first: ns of its wait; parts: id of what is called -> its steps;
+        part: the one whose step it is; elsewhere: another thread than the main one reads; windows: [ns, batches, wait, between].
     """
 
     def __init__(self, name, began, quick=None):
         self.name = name
         self.quick = quick or Quick()
         self.batches = self.calls = self.rows = 0
-        self.wait = self.between = self.inside = self.first = 0
-        self.looked = self.look_ns = self.look_wait = self.look_draws = 0
-        self.fed = 0
+        self.wait = self.between = self.first = 0
+        self.part = Part()
+        self.parts = {None: self.part}
+        self.elsewhere = False
         self.windows = []
         self._began = began
         self._width = 1000 * 1000 * 1000
         self._last = None
 
+    @property
+    def looked(self):
+        """Steps of looks."""
+        return sum(part.looked for part in self.parts.values())
+
+    def turn(self, of):
+        """The next step is one of another part, or of the same. Args: of: id of what it calls."""
+        self.quick.of = of
+        # functions that are made anew for each epoch are one
+        of = of if of in self.parts or len(self.parts) < _MOST_PARTS else None
+        self.part = self.parts.get(of)
+        if self.part is None:
+            self.part = self.parts[of] = Part()
+
     def drew(self, began, ended, rows=None, end=False):
         """One next(), or call. Args: end: it was the one that found no more."""
         gap = began - self._last if self._last is not None else 0
         took = ended - began
+        part = self.part
         if self.calls == 0:
             self.first = took
-        else:
+        elif part.calls:
             self.wait += took
-        if self.calls >= 2:
+            part.ns += took
+        if self.calls >= 2 and part.calls:
             self.between += gap
+            part.ns += gap
         self.calls += 1
+        part.calls += 1
         self._last = ended
         if not end:
             self.batches += 1
@@ -91,14 +142,21 @@ class Way(object):
             return
         gap = quick.last - self._last - quick.wait
         self.calls += quick.calls
+        self.part.calls += quick.calls
         self.batches += quick.calls
         self.wait += quick.wait
         self.between += gap
+        self.part.ns += quick.wait + gap
         if self.rows is not None:
             self.rows += quick.rows if quick.at is not None else quick.calls
         self._window(quick.last, quick.calls, quick.wait, gap)
         self._last = quick.last
         quick.calls = quick.rows = quick.wait = quick.last = 0
+
+    @property
+    def last(self):
+        """ns when its last step ended, None: it has had none."""
+        return self._last
 
     def skip(self, ns):
         """What has just been done was for the look, and none of the script's time."""
@@ -133,35 +191,40 @@ class Meter(object):
     """The clocks of one task.
 
     Args: steps: to look at on request, 0: only as many as cost next to nothing.
-    Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; the others: as in `record`.
+    Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; hidden: a
+        function draws by itself; the others: as in `record`.
     """
 
     def __init__(self, steps=0):
-        self.steps = self._wanted = steps
+        self.steps = steps
         self.ways = {}
         self.quick = {name: Quick() for name in (*_READS, "call")}
         self.python = python.Calls()
-        self.reads = False
+        self.reads = self.hidden = False
         self.pipelines = []
-        self.nodes = {}
         self.spent = {}
         self._began = clock()
         self._idled = None
         self.lines = lines.Lines(bool(steps))
         self._thread = None
         self._may_look = False
+        self._cheap = True
+        self._not_before = 0
         self.failed = ""
         self._due = None
         self._cost = 0
         self._trace = None
         self._lock = threading.Lock()
-        self._looks_at = None
+        self._looks_at = self._look_part = None
+        self._first_of = ""
         self._look_began = self._look_calls = 0
         self._timer = None
 
     def may_look(self, may):
         """Whether looks may be taken. Without TensorFlow there are none."""
         self._may_look = may
+        # looks that were asked for are taken where others would cost too much
+        self._cheap = not self.steps or tracing.cheap()
 
     def way(self, name):
         """The clock of a way of reading, None: another thread than the one that reads asks."""
@@ -175,30 +238,58 @@ class Meter(object):
             found = self.ways[name] = Way(name, self._began, self.quick.get(name))
             self.reads = self.reads or name in _READS
             self._due = self._due or clock() + (0 if self.steps else _FIRST_NS)
+        found.elsewhere = thread != threading.main_thread().ident
         return found
 
-    def before(self, way):
-        """The script is about to make a step: perhaps it is the first of a look. Returns: ns, now."""
+    def before(self, way, of=None):
+        """The script is about to make a step: perhaps it is the first of a look. Args: of: id of what it calls. Returns: ns, now."""
         way.settle()
         now = clock()
-        if self._trace is None and self._may_look and way.name in _READS and way.calls >= 3 and now >= self._due:
+        last = way.part
+        way.turn(of)
+        if self._trace is not None and self._looks_at is way and last is not way.part:
+            # a look is at the training, or at the validation
+            self._close(way.last or now)
+        if self._trace is None and self._may_look and way.name in _READS and way.part.calls >= 3 and self._is_due(way, now):
             self._open(way)
-            after = clock()
-            way.skip(after - now)
-            return after
-        return now
+        after = clock()
+        way.skip(after - now)
+        return after
+
+    def _is_due(self, way, now):
+        """Whether it is time for a look: what has never been looked at is not to wait for its turn."""
+        part = way.part
+        first = part.tried < (_TRIES if self.steps else 1) and self._missing(part) and now >= self._not_before
+        if first and (self.steps or part.ns >= _FIRST_NS):
+            return True
+        if not self._cheap or now < self._due:
+            return False
+        least = min(way.parts.values(), key=lambda one: float(one.look_ns) / one.ns if one.ns > _FIRST_NS else 2.0)
+        return part is least or now >= self._due + 4 * _FIRST_NS
+
+    def _missing(self, part):
+        """Steps of the first look that are still to be made."""
+        return max(0, (self.steps or 1) - part.looked)
 
     def after(self, way, now):
         """It has made one. Args: now: ns, when."""
-        if self._trace is None and way.calls >= 3:
+        if way.calls == 1:
+            self.first_step(way)
+        if self._trace is None and way.part.calls >= 3:
             way.quick.thread, way.quick.until = self._thread, now + _QUICK_NS
         if self._trace is None or self._looks_at is not way:
             return
         self._look_calls += 1
-        wanted = self._wanted or _STEPS
-        if self._look_calls >= wanted or (now - self._look_began > _LONGEST * 1e9 / 10 and not self._wanted):
+        asked = self.steps and self._missing(self._look_part)
+        if self._look_calls >= (asked or _STEPS) or (now - self._look_began > _LONGEST * 1e9 / 10 and not asked):
             self._close(now)
             way.skip(clock() - now)
+
+    def first_step(self, way):
+        """The first step of a way is done: what Python did until then prepared it."""
+        if not self._first_of or (self._first_of == "call" and way.name != "call"):
+            self._first_of = way.name
+            self.lines.again()
 
     def _open(self, way):
         began = clock()
@@ -206,12 +297,12 @@ class Meter(object):
             self._trace = tracing.Trace()
         except Exception as e:
             # the script's own profiler runs, or TensorFlow has none
-            self.failed = "%s: %s" % (type(e).__name__, e)
-            self._due = began + _FIRST_NS * (2 if self._wanted else 20)
+            self.say_failed(e)
+            self._due = self._not_before = began + _FIRST_NS * (2 if self.steps and self._missing(way.part) else 20)
             return
-        self._looks_at, self._look_calls = way, 0
+        self._looks_at, self._look_part, self._look_calls = way, way.part, 0
         self.wholly()
-        seconds = _LONGEST * (20 if self._wanted else 1)
+        seconds = _LONGEST * (20 if self.steps and self._missing(way.part) else 1)
         self._timer = threading.Timer(seconds, self._late)
         self._timer.daemon = True
         self._timer.start()
@@ -222,13 +313,14 @@ class Meter(object):
         """The trace that runs, for whoever ends it."""
         with self._lock:
             trace, self._trace = self._trace, None
-        if trace is not None:
+        if trace is not None and self._timer is not None:
             self._timer.cancel()
         return trace
 
     def give_up(self):
         """End a look that is in the script's way; there is none for a while."""
         self._due = max(self._due or 0, clock() + _FIRST_NS)
+        self._not_before = self._due
         trace = self._taken()
         if trace is None:
             return
@@ -236,7 +328,7 @@ class Meter(object):
             trace.stop()
         except Exception as e:
             # whoever asks is about to start a profiler of the script's, which has nothing to do with it
-            self.failed = "%s: %s" % (type(e).__name__, e)
+            self.say_failed(e)
 
     def look_no_more(self):
         """End a look; there is to be none from now on."""
@@ -246,30 +338,35 @@ class Meter(object):
     def _late(self):
         """A look lasts too long."""
         self.give_up()
-        self._due = max(self._due, clock() + _FIRST_NS * 20)
+        self._due = self._not_before = max(self._due, clock() + _FIRST_NS * 20)
 
     def _close(self, now):
         trace = self._taken()
         if trace is None:
             return
-        way, began = self._looks_at, clock()
-        events = trace.stop(_MOST if not self._wanted else None)
-        if events is not None:
-            found = nodes.looked(events)
-            way.looked += self._look_calls
-            way.look_ns += now - self._look_began
-            way.look_wait += found.wait
-            way.look_draws += found.draws
-            for path, own in found.own.items():
-                if path in self.nodes or len(self.nodes) < _MOST_NODES:
-                    sums = self.nodes.setdefault(path, [0, 0])
-                    sums[0] += own
-                    sums[1] += found.calls[path]
+        part, began = self._look_part, clock()
+        part.tried += 1
+        asked = self.steps and self._missing(part)
+        events = trace.stop(_MOST if not asked else None)
+        if events is not None and self._look_calls:
+            part.add(nodes.looked(events), self._look_calls, now - self._look_began)
         self._cost += clock() - began
-        if self._wanted:
-            # what was asked for is done; from now on as ever, so that both say the same of a long job
-            self._wanted, self._may_look = 0, self._may_look and tracing.cheap()
+        self._not_before = clock() + (0 if asked else _FIRST_NS)
         self._due = max(clock() + _FIRST_NS, self._began + int(self._cost / _SHARE))
+
+    def say_failed(self, error):
+        """Why something was not measured. An error of the script's own kind may have no words."""
+        try:
+            self.failed = "%s: %s" % (type(error).__name__, error)
+        except Exception:
+            self.failed = type(error).__name__
+
+    def stop(self, error):
+        """It is of no use any more; nothing of it is left running."""
+        self.say_failed(error)
+        self.wholly()
+        self.give_up()
+        self._may_look = False
 
     def wholly(self):
         """From now on no step is a quick one, until one has been looked at wholly."""
@@ -284,7 +381,11 @@ class Meter(object):
         """`main` is entered."""
         self._began = clock()
         self._idled = ticks()
-        self.lines.start()
+        try:
+            self.lines.start()
+        except RuntimeError as e:
+            # no more threads may be started: the script may need none
+            self.say_failed(e)
 
     def _read(self):
         """How the script reads: the way that took most of its time, None: in none that is known."""
@@ -294,55 +395,85 @@ class Meter(object):
 
     def record(self):
         """What the host is told, JSON."""
+        try:
+            return self._record()
+        except Exception as e:
+            self.say_failed(e)
+            # of a script that has done nothing
+            return Meter(self.steps)._record()
+
+    def _settled(self):
         self.give_up()
         self.lines.stop()
         self.wholly()
         for way in self.ways.values():
             way.settle()
+
+    def _record(self):
+        self._settled()
         way = self._read() or Way("", self._began)
         seconds = 1e-9
-        wait, between, batches = way.wait, way.between, way.batches
-        if way.name in INSIDE:
-            # in a call the script computes, too
-            whole = way.wait + way.between
-            share = min(1.0, float(way.look_wait) / way.look_ns) if way.look_ns else 0.0
-            wait, between = whole * share, whole * (1 - share)
-            if way.looked and way.look_draws:
-                batches = round(way.batches * float(way.look_draws) / way.looked)
         calls = self.ways.get("call") or Way("call", self._began)
-        if way.name == "call":
-            # what is between them may be reading, or not
-            wait, between = 0, way.wait + way.between
-        if way.name == "feed_dict":
-            # what is waited for is made between the calls
-            wait, between = between, wait
-        return {
+        looked = [part for part in way.parts.values() if part.looked]
+        told = {
             "by": way.name,
             "asked": self.steps,
             "main": (clock() - self._began) * seconds,
             "lines": self.lines.record(),
-            "looks": self.lines.looks,
+            "looks": max(0, self.lines.looks),
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
             "idle": idle(self._idled, ticks()),
-            "batches": batches,
             "rows": way.rows,
-            "wait": wait * seconds,
-            "between": between * seconds,
             "outside": way.between * seconds if way.name in (*INSIDE, "call") else 0.0,
             "first": way.first * seconds,
             "looked": way.looked,
-            "known": way.looked > 0 if way.name in INSIDE else way.name != "call",
+            "known": bool(looked) if way.name in INSIDE else way.name != "call",
+            "hidden": self.hidden and way.name not in INSIDE,
+            "elsewhere": way.elsewhere,
             "calls": {"calls": calls.calls, "inside": calls.wait * seconds, "outside": calls.between * seconds},
             "python": self.python.record(),
-            "nodes": [
-                {"path": path, "own": own * seconds, "calls": calls} for path, (own, calls) in sorted(self.nodes.items())
-            ],
-            "look": way.look_ns * seconds,
+            "nodes": weighed(looked),
+            "look": sum(part.look_ns for part in looked) * seconds,
             "pipelines": self.pipelines,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
         }
+        told.update(_times(way, looked))
+        return told
+
+
+def _times(way, looked):
+    """Of a record: wait, between and unlooked (seconds), and batches. Args: looked: parts of which looks have told how long they waited."""
+    wait, between, batches, unlooked = way.wait, way.between, way.batches, 0
+    if way.name in INSIDE:
+        # in a call the script computes, too
+        whole = wait + between
+        wait = min(whole, sum(part.waited() for part in looked))
+        between, unlooked = whole - wait, sum(part.ns for part in way.parts.values() if part not in looked)
+        for part in looked:
+            if part.look_draws:
+                batches += round(part.calls * (float(part.look_draws) / part.looked - 1))
+    if way.name == "call":
+        # what is between them may be reading, or not
+        wait, between = 0, wait + between
+    if way.name == "feed_dict":
+        # what is waited for is made between the calls
+        wait, between = between, wait
+    return {"wait": wait * 1e-9, "between": between * 1e-9, "unlooked": unlooked * 1e-9, "batches": max(0, batches)}
+
+
+def weighed(parts):
+    """The nodes of several parts, each as much as its steps took of all of them: a look is as long for a rare step as for a frequent one."""
+    all_ns, looks_ns = sum(part.ns for part in parts), sum(part.look_ns for part in parts)
+    found = {}
+    for part in parts:
+        weight = float(part.ns) * looks_ns / (all_ns * part.look_ns) if all_ns and part.look_ns else 1.0
+        for path, (own, calls) in part.nodes.items():
+            sums = found.setdefault(path, [0.0, 0])
+            sums[0] += own * weight * 1e-9
+            sums[1] += max(1, round(calls * weight))
+    return [{"path": path, "own": own, "calls": calls} for path, (own, calls) in sorted(found.items())]
 
 
 def cores():

@@ -54,7 +54,7 @@ def install(meter):
 
     @shown.named
     def init(self, *args, **kwargs):
-        vars(self)[_AT] = at()
+        _remember(meter, self)
         real(self, *args, **kwargs)
         _keep_inner(meter, self)
 
@@ -64,6 +64,15 @@ def install(meter):
     _watch(owned, "_create_iterator", meter, first=True)
     for name in ("_make_one_shot_iterator", "_make_initializable_iterator"):
         _watch(module.DatasetV1, name, meter)
+
+
+def _remember(meter, dataset):
+    """Where it is made."""
+    try:
+        vars(dataset)[_AT] = at(3)
+    except Exception as e:
+        # of a class without a dictionary; or there is no temp directory any more
+        meter.say_failed(e)
 
 
 def _keep_inner(meter, dataset):
@@ -76,7 +85,7 @@ def _keep_inner(meter, dataset):
             _inner[graph] = chain(dataset)
     except Exception as e:
         # a dataset of another kind: nobody knows what is in it
-        meter.failed = "%s: %s" % (type(e).__name__, e)
+        meter.say_failed(e)
 
 
 def _watch(kind, name, meter, first=False):
@@ -90,9 +99,10 @@ def _watch(kind, name, meter, first=False):
     setattr(kind, name, make)
 
 
-def at():
-    """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`)."""
-    frame, ours = sys._getframe(2), False
+def at(above=2):
+    """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`).
+    Args: above: callers that are ours."""
+    frame, ours = sys._getframe(above), False
     for _ in range(_DEEPEST):
         if frame is None:
             break
@@ -118,22 +128,22 @@ def tell(meter, dataset):
         if len(meter.pipelines) >= _MOST:
             return
         found = chain(dataset)
+        same = next((one for one in meter.pipelines if one["nodes"] == found), None)
+        if same is None:
+            meter.pipelines.append({"nodes": found, "passes": 1})
+        else:
+            same["passes"] += 1
     except Exception as e:
         # a dataset of another kind: nobody knows what is in it
-        meter.failed = "%s: %s" % (type(e).__name__, e)
-        return
-    same = next((one for one in meter.pipelines if one["nodes"] == found), None)
-    if same is None:
-        meter.pipelines.append({"nodes": found, "passes": 1})
-    else:
-        same["passes"] += 1
+        meter.say_failed(e)
 
 
 def chain(dataset):
     """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another; "depth": in so many functions that
     give datasets."""
-    found, waiting = [], [dataset]
-    while waiting and len(found) < 64:
+    found, waiting, looks = [], [dataset], 0
+    while waiting and len(found) < 64 and looks < 256:
+        looks += 1
         one = waiting.pop(0)
         inner = getattr(one, "_dataset", None)
         if type(one).__name__ == "DatasetV1Adapter" and inner is not None:

@@ -27,4 +27,5 @@ def cut(error):
     kept = error.__traceback__
     while kept is not None and kept.tb_frame.f_code.co_filename == NAME:
         kept = kept.tb_next
-    return error.with_traceback(kept)
+    # not the error's own: a script's class may have made another of it
+    return BaseException.with_traceback(error, kept)

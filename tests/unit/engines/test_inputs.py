@@ -30,7 +30,7 @@ def record(
     """Args: nodes: path -> (seconds of its own, calls)."""
     return {
         "by": "dataset", "asked": 20, "main": 11.0, "batches": 100, "rows": 3200, "wait": wait, "between": between, "outside": 0.0, "first": 0.1,
-        "looked": 20, "look": 2.0, "known": True, "nodes": [{"path": p, "own": own, "calls": calls} for p, (own, calls) in nodes.items()],
+        "looked": 20, "look": 2.0, "known": True, "hidden": False, "elsewhere": False, "unlooked": 0.0, "nodes": [{"path": p, "own": own, "calls": calls} for p, (own, calls) in nodes.items()],
         "pipelines": [{"nodes": chain, "passes": passes}], "windows": [[0.0, 100, wait, between]], "spent": {}, "lines": [], "looks": 50,
         "cores": 4, "idle": 3.0, "busy": None, **more,
     }  # fmt: skip
@@ -316,13 +316,19 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("function", known=False), "unknown", ""),
         (other("dataset"), "compute", ""),
         (other("dataset", wait=0.1, between=0.1), "unknown", ""),
+        (other("function", unlooked=6.0), "unknown", ""),
+        (other("function", unlooked=4.0), "compute", ""),
+        (other("call", hidden=True), "unknown", "a tf.function goes through a dataset by itself"),
+        (other("dataset", wait=9.0, between=1.0, elsewhere=True), "unknown", "another thread than the main one reads it"),
     ],
 )  # fmt: skip
 def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dict[str, Any], side: str, words: str) -> None:
     assert bound({"chief:0": told}, 0.0, 11.0) == side and bound({"chief:0": told}, 12.0, 11.0) == "input"
     said = inputs.verdict({"inputs": {"chief:0": told}})
     assert len(said) == bool(words) and all(words in one for one in said)
-    assert [inputs.calls_for_change(one) for one in said] == [told["by"] in ("call", "function")] * len(said)
+    assert [inputs.calls_for_change(one) for one in said] == [told["by"] in ("call", "function") and not told["hidden"]] * len(
+        said
+    )
 
 
 WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
@@ -385,3 +391,9 @@ def test_between_fine_and_worth_saying_there_is_little_to_win() -> None:
     """At the next look it may be a little more."""
     told = inputs.verdict({"inputs": {"chief:0": record({}, [], wait=0.8, between=9.2)}})
     assert "there is little to win: 8% of the time" in told[0] and not inputs.calls_for_change(told[0])
+
+
+def test_what_nobody_has_looked_at_is_not_fine() -> None:
+    told = record({}, [], wait=0.1, between=9.9, by="function", unlooked=4.0)
+    words = inputs.verdict({"inputs": {"chief:0": told}})
+    assert len(words) == 1 and "which take 40% of the time" in words[0] and not inputs.calls_for_change(words[0])

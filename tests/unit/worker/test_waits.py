@@ -13,7 +13,9 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
-from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, python, shown, tracing
+from akrunner.engines.inputs import verdict
+from akrunner.engines.unseen import bound, wait_share
+from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, pipeline, python, shown, tracing
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
@@ -293,7 +295,7 @@ def test_what_was_asked_for_is_looked_at_first_and_then_as_ever(clocks: meter.Me
 
     monkeypatch.setattr(tracing, "Trace", Trace)
     monkeypatch.setattr(tracing, "cheap", lambda: True)
-    clocks._wanted = clocks.steps = 7
+    clocks.steps = 7
     clocks.may_look(True)
     made = clocks.way("dataset")
     assert made is not None
@@ -346,3 +348,185 @@ def test_a_scripts_traceback_has_one_line_of_ours_and_it_says_why(clocks: meter.
     text = "".join(traceback.format_exception(raised.type, raised.value, raised.tb))
     assert text.count("akrunner: how long the script waits for its input") == 1 and "in real" in text
     assert raised.value.__context__ is None
+
+
+class Hostile:
+    """Of whatever is asked of it, it raises."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            return object.__getattribute__(self, name)
+        raise RuntimeError("of " + name)
+
+    def __len__(self) -> int:
+        raise RuntimeError("of len")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("of bool")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("of eq")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("of hash")
+
+    def __str__(self) -> str:
+        raise RuntimeError("of str")
+
+
+class Unnamed(type):
+    """Of classes that are no keys."""
+
+    def __hash__(self) -> int:
+        raise RuntimeError("of hash")
+
+
+HOSTILE: List[Any] = [Hostile(), [Hostile()], [], (), {}, None, [types.SimpleNamespace(_shape_tuple=lambda: (None, 3))], 7]
+
+
+@pytest.mark.parametrize("drawn", HOSTILE, ids=map(str, range(len(HOSTILE))))
+def test_what_is_drawn_is_given_on_whatever_it_is(drawn: Any, clocks: meter.Meter) -> None:
+    way = clocks.way("dataset")
+    assert way is not None and hooks._rows_at(0, drawn) == 1
+    for _ in range(5):
+        assert hooks._timed(clocks, "dataset", None, lambda: drawn, (), {}, hooks._rows) is drawn
+    given = list(hooks.batches(iter([drawn] * 3), len))
+    assert len(given) == 3 and all(one is drawn for one in given)
+    assert clocks.record()["main"] >= 0
+
+
+def test_what_a_graph_is_that_draws_is_no_matter(clocks: meter.Meter) -> None:
+    for graph in (None, Hostile(), types.SimpleNamespace(outer_graph=types.SimpleNamespace(), name=Hostile())):
+        hooks._will_draw(types.SimpleNamespace(get_default_graph=lambda graph=graph: graph))
+        assert not clocks.hidden
+
+
+def test_a_function_that_draws_by_itself_is_known(clocks: meter.Meter) -> None:
+    class Graph:
+        def __init__(self, name: str, outer: Any) -> None:
+            self.name, self.outer_graph = name, outer
+
+    hooks._drawn_within(Graph("Dataset_map_work_3", Graph("train_step", Graph("", None))))
+    hooks._drawn_within(Graph("", None))
+    assert not clocks.hidden
+    hooks._drawn_within(Graph("while_body", Graph("epoch", None)))
+    assert clocks.hidden and clocks.record()["hidden"]
+
+
+def test_what_a_script_hands_over_is_not_asked_what_it_does_not_have(clocks: meter.Meter) -> None:
+    odd = Unnamed("Odd", (), {})
+    assert not hooks._handed_one((odd(), Hostile(), 7))
+    assert hooks._way_of_run(clocks, Hostile(), (Hostile(), {}), {}) is None
+    assert hooks._way_of_run(clocks, Hostile(), (), {"feed_dict": {1: 2}}) == "feed_dict"
+    assert hooks._way_of_call(Hostile(), (1,)) is None and hooks.running() is None
+    assert clocks.failed == "RuntimeError: of _session"
+
+
+def test_no_dataset_is_refused_for_what_it_is(clocks: meter.Meter) -> None:
+    class Bare:
+        __slots__ = ()
+
+    round_and_round: Any = type("DatasetV1Adapter", (), {})()
+    round_and_round._dataset = round_and_round
+    for dataset in (Bare(), Hostile(), round_and_round):
+        pipeline._remember(clocks, dataset)
+        pipeline.tell(clocks, dataset)
+        pipeline._keep_inner(clocks, dataset)
+    clocks.say_failed(type("Wordless", (Exception,), {"__str__": lambda self: 1 // 0})())
+    assert clocks.failed == "Wordless"
+
+
+def test_an_error_that_makes_its_own_tracebacks_stays_the_scripts() -> None:
+    class Own(Exception):
+        def with_traceback(self, tb: Any) -> Any:
+            raise RuntimeError("not by me")
+
+    made = Own()
+    assert shown.cut(made) is made
+
+
+def test_a_meter_that_is_switched_off_leaves_no_trace_running(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: List[int] = []
+    clocks._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
+    hooks.off(RuntimeError("of ours"))
+    assert stopped == [1] and hooks.running() is None and clocks.failed == "RuntimeError: of ours"
+
+
+def test_a_record_that_cannot_be_made_is_one_of_a_script_that_did_nothing(clocks: meter.Meter) -> None:
+    broken: Any = Hostile()
+    clocks.ways["dataset"] = broken
+    told = clocks.record()
+    assert told["by"] == "" and "of " in clocks.failed
+
+
+def test_training_and_validation_are_weighed_apart(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waits = [0], [0]
+    monkeypatch.setattr(meter, "clock", lambda: now[0])
+
+    class Trace:
+        def stop(self, most: Any = None) -> List[Event]:
+            took = waits[0] * clocks._look_calls
+            return [Event(1, "Iterator::Root", "Root", 0, took), Event(1, "Iterator::Map", "Root::Map", 0, took)]
+
+    monkeypatch.setattr(tracing, "Trace", Trace)
+    clocks.may_look(True)
+    clocks._began = 0
+    made = clocks.way("function")
+    assert made is not None
+
+    def steps(count: int, of: int, seconds: float, wait: float) -> None:
+        for _ in range(count):
+            began = clocks.before(made, of)
+            now[0] += int(seconds * SECOND)
+            waits[0] = int(wait * SECOND)
+            made.drew(began, now[0])
+            clocks.after(made, now[0])
+
+    for _ in range(4):
+        steps(50, 1, 0.1, 0.0)
+        steps(50, 2, 0.3, 0.27)
+    told = clocks.record()
+    assert told["known"] and told["unlooked"] == 0
+    # a minute of validation, nine tenths of it waiting; twenty seconds of training, which does not wait
+    assert told["wait"] / (told["wait"] + told["between"]) == pytest.approx(0.675, abs=0.02)
+    assert {node["path"] for node in told["nodes"]} == {"Root", "Root::Map"}
+    clocks.may_look(False)
+    steps(200, 3, 0.4, 0.4)
+    told = clocks.record()
+    # what nobody has looked at: without the first step
+    assert told["unlooked"] == pytest.approx(199 * 0.4) and wait_share(told) < 0.5
+    assert bound({"chief:0": told}, 0.0, 200.0) == "unknown"
+
+
+def test_lines_before_the_first_step_and_of_imports_do_not_count(clocks: meter.Meter) -> None:
+    clocks.lines.stop()
+    clocks.lines.seen, clocks.lines.looks = {(True, "train.py:5", "tensorflow"): 90}, 90
+    made = clocks.way("dataset")
+    assert made is not None
+    for _ in range(2):
+        made.drew(0, 1)
+        clocks.after(made, 1)
+        if made.calls == 1:
+            assert clocks.lines.looks == 0
+            clocks.lines.looks, clocks.lines.seen = 10, {(True, "train.py:9", ""): 10}
+    assert [line["at"] for line in clocks.lines.record()] == ["train.py:9"]
+    importing: Any = None
+    for name in (__file__, "<frozen importlib._bootstrap>", "/v/site-packages/tensorflow/__init__.py"):
+        importing = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=name), f_lineno=7, f_back=importing)
+    clocks.lines._look(True, importing)
+    assert clocks.lines.looks == 9 and len(clocks.lines.seen) == 1
+
+
+def test_a_thread_that_reads_is_told_from_the_main_one(clocks: meter.Meter) -> None:
+    def read() -> None:
+        made = clocks.way("dataset")
+        assert made is not None
+        for step in range(10):
+            made.drew(step * SECOND, (step + 1) * SECOND - 1)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    told = clocks.record()
+    assert told["elsewhere"] and wait_share(told) == 0 and bound({"chief:0": told}, 0.0, 10.0) == "unknown"
+    assert any("another thread" in words for words in verdict({"inputs": {"chief:0": {**told, "main": 10.0}}}))
