@@ -38,7 +38,8 @@ _NETWORK = (
     "fuse.gcsfuse",
 )
 #: of a directory that is another one wherever a command is run
-_RELATIVE = "not absolute (it begins with no /): it is another directory wherever a command is run"
+_RELATIVE = "not absolute (it begins with no /)"
+_ELSEWHERE = f"{_RELATIVE}: it is another directory wherever a command is run"
 #: seconds by which a disk's clock may differ from this machine's
 _SKEW = 2.0
 
@@ -78,24 +79,32 @@ def temp() -> List[Line]:
     """The directory rows and scripts of jobs are in."""
     named = os.environ.get("TMPDIR")
     try:
-        folder = tempfile.gettempdir()
+        folder = os.path.abspath(tempfile.gettempdir())
     except OSError as e:
         if _files_are_small():
             return []  # `limits.allowed` has said it
-        return [Line("temp directory", BROKEN, f"there is none that can be written ({in_words(e)})", "TMPDIR=DIR names one")]
+        return [
+            Line(
+                "temp directory",
+                BROKEN,
+                f"there is none that can be written ({in_words(e)})",
+                "TMPDIR=DIR names one, by its whole path",
+            )
+        ]
     lines = looked_at(Place("temp directory", folder, "TMPDIR=DIR, or --work-dir,"))
     if named and os.path.realpath(named) != os.path.realpath(folder):
         found, do = _unused(named)
         lines.append(Line("TMPDIR", LOOK, f"{found}, so {folder} is used in its place", do))
     elif named and not os.path.isabs(named):
-        lines.append(Line("TMPDIR", LOOK, _RELATIVE, f"TMPDIR={folder}"))
+        lines.append(Line("TMPDIR", LOOK, _ELSEWHERE, f"TMPDIR={folder}"))
     return lines
 
 
 def _unused(named: str) -> Tuple[str, str]:
     """Why a TMPDIR is not used, and what helps."""
     if _odd(named):
-        return f"what it holds is {_odd(named)}", "name a directory by its whole path, or unset TMPDIR"
+        here = ", and from here it is no directory that can be written" if _odd(named) == _RELATIVE else ""
+        return f"what it holds is {_odd(named)}{here}", "name a directory by its whole path, or unset TMPDIR"
     if not os.path.lexists(named):
         above = _nearest(named)
         below = _obstacle(above) if os.path.isdir(above) else ("it is no directory", "")
@@ -106,8 +115,8 @@ def _unused(named: str) -> Tuple[str, str]:
         return f"{named} is a link to what is not there", "make what it leads to, or unset TMPDIR"
     if not os.path.isdir(named):
         return f"{named} is a file, no directory", "name a directory, or unset TMPDIR"
-    why, do = _obstacle(named) or ("could not be written before", "look again, or unset TMPDIR")
-    return f"{named}: {why}", f"{do}, or unset TMPDIR"
+    why, do = _obstacle(named) or ("it could not be written a moment ago", "look again")
+    return f"{named}: {why}", f"{do or 'name another directory'}, or unset TMPDIR"
 
 
 def _odd(path: str) -> str:
@@ -192,6 +201,8 @@ def _obstacle(path: str) -> Optional[Tuple[str, str]]:
 def _why(error: OSError, path: str) -> Tuple[str, str]:
     if error.errno == errno.EROFS:
         return "it is read-only", "mount it so that it can be written"
+    if error.errno == errno.ENOENT or (error.errno in (errno.EACCES, errno.EPERM) and not os.geteuid()):
+        return f"no file can be made there ({kind_of(path)[0] or 'its file system'} takes none)", ""
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"it cannot be written by this user (uid {os.geteuid()}; it is uid {os.stat(path).st_uid}'s)", ""
     if error.errno == errno.EDQUOT:
@@ -201,8 +212,6 @@ def _why(error: OSError, path: str) -> Tuple[str, str]:
         if system.f_files and not system.f_favail:
             return "no more files fit, however small (it has no inodes left)", "remove small files"
         return f"it is full: {gib(system.f_bavail * system.f_frsize)} free", "make room"
-    if error.errno == errno.ENOENT:
-        return f"no file can be made there ({kind_of(path)[0] or 'its file system'} takes none)", ""
     return in_words(error), ""
 
 

@@ -357,6 +357,10 @@ def main(task_config):
         refused(TypeError, "is called with (" + ("columns" if label is None else "features, label"), map=lambda a, b, c: a, label=label)
     refused(ValueError, "map=main.<locals>.raising raised KeyError", map=raising)
     refused(TypeError, "returns None", map=lambda batch: None)
+    refused(TypeError, "is called with (row)", interleave=lambda: 1)
+    refused(TypeError, "returns None: return a tf.data.Dataset", interleave=lambda row: None)
+    refused(TypeError, "returns what is of type list", interleave=lambda row: [1, 2])
+    refused(ValueError, "raised ZeroDivisionError at line", interleave=lambda row: 1 / 0)
     refused(ValueError, "batch_size=0", batch_size=0)
     refused(TypeError, "batch_size=True", batch_size=True)
     refused(ValueError, "(height, width)", image=(4,))
@@ -378,6 +382,12 @@ def main(task_config):
             raise AssertionError(words)
         except (TypeError, ValueError) as e:
             assert words in str(e) and e.__cause__ is None, str(e)
+    for name, words in (("cache", "nothing to keep"), ("shuffle", "as they come"), ("cash", "no such argument")):
+        try:
+            task_config.dataset(4, **{name: True})
+            raise AssertionError(name)
+        except TypeError as e:
+            assert words in str(e) and "takes batch_size, " in str(e), str(e)
     read = task_config.dataset(4, image=(4, 4), map=lambda batch: dict(batch, twice=2.0 * batch["image"][:, 0, 0, 0]), prefetch=1)
     for batch in read:
         assert batch["image"].shape[1:] == (4, 4, 3)
