@@ -15,15 +15,10 @@ import threading
 import time
 
 from akrunner.worker.waits import lines, nodes, python, tracing
+from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 
-#: ways whose calls hold more than the waiting
-INSIDE = ("function", "session")
 #: ways that tell what the script reads by; of "call", of functions that are handed their input, only the time is known
 _READS = ("dataset", "function", "session", "feed_dict")
-_WINDOWS = 60
-_MOST_NODES = 64
-#: functions, or graphs, whose steps are weighed apart
-_MOST_PARTS = 8
 #: looks in which as many steps are to be seen as were asked for: a validation may be shorter
 _TRIES = 8
 #: steps of a look, seconds after which it ends early, bytes of a trace that are worth reading
@@ -35,156 +30,6 @@ _FIRST_NS = 500 * 1000 * 1000
 _QUICK_NS = 10 * 1000 * 1000
 
 clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else time.monotonic_ns
-
-
-class Quick(object):
-    """Steps that are too short to do more than read the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
-
-    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: id of the function, or graph, it calls; at: which tensor of
-        a batch has its rows, None: none has; calls, rows, wait (ns): since the last step that was looked at wholly; last: ns when the last ended.
-    """
-
-    __slots__ = ("at", "calls", "last", "of", "rows", "thread", "until", "wait")
-
-    def __init__(self):
-        self.until = self.calls = self.rows = self.wait = self.last = 0
-        self.thread = self.of = self.at = None
-
-
-class Part(object):
-    """Steps that call the same function, or graph: those of the training, those of the validation.
-
-    Attributes: calls; ns: of its steps but the first; tried: looks; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; nodes: path -> [own ns, calls].
-    """
-
-    def __init__(self):
-        self.calls = self.ns = self.tried = 0
-        self.looked = self.look_ns = self.look_wait = self.look_draws = 0
-        self.nodes = {}
-
-    def add(self, found, steps, ns):
-        """What a look at so many steps has shown. Args: found: `nodes.Looked`."""
-        self.looked += steps
-        self.look_ns += ns
-        self.look_wait += found.wait
-        self.look_draws += found.draws
-        for path, own in found.own.items():
-            if path in self.nodes or len(self.nodes) < _MOST_NODES:
-                sums = self.nodes.setdefault(path, [0, 0])
-                sums[0] += own
-                sums[1] += found.calls[path]
-
-    def waited(self):
-        """ns of all its steps, by the share of those that were looked at."""
-        return self.ns * min(1.0, float(self.look_wait) / self.look_ns) if self.look_ns else 0.0
-
-
-class Way(object):
-    """One way in which the script reads.
-
-    Attributes: batches, rows drawn (rows None: not known); wait, between: ns of all steps but the first; first: ns of its wait; parts: id of what is called -> its steps;
-        part: the one whose step it is; elsewhere: another thread than the main one reads; windows: [ns, batches, wait, between].
-    """
-
-    def __init__(self, name, began, quick=None):
-        self.name = name
-        self.quick = quick or Quick()
-        self.batches = self.calls = self.rows = 0
-        self.wait = self.between = self.first = 0
-        self.part = Part()
-        self.parts = {None: self.part}
-        self.elsewhere = False
-        self.windows = []
-        self._began = began
-        self._width = 1000 * 1000 * 1000
-        self._last = None
-
-    @property
-    def looked(self):
-        """Steps of looks."""
-        return sum(part.looked for part in self.parts.values())
-
-    def turn(self, of):
-        """The next step is one of another part, or of the same. Args: of: id of what it calls."""
-        self.quick.of = of
-        # functions that are made anew for each epoch are one
-        of = of if of in self.parts or len(self.parts) < _MOST_PARTS else None
-        self.part = self.parts.get(of)
-        if self.part is None:
-            self.part = self.parts[of] = Part()
-
-    def drew(self, began, ended, rows=None, end=False):
-        """One next(), or call. Args: end: it was the one that found no more."""
-        gap = began - self._last if self._last is not None else 0
-        took = ended - began
-        part = self.part
-        if self.calls == 0:
-            self.first = took
-        elif part.calls:
-            self.wait += took
-            part.ns += took
-        if self.calls >= 2 and part.calls:
-            self.between += gap
-            part.ns += gap
-        self.calls += 1
-        part.calls += 1
-        self._last = ended
-        if not end:
-            self.batches += 1
-            self.rows = None if rows is None or self.rows is None else self.rows + rows
-        if self.calls > 2:
-            self._window(ended, not end, took, gap)
-
-    def settle(self):
-        """Take over what was counted quickly; there is none before the third call."""
-        quick = self.quick
-        if not quick.last:
-            return
-        gap = quick.last - self._last - quick.wait
-        self.calls += quick.calls
-        self.part.calls += quick.calls
-        self.batches += quick.calls
-        self.wait += quick.wait
-        self.between += gap
-        self.part.ns += quick.wait + gap
-        if self.rows is not None:
-            self.rows += quick.rows if quick.at is not None else quick.calls
-        self._window(quick.last, quick.calls, quick.wait, gap)
-        self._last = quick.last
-        quick.calls = quick.rows = quick.wait = quick.last = 0
-
-    @property
-    def last(self):
-        """ns when its last step ended, None: it has had none."""
-        return self._last
-
-    def skip(self, ns):
-        """What has just been done was for the look, and none of the script's time."""
-        if self._last is not None:
-            self._last += ns
-
-    def _window(self, now, batches, took, gap):
-        at = (now - self._began) // self._width * self._width
-        if not self.windows or self.windows[-1][0] != at:
-            self.windows.append([at, 0, 0, 0])
-            if len(self.windows) > _WINDOWS:
-                self._widen()
-        last = self.windows[-1]
-        last[1] += batches
-        last[2] += took
-        last[3] += gap
-
-    def _widen(self):
-        self._width *= 2
-        merged = []
-        for at, batches, wait, between in self.windows:
-            at = at // self._width * self._width
-            if merged and merged[-1][0] == at:
-                last = merged[-1]
-                last[1], last[2], last[3] = last[1] + batches, last[2] + wait, last[3] + between
-            else:
-                merged.append([at, batches, wait, between])
-        self.windows = merged
 
 
 class Meter(object):
@@ -439,41 +284,8 @@ class Meter(object):
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
         }
-        told.update(_times(way, looked))
+        told.update(times(way, looked))
         return told
-
-
-def _times(way, looked):
-    """Of a record: wait, between and unlooked (seconds), and batches. Args: looked: parts of which looks have told how long they waited."""
-    wait, between, batches, unlooked = way.wait, way.between, way.batches, 0
-    if way.name in INSIDE:
-        # in a call the script computes, too
-        whole = wait + between
-        wait = min(whole, sum(part.waited() for part in looked))
-        between, unlooked = whole - wait, sum(part.ns for part in way.parts.values() if part not in looked)
-        for part in looked:
-            if part.look_draws:
-                batches += round(part.calls * (float(part.look_draws) / part.looked - 1))
-    if way.name == "call":
-        # what is between them may be reading, or not
-        wait, between = 0, wait + between
-    if way.name == "feed_dict":
-        # what is waited for is made between the calls
-        wait, between = between, wait
-    return {"wait": wait * 1e-9, "between": between * 1e-9, "unlooked": unlooked * 1e-9, "batches": max(0, batches)}
-
-
-def weighed(parts):
-    """The nodes of several parts, each as much as its steps took of all of them: a look is as long for a rare step as for a frequent one."""
-    all_ns, looks_ns = sum(part.ns for part in parts), sum(part.look_ns for part in parts)
-    found = {}
-    for part in parts:
-        weight = float(part.ns) * looks_ns / (all_ns * part.look_ns) if all_ns and part.look_ns else 1.0
-        for path, (own, calls) in part.nodes.items():
-            sums = found.setdefault(path, [0.0, 0])
-            sums[0] += own * weight * 1e-9
-            sums[1] += max(1, round(calls * weight))
-    return [{"path": path, "own": own, "calls": calls} for path, (own, calls) in sorted(found.items())]
 
 
 def cores():

@@ -15,15 +15,15 @@ import pytest
 
 from akrunner.engines.inputs import verdict
 from akrunner.engines.unseen import bound, wait_share
-from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, pipeline, python, shown, tracing
+from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, pipeline, python, shown, tracing, ways
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
 
 
-def way(*steps: Tuple[float, float]) -> meter.Way:
+def way(*steps: Tuple[float, float]) -> ways.Way:
     """A way whose steps wait and compute for so many seconds."""
-    made, now = meter.Way("dataset", 0), 0
+    made, now = ways.Way("dataset", 0), 0
     for wait, between in steps:
         made.drew(now, now + int(wait * SECOND), 32)
         now += int((wait + between) * SECOND)
