@@ -284,7 +284,7 @@ def _is_iterator(value):
     kind = type(value)
     known = _iterators.get(kind)
     if known is None:
-        known = _iterators[kind] = kind.__name__.endswith("Iterator") and kind.__module__.startswith(
+        known = _iterators[kind] = kind.__name__.endswith(("Iterator", "IteratorV2")) and kind.__module__.startswith(
             ("tensorflow.", "tensorflow_core.")
         )
     return known
