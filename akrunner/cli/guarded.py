@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 
 import typer
 from rich.console import Console
@@ -71,14 +71,26 @@ def telling(done: str) -> Iterator[None]:
         raise Untold(done) from e
 
 
-def ended(run: Callable[[], Any], as_json: bool) -> int:
-    """Run a command to its end. Returns: its exit code; whatever there is to say of it was said."""
+def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
+    """Run a command to its end. Args: is_help: of which whoever reads it takes what they want. Returns: its exit code; whatever there is to say of it was
+    said."""
     try:
         code = int(run() or 0)
         sys.stdout.flush()
     except BaseException as e:
+        if is_help and signals.seen() is None and any(isinstance(one, BrokenPipeError) for one in _chain(e)):
+            silence_stdout()
+            return 0
         return _failed(e, as_json)
     return code
+
+
+def _chain(error: BaseException) -> List[BaseException]:
+    """An exception and those it comes from."""
+    chain = [error]
+    while (above := chain[-1].__cause__ or chain[-1].__context__) is not None and above not in chain:
+        chain.append(above)
+    return chain
 
 
 def _failed(error: BaseException, as_json: bool) -> int:
@@ -127,11 +139,8 @@ def _in_engine(error: BaseException) -> bool:
 
 def _of_stdout(error: BaseException) -> Optional[str]:
     """Half a sentence if the error says that stdout cannot be written, None if it says something else. Silences stdout then."""
-    chain = [error]
-    while (above := chain[-1].__cause__ or chain[-1].__context__) is not None and above not in chain:
-        chain.append(above)
     # Rich makes a SystemExit of it
-    lost = next((one for one in chain if isinstance(one, BrokenPipeError)), None)
+    lost = next((one for one in _chain(error) if isinstance(one, BrokenPipeError)), None)
     if isinstance(error, akrunner.AkrunnerError) or not (lost or isinstance(error, OSError)):
         return None
     if lost is None and getattr(error, "filename", None) is not None:

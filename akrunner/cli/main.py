@@ -182,4 +182,4 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         with command.make_context("akrunner", ours, obj=script_args) as context:
             return command.invoke(context)
 
-    return ended(run, asks_for_json(given))
+    return ended(run, asks_for_json(given), is_help=not ours or "--help" in ours or ours == ["--version"])

@@ -194,7 +194,7 @@ def _say(done: "Packed", quiet: bool) -> None:
     if quiet:
         return
     splits = ", ".join(f"{name} {rows:,}" for name, rows in done.splits.items())
-    rows = "row" if done.total_rows == 1 else "rows"
+    rows = "row" if done.total_rows == 1 and len(done.splits) == 1 else "rows"
     if done.dry_run:
         typer.echo(
             f"would pack {counted(done.rows, done.kind[:-1])}: {splits} {rows} in {counted(done.shards, 'file')}; nothing was written"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 import pyarrow as pa
 
@@ -33,23 +33,29 @@ def schema_in(words: str) -> pa.Schema:
 
 
 def check_columns(schema: pa.Schema, form: str) -> None:
-    """Raises: SchemaError: files of this format do not hold a column."""
-    for field in schema:
-        if form == "tfrecord":
-            try:
-                feature_kind(field.name, field.type)
-            except SchemaError as e:
-                raise SchemaError(
-                    f"{e}. Files of Parquet and Arrow keep it as it is: format='parquet' (--format parquet)"
-                ) from None
-            continue
+    """Raises: SchemaError: files of this format do not hold a column; all of them are named."""
+    odd = [(field.name, words) for field in schema for words in _not_held(field, form)]
+    if odd:
+        others = [name for name, _ in odd[1:]]
+        more = f". Nor do they hold {', '.join(map(repr, others[:_NAMED]))}" if others else ""
+        raise SchemaError(f"{odd[0][1]}{more}")
+
+
+def _not_held(field: pa.Field, form: str) -> Iterator[str]:
+    """Why files of a format do not hold a column, if they do not."""
+    if form == "tfrecord":
         try:
-            writer_of(form, pa.BufferOutputStream(), pa.schema([field])).close()
-        except (pa.ArrowException, pa.ArrowNotImplementedError) as e:
-            raise SchemaError(
-                f"column {field.name!r} is {field.type}, which files of {form} do not hold ({str(e).splitlines()[0]}); make it something else: "
-                f"select={replaced(field.name)!r} (--select)"
-            ) from None
+            feature_kind(field.name, field.type)
+        except SchemaError as e:
+            yield f"{e}. Files of Parquet and Arrow keep it as it is: format='parquet' (--format parquet)"
+        return
+    try:
+        writer_of(form, pa.BufferOutputStream(), pa.schema([field])).close()
+    except (pa.ArrowException, pa.ArrowNotImplementedError) as e:
+        yield (
+            f"column {field.name!r} is {field.type}, which files of {form} do not hold ({str(e).splitlines()[0]}); make it something else: "
+            f"select={replaced(field.name)!r} (--select)"
+        )
 
 
 def type_words(data_type: pa.DataType, form: str) -> str:

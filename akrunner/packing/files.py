@@ -211,6 +211,14 @@ class FilePacker:
 
     def run(self) -> None:
         """Raises: ReadError: a file is broken, and `bad_rows` says fail; WriteError."""
+        try:
+            self._run()
+        except BaseException:
+            # a signal may have come before anybody held what was begun
+            self._state.clear(self._part)
+            raise
+
+    def _run(self) -> None:
         state = self._state
         state.clear(self._part)
         open_ = [shard for shard in self._plan["shards"] if state.result(self._part, shard) is None]

@@ -16,6 +16,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from akrunner.packing.result import counted
+
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 
@@ -63,7 +65,25 @@ def look(datas: Sequence[Optional[bytes]]) -> Looked:
     found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
     _look_at(datas, found, np.array([i for i, data in enumerate(datas) if data is not None], np.int64), _HEAD)
     _check_sizes(datas, found)
+    for i in np.flatnonzero(found.format == 3).tolist():
+        if i not in found.problems and (words := _odd_bitmap(datas[i] or b"", int(found.height[i]), int(found.width[i]))):
+            found.problems[i] = f"{words}; resize= (--resize) makes a PNG of it"
     return found
+
+
+def _odd_bitmap(data: bytes, height: int, width: int) -> str:
+    """Why TensorFlow does not decode a BMP with a header, "": it does. The newest takes neither less than its rows nor anything behind them."""
+    if len(data) < 30:
+        return "a BMP that is cut short"
+    bits = int.from_bytes(data[28:30], "little")
+    if bits // 8 not in (1, 3, 4):
+        return f"a BMP of {bits} bits a pixel, which TensorFlow does not decode"
+    wanted = int.from_bytes(data[10:14], "little") + (bits // 8 * width + 3) // 4 * 4 * height
+    if len(data) == wanted:
+        return ""
+    if len(data) < wanted:
+        return f"a BMP that is cut short or compressed: {len(data):,} bytes of {wanted:,}"
+    return f"a BMP with {counted(len(data) - wanted, 'byte')} behind its picture, which TensorFlow does not decode"
 
 
 def _check_sizes(datas: Sequence[Optional[bytes]], found: Looked) -> None:

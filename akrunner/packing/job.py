@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
-from typing import Any, Callable, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Union
 
 from akrunner.checks import check_flag, check_path
-from akrunner.errors import ConfigError, SinkError
-from akrunner.foreign import ours
+from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
+from akrunner.foreign import in_words, ours, shortage
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns
@@ -99,8 +100,25 @@ def pack(
     given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format)
     _check(given, settings, state)
     whole = _dry if dry_run else _packed
-    found = whole(given, settings, state, overwrite, meter)
+    with _short():
+        found = whole(given, settings, state, overwrite, meter)
     return dataclasses.replace(found, seconds=time.monotonic() - began, dry_run=dry_run)
+
+
+@contextlib.contextmanager
+def _short() -> Iterator[None]:
+    """Where memory, threads or open files do not suffice: what of `pack` needs less. Raises: JobError; whatever else is raised."""
+    try:
+        yield
+    except (AkrunnerError, MemoryError, RuntimeError, OSError) as e:
+        if not shortage(e):
+            raise
+        what = str(e) if isinstance(e, AkrunnerError) else in_words(e)
+        words = what.rpartition("; ")[0] or what
+        raise JobError(
+            f"{words}; threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are smaller need less. What was packed so far is kept, and the next run "
+            "goes on from there"
+        ) from e
 
 
 def _check(given: Given, settings: Settings, state: State) -> None:

@@ -50,7 +50,12 @@ class RowPacker:
     def run(self) -> None:
         """Write the shards that are not there yet. Raises: WriteError."""
         with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
-            self._run()
+            try:
+                self._run()
+            except BaseException:
+                # a signal may have come before anybody held what was begun
+                self._state.clear(self._part)
+                raise
 
     def _run(self) -> None:
         state, plan = self._state, self._state.plan(self._part)

@@ -184,7 +184,8 @@ class State:
 
     def clear(self, part: int) -> None:
         """Remove what a run that was killed had begun to write."""
-        for name in os.listdir(self.folder(part)):
+        folder = self.folder(part)
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
             if name.endswith(PARTIAL):
                 with contextlib.suppress(OSError):
                     os.remove(os.path.join(self.folder(part), name))

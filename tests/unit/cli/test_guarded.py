@@ -147,3 +147,16 @@ def test_a_job_that_ran_into_a_limit_is_no_argument(capsys: pytest.CaptureFixtur
 def test_the_option_may_stand_before_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["--json", "rnu"]) == 2
     assert "Did you mean 'run'" in json.loads(capsys.readouterr().out)["message"]
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "x"), SystemExit(1)])
+def test_of_help_a_reader_takes_what_it_wants(
+    error: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(guarded, "silence_stdout", lambda: None)
+
+    def run() -> None:
+        raise error from BrokenPipeError(32, "x")
+
+    assert guarded.ended(run, False, is_help=True) == 0 and not capsys.readouterr().err
+    assert guarded.ended(run, False) == 4

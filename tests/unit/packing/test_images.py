@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from typing import Any, List
 
 import numpy as np
@@ -136,3 +137,16 @@ def test_resizing_turns_images_as_exif_says(form: str) -> None:
         assert not why and found.size == (8, 4) and 0x0112 not in Image.open(io.BytesIO(data)).getexif()
         red = [found.getpixel(place)[0] > 128 for place in ((0, 0), (7, 0), (0, 3), (7, 3))]
         assert red.index(True) == corner and sum(red) == 1
+
+
+def test_a_bitmap_is_as_large_as_its_rows_or_tensorflow_refuses_it() -> None:
+    def bitmap(bits: int, width: int, size: int) -> bytes:
+        head = b"BM" + bytes(8) + struct.pack("<IIiiHH", 54, 40, width, -2, 1, bits) + bytes(24)
+        return head + bytes(size)
+
+    # rows are filled up to four bytes
+    good = [bitmap(8, 3, 8), bitmap(24, 3, 24), bitmap(32, 3, 24)]
+    bad = [bitmap(24, 3, 23), bitmap(24, 3, 25), bitmap(4, 3, 8)]
+    problems = images.look([*good, *bad]).problems
+    assert sorted(problems) == [3, 4, 5]
+    assert "77 bytes of 78" in problems[3] and "1 byte behind" in problems[4] and "4 bits" in problems[5]

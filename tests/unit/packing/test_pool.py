@@ -101,3 +101,7 @@ def test_no_batch_and_an_empty_one(tmp_path: Path) -> None:
     with Pool(str(tmp_path), 4) as files:
         assert list(files.read([])) == []
         assert [batch.datas for batch in files.read([(1, [], [])])] == [[]]
+
+
+def test_a_file_that_has_to_be_waited_for_is_no_want_of_processes() -> None:
+    assert pool.why_not(BlockingIOError(11, "Resource temporarily unavailable")).startswith("it cannot be read now")
