@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
+import resource
 import signal
+import sys
 import tempfile
 import textwrap
 import time
@@ -194,6 +196,21 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     finally:
         started.stop()
     assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
+
+
+@contextlib.contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """A disk that is full, as far as one file can see. Python's own compiled files are not written meanwhile: it would keep what was cut short."""
+    before, compiles = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = compiles
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.fixture(scope="session")

@@ -639,7 +639,9 @@ def test_a_full_disk_ends_with_4_and_the_next_run_goes_on(tmp_path: Path) -> Non
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     # each file of the output may be so long, those of the journal are shorter
-    done = command(source, out, "--shard-size", "64kB", "--json", preexec_fn=limited)
+    # and Python keeps no compiled file that was cut short
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = command(source, out, "--shard-size", "64kB", "--json", preexec_fn=limited, env=environment)
     assert done.returncode == 4, (done.stdout, done.stderr)
     assert json.loads(done.stdout)["error"] == "WriteError"
     again = command(source, out, "--shard-size", "64kB", "--json")

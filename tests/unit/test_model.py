@@ -6,8 +6,6 @@ import base64
 import io
 import json
 import os
-import resource
-import signal
 import tempfile
 import zipfile
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 
 from akrunner.errors import ModelError, WriteError
 from akrunner.model import CHUNK, Model, check_target, remove_checkpoints, saving
+from tests.conftest import no_file_longer_than
 
 
 def saved_model(path: Path, size: int = 100) -> Path:
@@ -203,15 +202,9 @@ def test_a_disk_that_fills_up_while_saving(
     small = Model(str(saved_model(tmp_path / "small", size=5)))
     small.save(tmp_path / name)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limit[1]))
-    try:
-        with pytest.raises(WriteError, match=f"model_out: cannot write .*{name}: the file would be larger"):
-            Model(str(folder)).save(tmp_path / name, overwrite=True)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, handler)
+    refused = pytest.raises(WriteError, match=f"model_out: cannot write .*{name}: the file would be larger")
+    with no_file_longer_than(1 << 20), refused:
+        Model(str(folder)).save(tmp_path / name, overwrite=True)
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
     Model(str(folder)).save(tmp_path / name, overwrite=True)
     assert content(Model.from_saved_model(tmp_path / name).path) == content(folder)

@@ -20,6 +20,7 @@ from akrunner.launch import archives, limits
 from akrunner.launch.environments import _leads_to_an_interpreter
 from akrunner.launch.files import collect, lay_out
 from akrunner.launch.trees import Blame, Tree, walk
+from tests.conftest import no_file_longer_than
 
 BLAME = Blame("user_files", UserFilesError, "the work dir", "a.zip")
 LINK, HARD = 0o120777, "hard"
@@ -322,19 +323,10 @@ def test_a_stream_of_a_tar(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As little room as one byte of a file may have."""
-    import resource
-    import signal
-
     path = zipped(tmp_path / "a.zip", ("a", zlib.compress(os.urandom(1 << 16)), 0o644))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(UserFilesError, match=r"user_files: cannot write 'a' in .*: the file would be larger than allowed"):
-            archives.unpack(str(path), str(tmp_path / "out"), BLAME)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
+    refused = pytest.raises(UserFilesError, match=r"user_files: cannot write 'a' in .*: the file would be larger than allowed")
+    with no_file_longer_than(1000), refused:
+        archives.unpack(str(path), str(tmp_path / "out"), BLAME)
 
 
 @pytest.mark.parametrize(

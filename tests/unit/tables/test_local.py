@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import signal
 import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
@@ -22,6 +20,7 @@ from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries
 from akrunner.tables.store import check_writable
+from tests.conftest import no_file_longer_than
 
 Named = Callable[[str], TableName]
 
@@ -395,18 +394,11 @@ def test_a_full_disk_leaves_the_table_as_it_was(store: LocalTables, named: Named
     name = made(store, named, "create table t (id bigint, s string)")
     put(store, name, x={"id": [1]})
     output = store.output(name)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(WriteError, match="cannot write .*t.*larger than allowed"):
-            part = output.part("0")
-            part.write(pa.record_batch({"s": [os.urandom(8).hex() for _ in range(70_000)]}))
-            output.commit()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        output.abort()
+    with no_file_longer_than(100_000), pytest.raises(WriteError, match="cannot write .*t.*larger than allowed"):
+        part = output.part("0")
+        part.write(pa.record_batch({"s": [os.urandom(8).hex() for _ in range(70_000)]}))
+        output.commit()
+    output.abort()
     assert rows(store, name) == [(1, None)]
 
 
