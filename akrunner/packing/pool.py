@@ -29,8 +29,6 @@ _AT_ONCE = 64
 _FAR = 4
 #: bytes of files behind URLs that are taken together
 _TOGETHER = 32 << 20
-#: see `_keep_memory`
-_KEPT = 31 << 20
 #: batches that the system is asked to read before they are read, and those that are read before they are taken
 _ADVISED, _READ = 2, 2
 #: files of a batch that are opened to learn how long it takes, and the seconds from which on several are opened at a time
@@ -65,7 +63,6 @@ class Pool:
     """
 
     def __init__(self, base: Optional[str], threads: int, work: Optional[Worked] = None, most: int = MOST_BYTES) -> None:
-        _keep_memory()
         self._threads = threads
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
@@ -262,15 +259,6 @@ class Pool:
         except (OSError, ValueError):
             return why_not(error)
         return why_not(error) if stat.S_ISREG(mode) else f"it is {kind_in_words(mode)}, not a file"
-
-
-def _keep_memory() -> None:
-    """Let the C library keep what is given back to it, and use it for the next batch.
-
-    It keeps twice the size of the largest piece of memory that was mapped and given back (glibc, below 32 MiB). Without that, every page of
-    every batch is mapped anew, which takes as long as reading a file that is in memory.
-    """
-    bytes(_KEPT)
 
 
 def is_url(name: bytes) -> bool:
