@@ -209,7 +209,7 @@ def _check_output(text: str, wishes: Wishes, dry: bool, told: List[str]) -> None
 
 
 def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
-    """What a table is. Raises: SourceError: it is not there, and has to be."""
+    """What a table is. Raises: SourceError, SinkError: it is not there, or cannot be of that name, and has to be."""
     name = TableName.parse(text, wishes.project)
     store = wishes.store(name.project)
     try:
@@ -217,7 +217,7 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
         columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)
         columns += "".join(f", {one.name} {types.words_of(one)} (partition)" for one in info.keys)
         return TablePlan(text, columns, store.count(name) if store.exists(name) else None)
-    except SourceError:
+    except (SourceError, SinkError):
         if needed:
             raise
         return TablePlan(text)

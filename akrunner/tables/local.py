@@ -152,6 +152,8 @@ class LocalTables:
     def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
         check_keys(name, info, SourceError)
+        wanted = dict(name.partition)
+        asked = {key.name: key_text(key, wanted[key.name], SourceError) for key in info.keys if key.name in wanted}
         folder = layout.table_dir(self.place, name)
         if not info.partitions:
             stray = layout.partition_columns(folder)
@@ -166,15 +168,14 @@ class LocalTables:
                     f"source: {name.whole} is partitioned by {', '.join(info.partitions)}, and {os.path.join(folder, loose[0])} is in none of "
                     f"its partitions; move it to one, {info.partitions[0]}=..."
                 )
-        wanted = dict(name.partition)
         every = layout.partitions_below(folder, info.partitions)
         if not info.partition_types:
-            return [one for one in every if all(wanted.get(key, value) == value for key, value in one[0])]
+            return [one for one in every if all(asked.get(key, value) == value for key, value in one[0])]
         found = []
         for partition, path in every:
             with _odd_key(path):
                 spelled = {key.name: key_text(key, value) for key, (_, value) in zip(info.keys, partition)}
-            if all(key_text(key, wanted[key.name]) == spelled[key.name] for key in info.keys if key.name in wanted):
+            if all(spelled[key] == value for key, value in asked.items()):
                 found.append((partition, path))
         return found
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import abc
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Type, TypeVar, runtime_checkable
 
@@ -31,6 +32,8 @@ from akrunner.tables.names import Partition, TableName
 NOTHING_DROPPED = "nothing is dropped (with --if-exists, or DROP TABLE IF EXISTS, that is no error)"
 #: names of what this process has committed: for what is said of a command that a signal ends then
 CHANGED: List[str] = []
+#: a whole number in the name of a partition: Python's int() takes more, "1_0" and " 1 " for two
+_WHOLE = re.compile(r"-?[0-9]+")
 #: tables of a project that an error names
 _SHOWN = 5
 
@@ -113,19 +116,21 @@ def whole_partition(name: TableName, info: TableInfo) -> Partition:
     return tuple((key.name, key_text(key, given[key.name])) for key in info.keys)
 
 
-def key_text(key: pa.Field, value: str) -> str:
-    """The value of a partition column as its type spells it: 01 of a BIGINT is 1. Raises: SinkError: it is none of the type."""
+def key_text(key: pa.Field, value: str, kind: Type[ConfigError] = SinkError) -> str:
+    """The value of a partition column as its type spells it: 01 of a BIGINT is 1. Raises: ConfigError, of that kind: it is none of the type."""
     if pa.types.is_string(key.type):
         return value
     try:
         return str(key_scalar(key, value).as_py())
     except (ValueError, pa.ArrowException, OverflowError):
-        raise SinkError(f"the partition column {key.name} is {types.words_of(key)}, and {value!r} is none") from None
+        raise kind(f"the partition column {key.name} is {types.words_of(key)}, and {value!r} is none") from None
 
 
 def key_scalar(key: pa.Field, value: str) -> pa.Scalar:
     """Raises: ValueError, ArrowException, OverflowError: the text is no value of the column's type."""
     if pa.types.is_integer(key.type):
+        if not _WHOLE.fullmatch(value):
+            raise ValueError(f"{value!r} is no whole number")
         return pa.scalar(int(value), key.type)
     return pa.scalar(value, pa.string()).cast(key.type)
 

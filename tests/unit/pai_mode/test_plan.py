@@ -12,7 +12,7 @@ import pytest
 from akrunner import leftovers
 from akrunner.api import Result
 from akrunner.engines.base import Stats
-from akrunner.errors import ConfigError, PythonEnvError, SinkError, WriteError
+from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError, WriteError
 from akrunner.launch import devices, interpreters
 from akrunner.launch.interpreters import Interpreter
 from akrunner.pai_mode import texts
@@ -21,7 +21,9 @@ from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, as_json, as_text
 from akrunner.tables import statements
 from akrunner.tables.buckets import Buckets
+from akrunner.tables.ddl import parse_create
 from akrunner.tables.local import LocalTables
+from akrunner.tables.names import TableName
 from akrunner.tables.upload import Upload
 
 _NO = dict.fromkeys(
@@ -244,6 +246,20 @@ def test_a_plan_is_shown_without_its_tables() -> None:
         and "tables/no_input" in found.flags[0]
     )
     with pytest.raises(ConfigError, match="there is no table odps://p/tables/no_input"):
+        runner.run(given)
+
+
+@pytest.mark.parametrize("role", ["tables", "outputs"])
+def test_a_plan_is_shown_with_a_partition_that_cannot_be(role: str) -> None:
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    made = parse_create("create table t (a bigint) partitioned by (pt bigint)").info
+    assert made is not None
+    LocalTables("tables").create(TableName.parse("odps://p/tables/t"), made)
+    given = runner.read(f"PAI -name tensorflow1150 -Dscript=train.py -D{role}=odps://p/tables/t/pt=abc;", None)
+    (found,) = runner.plans(given, shown=True)
+    assert "the partition column pt is bigint, and 'abc' is none" in as_json(found)["problem"]
+    assert "odps://p/tables/t/pt=abc" in as_text(found)
+    with pytest.raises(SourceError if role == "tables" else SinkError, match="'abc' is none"):
         runner.run(given)
 
 

@@ -434,3 +434,16 @@ def test_a_query_reads_what_was_there_when_it_was_asked(
     with Queries(lambda project: store, "demo") as queries:
         reader = queries.rows("select sum(id) s, count(*) n from t")
         assert [row for batch in queries.draw(reader) for row in batch.to_pylist()] == [{"s": 499500, "n": 1000}]
+
+
+@pytest.mark.parametrize("value", ["abc", "1_0", " 1 ", "+1", "\uff11", "1.0", str(2**63)])
+def test_a_partition_of_a_number_that_is_none_is_no_input(store: LocalTables, named: Named, value: str) -> None:
+    name = made(store, named, "create table t (id bigint) partitioned by (p bigint)")
+    store.add_partitions([named("t/p=1"), named("t/p=-10")])
+    odd = TableName(name.project, name.table, (("p", value),))
+    for look in (store.reading, store.exists, store.count):
+        with pytest.raises(SourceError, match="the partition column p is bigint"):
+            look(odd)
+    with pytest.raises(SinkError, match="the partition column p is bigint"):
+        store.check_output(odd)
+    assert store.exists(named("t/p=01")) and store.exists(named("t/p=-10"))
