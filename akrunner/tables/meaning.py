@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING, Any, List
 
 from akrunner.errors import ConfigError
@@ -21,6 +22,9 @@ _OF_GROUPS = frozenset(("grouping_id", "grouping", "string_agg", "odps_percentil
 _VALUES = frozenset(
     "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg Array Greatest Least Tuple Map Struct PropertyEQ AnyValue".split()
 )
+#: of a regular expression, what is in no group: a quoted character, a set of them; and where a group begins that keeps what it matches
+_NO_GROUP = re.compile(r"(?s)\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]")
+_GROUP = re.compile(r"\((?:\?P?<(?![=!])|(?!\?))")
 _NUMBERS = ("Literal", "Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "Neg", "Count", "Sum", "Avg", "Interval")
 
 
@@ -194,7 +198,7 @@ def _functions(tree: Any) -> None:
         call.set("position", None)
     for call in list(tree.find_all(exp.RegexpExtract)):
         given, group = call.expression, call.args.get("group")
-        if isinstance(given, exp.Literal) and "(" not in given.name and (group is None or group.name != "0"):
+        if isinstance(given, exp.Literal) and not _has_group(given.name) and (group is None or group.name != "0"):
             raise ConfigError(
                 f"sql: regexp_extract gives what a group matches, and {given.name!r} has none; put it in parentheses, or write 0 behind it"
             )
@@ -210,6 +214,11 @@ def _functions(tree: Any) -> None:
             _concatenated(call)
         if call.name.lower() == "odps_json" and "*" in call.expressions[1].name:
             raise ConfigError("sql: get_json_object takes one value on this machine, by a path without *: '$.a[0]'")
+
+
+def _has_group(pattern: str) -> bool:
+    """Whether a regular expression has a group that keeps what it matches. Python's `re` would not take all that DuckDB's does."""
+    return _GROUP.search(_NO_GROUP.sub("", pattern)) is not None
 
 
 def _concatenated(call: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Iterator, List, Tuple
 import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, ReadError, SinkError, SourceError
+from akrunner.tables import meaning
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.statements import run
@@ -173,6 +174,9 @@ def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> N
         ),
         ("select count(*) from t where", "sql: "),
         ("select regexp_extract(s, 'b') from t", "'b' has none; put it in parentheses, or write 0 behind it"),
+        ("select regexp_extract(s, '(?:a)b') from t", r"has none; put it in parentheses, or write 0 behind it"),
+        (r"select regexp_extract(s, '\\(b') from t", r"has none; put it in parentheses, or write 0 behind it"),
+        ("select regexp_extract(s, '[(]b', 1) from t", r"has none; put it in parentheses, or write 0 behind it"),
         ("select json_tuple(s, 'a') from t", "json_tuple is not among .*; get_json_object"),
         ("select get_json_object(s, '$.a[*]') from t", "one value on this machine, by a path without"),
     ],
@@ -306,3 +310,18 @@ def test_what_found_nothing_to_do_is_no_change(tmp_path: Path) -> None:
 def test_statements_that_are_not_there_say_what_to_do(filled: LocalTables, text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         run(text, lambda project: filled, "demo")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a)", "(?:a)(b)", "(?P<n>a)", "(?<n>a)", r"\\(a)", "[(](a)", "[]](a)", r"[\]](a)", "[[:alpha:](](a)", "(?i)(a)"],
+)
+def test_a_group_of_a_regular_expression_is_seen(pattern: str) -> None:
+    assert meaning._has_group(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a", "(?:a)b", r"\(b", "[(]b", "[](]b", r"[\](]b", "[^](]b", "[[:alpha:](]b", "(?i)a", "(?i:a)", r"\Q(a)\E"]
+)
+def test_what_only_looks_like_a_group_is_none(pattern: str) -> None:
+    assert not meaning._has_group(pattern)
