@@ -11,6 +11,8 @@ from typing import List
 
 import psutil
 
+from akrunner.foreign import redacted
+
 #: seconds waited before anything is said, and the longest pause between two tries until then
 _PATIENCE, _PAUSE = 5.0, 0.05
 _LOCKS = "/proc/locks"
@@ -31,22 +33,28 @@ def flock(fd: int, how: int, what: str) -> None:
 
 
 def _holders(fd: int) -> List[str]:
-    """Processes that have a file locked, in words; on Linux."""
-    node = os.fstat(fd).st_ino
+    """Processes that have a file locked, in words; on Linux.
+
+    None where the device of the lock is not that of the file (btrfs, overlay): another file has the same number there.
+    """
+    about = os.fstat(fd)
+    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     found: List[str] = []
     with contextlib.suppress(OSError), open(_LOCKS, encoding="ascii") as stream:
         for line in stream:
             # 1: FLOCK ADVISORY READ 4711 fe:00:131 0 EOF; who waits has an arrow
             words = line.split()
-            if len(words) >= 6 and words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(node):
+            if len(words) >= 6 and words[1] == "FLOCK" and words[5] == place:
                 found.append(_process(int(words[4])))
     return found
 
 
 def _process(pid: int) -> str:
+    if pid <= 0:
+        return "another process (in another container)"
     try:
         process = psutil.Process(pid)
-        command = " ".join(process.cmdline())
+        command = " ".join(redacted(" ".join(process.cmdline())).split())
         state = ", which is stopped" if process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP) else ""
     except psutil.Error:
         return f"process {pid}"
