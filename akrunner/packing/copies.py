@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import errno
+import fcntl
 import hashlib
 import os
 import stat
@@ -35,6 +36,8 @@ _LONGEST = 200
 _NAMES = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
 #: of file systems that give no file two names
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+#: of file systems that lock nothing; NFS locks only what is open for writing, and no directory
+_NO_LOCKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.EBADF)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -145,9 +148,9 @@ def _put(folder: str, name: bytes, pieces: Callable[[], Iterator[Any]]) -> bytes
     at = _opened(folder, above)
     partial = f".akrunner-{uuid.uuid4().hex[:16]}.partial".encode()
     path = os.path.join(folder, os.fsdecode(above), os.fsdecode(partial))
-    leftovers.register(path)
     digest = hashlib.blake2b(name, digest_size=16)
     try:
+        leftovers.register(path)
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=at), "wb") as out:
             for piece in pieces():
                 digest.update(piece)
@@ -229,22 +232,12 @@ def write_list(folder: str, kept: Sequence[Kept]) -> List[str]:
     path = os.path.join(folder, LIST)
     partial = os.path.join(folder, f".{LIST}-{uuid.uuid4().hex[:16]}.partial")
     with underway(WriteError, f"bad_rows (--bad-rows): cannot write {path}", at=folder):
-        before = _read(path) if os.path.lexists(path) else []
-        if before is None:
-            raise WriteError(f"bad_rows (--bad-rows): {check_list(folder)}")
-        rows = _joined(before, [tuple(map(_plain, row)) for row in kept])
         os.makedirs(folder, exist_ok=True)
-        leftovers.register(partial)
-        try:
-            with open(partial, "x", encoding="utf-8", newline="") as stream:
-                writer = csv.writer(stream)
-                writer.writerow(_HEAD)
-                writer.writerows(rows)
-            os.replace(partial, path)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(partial)
-            leftovers.forget(partial)
+        with _alone(folder):
+            before = _read(path) if os.path.lexists(path) else []
+            if before is None:
+                raise WriteError(f"bad_rows (--bad-rows): {check_list(folder)}")
+            _replace(path, partial, _joined(before, [tuple(map(_plain, row)) for row in kept]))
     lost = [row for row in kept if not row[2]]
     said = f"{path} says why each was left out"
     if lost:
@@ -252,6 +245,37 @@ def write_list(folder: str, kept: Sequence[Kept]) -> List[str]:
         were = "was" if len(lost) == 1 else "were"
         said += f"; {len(lost):,} of {len(kept):,} {were} not copied there ({few})"
     return [said]
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """While in the block, no other run writes the table of this directory. The directory itself is locked: nothing is left in it."""
+    at = os.open(folder, _FOLDER)
+    try:
+        try:
+            fcntl.flock(at, fcntl.LOCK_EX)
+        except OSError as e:
+            # a file system without locks
+            if e.errno not in _NO_LOCKS:
+                raise
+        yield
+    finally:
+        os.close(at)
+
+
+def _replace(path: str, partial: str, rows: Sequence[Sequence[str]]) -> None:
+    """Put a new table in the place of the one that is there."""
+    try:
+        leftovers.register(partial)
+        with open(partial, "x", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(_HEAD)
+            writer.writerows(rows)
+        os.replace(partial, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(partial)
+        leftovers.forget(partial)
 
 
 def _joined(before: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> List[Sequence[str]]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import socket
+import threading
 from pathlib import Path
+from typing import Any, List
 
 import pytest
 
+from akrunner import leftovers
 from akrunner.errors import WriteError
 from akrunner.packing import copies
 from akrunner.packing.copies import keep, write_list
@@ -91,3 +94,43 @@ def test_a_table_of_somebody_else_stays(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="not pack's"):
         write_list(str(tmp_path), [("a", "b", "", "c")])
     assert (tmp_path / "bad_rows.csv").read_text() == "mine\n"
+
+
+def test_two_runs_that_write_the_table_at_once_lose_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, other, found = copies._read, threading.Event(), threading.Event()
+
+    def slow(path: str) -> Any:
+        # the first holds what it has read until the other has had every chance to read the same
+        rows = real(path)
+        if threading.current_thread() is first:
+            other.set()
+            found.wait(0.5)
+        else:
+            found.set()
+        return rows
+
+    write_list(str(tmp_path), [("a", "x", "a", "")])
+    monkeypatch.setattr(copies, "_read", slow)
+    first = threading.Thread(target=write_list, args=(str(tmp_path), [("b", "x", "b", "")]))
+    first.start()
+    other.wait()
+    write_list(str(tmp_path), [("c", "x", "c", "")])
+    first.join()
+    assert [row["path"] for row in rows_of(tmp_path)] == ["a", "b", "c"]
+    assert [path.name for path in tmp_path.iterdir()] == ["bad_rows.csv"]
+
+
+def test_a_copy_that_cannot_be_noted_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "bad.jpg").write_bytes(b"bad")
+    monkeypatch.setattr(leftovers, "register", full)
+    closed: List[int] = []
+    opened: List[int] = []
+    open_, close = copies._opened, os.close
+    monkeypatch.setattr(copies, "_opened", lambda *given: opened.append(open_(*given)) or opened[-1])
+    monkeypatch.setattr(os, "close", lambda fd: (closed.append(fd), close(fd)))
+    with pytest.raises(WriteError, match="cannot copy"):
+        keep(str(tmp_path), b"bad.jpg", None, "", str(tmp_path / "to"))
+    assert len(opened) == 1 and opened[0] in closed
