@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -26,6 +26,7 @@ from akrunner.pai_mode.shellnodes import Assign, Chain, Node, Redirection, Simpl
 from akrunner.pai_mode.shellrun import Running
 from akrunner.pai_mode.shellscopes import Input, Leave
 from akrunner.pai_mode.shellsyntax import DECLARES, Parser
+from akrunner.pai_mode.shelltouched import Touched
 from akrunner.pai_mode.shellvalues import checked, marked
 
 _STATEMENT = re.compile(
@@ -74,9 +75,9 @@ class Reader(Running):
         self.ran = False
         #: whether errors go where the rest is printed
         self.joined = False
-        #: what the script writes into files, as far as it is known, and names of files that it does something to
+        #: what the script writes into files, as far as it is known, and what else may have been done to files
         self.written: Dict[str, Optional[str]] = {}
-        self.touched: Set[str] = set()
+        self.touched = Touched(self.path)
 
     def read(self) -> Script:
         try:
@@ -171,7 +172,7 @@ class Reader(Running):
             self.emit(made)
             return State.YES
         if name not in shellbuiltins.HARMLESS:
-            self.touch(texts[1:])
+            self.touch(texts)
             shown = redacted(" ".join(shellcalls.UNKNOWN.sub(r"$\1", text) for text in texts))
             if not self.inside:
                 self.tell(f"line {line} is not run: {shown if len(shown) <= 70 else shown[:67] + '...'}")
@@ -186,7 +187,7 @@ class Reader(Running):
     def content(self, name: str) -> Optional[str]:
         """What a file holds. None: nobody knows, or what has been passed may have changed it."""
         full = self.path(name)
-        if full is None or os.path.basename(name) in self.touched:
+        if full is None or full in self.touched:
             return None
         if full in self.written:
             return self.written[full]
@@ -204,10 +205,9 @@ class Reader(Running):
             self.script.unread.append(note)
 
     def touch(self, texts: Sequence[str]) -> None:
-        """Something may have been done to these files."""
+        """Something may have been done to files. Args: texts: a program with its words."""
+        self.touched.by(texts, self.written, self.ran)
         self.passed = self.ran = True
-        for text in texts:
-            self.touched.update(os.path.basename(one) for one in (text, text.rpartition("=")[2]) if one)
 
     def mentions(self, text: str) -> bool:
         names = [
@@ -301,10 +301,12 @@ class Reader(Running):
                     self._duplicated(one.descriptor, text)
                     continue
                 path = self.path(text)
+                if path is None:
+                    self.touch([">", text])
                 there = self._there(path, text)
                 self.passed = True
                 if one.sign == "<>":
-                    self.touch([text])
+                    self.touch(["<>", text])
                 if path is not None and not there:
                     self.written[path] = None
                 elif path is not None:
@@ -321,7 +323,7 @@ class Reader(Running):
                 before = self.written.get(path) if target.sign == ">>" else ""
                 self.written[path] = None if before is None or self.why else before + "".join(made)
                 if target.sign != ">>":
-                    self.touched.discard(os.path.basename(path))
+                    self.touched.renewed(path)
 
     def _target(self, one: Redirection) -> str:
         """Raises: ConfigError: it sets a variable: of a program it is the program's alone."""
@@ -349,7 +351,7 @@ class Reader(Running):
     def _there(self, path: Optional[str], text: str) -> bool:
         """Whether there is the directory a file is written to. Raises: ConfigError: there is none."""
         folder = os.path.dirname(path or "/")
-        if os.path.isdir(folder) or os.path.basename(folder) in self.touched:
+        if os.path.isdir(folder) or self.touched.named(os.path.basename(folder)):
             return True
         if not self.ran and not self.why:
             raise ConfigError(

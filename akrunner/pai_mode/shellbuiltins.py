@@ -91,7 +91,7 @@ def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
         "rmdir",
         "chmod",
     ):
-        reader.touch(texts[1:])
+        reader.touch(texts)
     printer = PRINTED.get(name)
     made = printer(reader, list(texts[1:])) if printer is not None else None
     silent = name in _SILENT and not any(re.match("-[a-z]*v", one) or (name == "tar" and "v" in one) for one in texts[1:])
@@ -315,7 +315,7 @@ def _before(reader: "Reader", words: List[Field], line: int) -> State:
         if rest[0].text in BUILTINS and rest[0].text not in ("test", "[", "printf", ":", "true", "false"):
             raise ConfigError(f"line {line}: akrunner cannot tell what `{name} {rest[0].text}` does")
         if name == "nohup":
-            reader.touch([])
+            reader.touch(["nohup", "nohup.out"])
     return reader.command(rest, [], line, own=False)
 
 

@@ -146,12 +146,12 @@ class Client:
     def _file(self, path: str, line: int) -> None:
         self._known(path, line)
         full = self._reader.path(path)
-        if full in self._reader.written:
+        if full is not None and full in self._reader.written:
             text = self._reader.written[full]
-            if text is not None and MARK not in text and os.path.basename(path) not in self._reader.touched:
+            if text is not None and MARK not in text and full not in self._reader.touched:
                 self._piece(text, line)
                 return
-        if full in self._reader.written or os.path.basename(path) in self._reader.touched:
+        if full is not None and (full in self._reader.written or full in self._reader.touched):
             raise ConfigError(
                 f"line {line}: the script itself makes or changes {path}, and nothing of a script is run; hand its statements over by -e or a "
                 "here-document"

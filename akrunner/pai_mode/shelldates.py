@@ -60,7 +60,10 @@ def printed(texts: Sequence[str], now: float) -> Optional[str]:
     if not shape or not _FORMAT.sub("", shape) == "":
         return None
     moment = int(now) if asked is None else _moment(asked, now, universal)
-    return None if moment is None else _shown(shape, moment, universal) + "\n"
+    if moment is None or time.gmtime(moment).tm_year < 1001:
+        # years of fewer digits are printed in another way
+        return None
+    return _shown(shape, moment, universal) + "\n"
 
 
 def _moment(text: str, now: float, universal: bool) -> Optional[int]:

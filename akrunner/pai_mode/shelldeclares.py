@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) -> State:
     """`export`, `local`, `declare`, `readonly`."""
+    if name == "local" and not reader.calls:
+        raise ConfigError(f"line {reader.line}: bash takes no `local` outside of a function: leave the word away")
     # all are expanded before the first is set
     texts = [
         reader.text(word.value) if isinstance(word, Assign) and isinstance(word.value, Word) and _plain(word) else ""

@@ -33,7 +33,10 @@ def _joined(lines: List[str]) -> str:
 
 
 def _tr(words: List[str], text: str) -> Optional[str]:
+    # options may stand in any place
     kind = words[0] if words and words[0] in ("-d", "-s") else ""
+    if any(one.startswith("-") and len(one) > 1 for one in words[1 if kind else 0 :]):
+        return None
     sets = [_characters(one) for one in words[1 if kind else 0 :]]
     known = [one for one in sets if one]
     if len(known) != len(sets) or len(sets) != (1 if kind else 2):

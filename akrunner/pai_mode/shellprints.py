@@ -25,7 +25,8 @@ def _echo(reader: "Reader", texts: List[str]) -> Optional[str]:
     end, escapes = "\n", False
     while texts and re.fullmatch("-[neE]+", texts[0]):
         end = "" if "n" in texts[0] else end
-        escapes = escapes or "e" in texts[0]
+        chosen = texts[0].strip("-n").replace("n", "")
+        escapes = chosen.endswith("e") if chosen else escapes
         texts = texts[1:]
     text = " ".join(texts)
     if not escapes or "\\" not in text:

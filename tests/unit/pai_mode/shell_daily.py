@@ -238,4 +238,7 @@ X""",
     'IFS=,; a=(x y); e=(); odpscmd -e "${a[*]} $*"; for x in ${n:-p,q "r,s"}; do odpscmd -e "$x"; done; odpscmd -e "${e[0]-none} ${a[5]-none}"',
     'odpscmd -e "${none:-"${1:-"a}b"}"}${none:-\'c\'}"; x="a}b"; odpscmd -e "${x%\'}b\'}"',
     'a=1; until ((a>100)); do ((a*=3)); done; odpscmd -e $a; ((b=a/10, c=a%10)); odpscmd -e "$b $c $((b>c?b:c))"; ((a>>=1)); odpscmd -e $((a&7|8^1))',
+    'rm -f *.sql; echo "select 1;" > x.sql; odpscmd -f x.sql',
+    "tar -czf code.tgz sub *.csv; grep -q a $1; odpscmd -f a.sql; rm -rf code.tgz; odpscmd -f sub/b.sql",
+    'x=$(echo -eE "a\\nb"); y=$(echo -E -ne "a\\nb"); odpscmd -e "$x$y"; odpscmd -e "$(echo a-b | tr - _)"',
 ]  # fmt: skip

@@ -1,0 +1,113 @@
+"""Which files the programs of a shell script may change: none of them is run, so what is on the disk may not be what bash would have.
+
+::
+
+    sed -i s/a/b/ a.sql          a.sql
+    rm -f *.sql, cp -r n/. .     every file: a name that is not known, or a directory
+    xargs, find -delete, unzip   every file
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Callable, Dict, Optional, Sequence, Set
+
+from akrunner.pai_mode.flow import MARK
+
+#: those that change no file, whatever they are handed, or only one they make
+_READERS = frozenset(
+    (
+        "echo printf date sleep wait ls pwd cat grep egrep fgrep diff cmp head tail wc uniq cut tr ps du df stat file md5sum sha1sum sha256sum basename "
+        "dirname which type hash mkdir chmod chown kill whoami id uname hostname true false zip mail logger ping nc pgrep mountpoint expr seq clear"
+    ).split()
+)
+#: those whose words do not say what they change
+_SWEEPING = frozenset("xargs parallel unzip git svn make patch eval".split())
+_SHELLS = frozenset("sh bash dash zsh ksh".split())
+
+
+class Touched:
+    """Args: path: gives the whole path of a file as the script writes it, or None."""
+
+    def __init__(self, path: Callable[[str], Optional[str]]) -> None:
+        self._path = path
+        self._names: Set[str] = set()
+        self._everything = False
+        #: files that the script has written anew since
+        self._fresh: Set[str] = set()
+        #: files that all that is printed goes to (`exec >`)
+        self._open: Set[str] = set()
+
+    def __contains__(self, full: str) -> bool:
+        """Whether a file may not be what it was on the disk, or what the script wrote into it last."""
+        if full in self._open:
+            return True
+        return full not in self._fresh and (self._everything or os.path.basename(full) in self._names)
+
+    def named(self, name: str) -> bool:
+        """Whether a program has had this name among its words."""
+        return name in self._names
+
+    def opened(self, full: str) -> None:
+        self._open.add(full)
+
+    def renewed(self, full: str) -> None:
+        """The script itself writes a file from its beginning."""
+        self._fresh.add(full)
+
+    def by(self, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool) -> None:
+        """A program may have changed its files. Args: words: with its name in front; written: by the script; ran: whether others were passed."""
+        names = {os.path.basename(one) for text in words[1:] for one in (text, text.rpartition("=")[2]) if one}
+        self._names |= names
+        self._fresh = {one for one in self._fresh if os.path.basename(one) not in names}
+        if self._sweeps(os.path.basename(words[0]), words[1:], written, ran):
+            self._everything = True
+            self._fresh.clear()
+
+    def _sweeps(self, name: str, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool) -> bool:
+        """Whether it may be any file."""
+        if name in _SWEEPING or MARK in name or (name in _SHELLS and any(re.match("-[a-z]*c", one) for one in words)):
+            return True
+        if _reads(name, words):
+            return False
+        # what a program has made and rm takes away is not on the disk
+        deep = name != "rm" and any(re.match(r"-[a-zA-Z]*[rRa]|--(recursive|archive)", one) for one in words)
+        for word in words:
+            for one in (word, word.rpartition("=")[2]):
+                if one.startswith("-") and MARK not in one:
+                    continue
+                full = self._path(one)
+                if MARK in one or (one and full is not None and _is_folder(full, written, deep and ran)):
+                    return True
+                if full is None:
+                    # relative to a directory that nobody knows
+                    return True
+        return False
+
+
+def _reads(name: str, words: Sequence[str]) -> bool:
+    """Whether a program changes none of the files it is handed."""
+    plain = [one for one in words if not one.startswith("-")]
+    if name == "tar":
+        return bool(words) and re.match("-?[a-zA-Z]*c|--create", words[0]) is not None
+    if name in ("ossutil", "ossutil64", "osscmd"):
+        return plain[-1:] != [] and plain[-1].startswith("oss://")
+    if name == "find":
+        return not any(re.match("-(delete|exec|ok|fprint|fls)", one) for one in words)
+    if name == "sed":
+        return not any(re.match("-[a-zA-Z]*i|--in-place", one) for one in words)
+    if name == "awk":
+        return not any(re.search(r"[>|]|system", one) for one in words)
+    if name == "sort":
+        return not any(re.match("-[a-zA-Z]*o|--output", one) for one in words)
+    if name in ("hadoop", "hdfs"):
+        return not {"-get", "-copyToLocal", "-getmerge", "-moveToLocal"} & set(words)
+    return name in _READERS
+
+
+def _is_folder(full: str, written: Dict[str, Optional[str]], made: bool) -> bool:
+    """Args: made: whether a directory may have been made by a program."""
+    if os.path.isdir(full) or any(one.startswith(f"{full}/") for one in written):
+        return True
+    return made and not os.path.isfile(full) and full not in written
