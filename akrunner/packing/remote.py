@@ -102,7 +102,7 @@ class Fetcher:
         self.most = most
         self.room = Room()
         self._over = threading.Event()
-        #: what the last one needed that was larger than it was thought to be
+        #: what a large one of unknown size is thought to need: at once more when one needs more, and by and by less
         self._usual = _FIRST
 
     def stop(self) -> None:
@@ -166,21 +166,26 @@ class Fetcher:
         with contextlib.ExitStack() as held:
             stream = timed(pieces, downloads.SLOWEST_SECONDS, downloads.SLOWEST, self._over)
             held.enter_context(contextlib.closing(stream))
-            room = _LARGE
+            room, came = _LARGE, 0
             for piece in stream:
                 came = whole.tell() + len(piece)
                 if came > self.most:
                     raise _TooLarge(f"it has more than {self.most:,} bytes; max_file_size (--max-file-size) allows more")
                 if came > room and ticket is not None:
-                    room = self._more(came, ticket)
+                    room = self._more(came, size, ticket)
                 whole.write(piece)
+        if room > _LARGE and came > size:
+            self._usual = max(_FIRST, min(self._usual, (self._usual + came) // 2))
         return whole.getvalue()
 
-    def _more(self, came: int, ticket: int) -> int:
-        """Returns: for how many bytes there is room. Raises: _NoRoom."""
-        if came > self._usual:
-            self._usual = min(2 * came, self.most)
-        wanted = max(came, self._usual)
+    def _more(self, came: int, size: int, ticket: int) -> int:
+        """Args: size: it was listed with. Returns: for how many bytes there is room. Raises: _NoRoom."""
+        if came <= size:
+            wanted = size
+        else:
+            if came > self._usual:
+                self._usual = min(2 * came, self.most)
+            wanted = max(came, self._usual)
         if not self.room.has(ticket, wanted):
             raise _NoRoom(wanted)
         return wanted
