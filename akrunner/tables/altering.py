@@ -52,6 +52,8 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
         return f"renamed {name.sql} to {new}", True
     of = partition() if words.peek().low == "partition" else name
     if any(words.maybe(*one) for one in _NOTHING):
+        if words.peek().low == "partition":
+            of = partition()
         store.reading(of).close()
         return f"{name.sql}: lifecycle, comment and the like are accepted, and nothing is deleted by them", False
     if of is not name:

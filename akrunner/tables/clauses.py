@@ -11,6 +11,9 @@ from akrunner.tables.names import TableName, check_value
 from akrunner.tables.sqltext import Words
 from akrunner.tables.store import TableInfo
 
+#: what may stand before a constant in quotes
+_TYPES = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
+
 
 def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]]]:
     """(key, value) of each behind PARTITION; None: it comes from the rows. Raises: ConfigError."""
@@ -26,13 +29,28 @@ def partition_of(words: Words, name: TableName) -> List[Tuple[str, Optional[str]
             token = words.peek()
             if token.low == "null":
                 raise words.wrong(f"the partition column {key} cannot be null: a text in quotes was expected")
-            value = words.string("a value") if token.kind == "text" else words.take().value
+            value = _constant(words)
             check_value(str(name), key, value)
         found.append((key, value))
         if words.maybe(")"):
             return found
-        if not words.maybe(","):
-            words.need("/")
+        if not words.maybe(",") and not words.maybe("/"):
+            raise words.wrong(
+                f"the value of the partition column {key} is a constant: a number, or a text in quotes like {key}='2026-01-31'"
+            )
+
+
+def _constant(words: Words) -> str:
+    """A text in quotes, also behind its type (`date '2026-01-31'`); a number, with its sign; a word."""
+    sign = next((one for one in ("-", "+") if words.maybe(one)), "")
+    if not sign and words.peek().low in _TYPES and words.peek(1).kind == "text":
+        words.take()
+    if words.peek().kind == "text" and not sign:
+        return words.string("a value")
+    number = words.take().value
+    if sign and not number.isascii():
+        raise words.wrong("a number was expected behind the sign")
+    return f"-{number}" if sign == "-" else number
 
 
 def is_query(words: Words) -> bool:

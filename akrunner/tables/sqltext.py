@@ -124,8 +124,10 @@ class Words:
         self._tokens: List[Token] = list(tokens(text))
         self._next = 0
 
-    def peek(self) -> Token:
-        return self._tokens[self._next] if self._next < len(self._tokens) else Token("end", "", len(self.text))
+    def peek(self, further: int = 0) -> Token:
+        """The next token, or one behind it."""
+        at = self._next + further
+        return self._tokens[at] if at < len(self._tokens) else Token("end", "", len(self.text))
 
     def take(self) -> Token:
         found = self.peek()

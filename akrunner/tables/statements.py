@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
-from akrunner.errors import AkrunnerError, ConfigError, ReadError, SourceError, StatementError
+from akrunner.errors import AkrunnerError, ConfigError, ReadError, SinkError, SourceError, StatementError
 from akrunner.tables import ddl
 from akrunner.tables.altering import alter
 from akrunner.tables.clauses import columns_of, described, is_query, names_in, partition_of
@@ -327,8 +327,11 @@ class Session:
         store = self._store(name.project)
         info = store.describe(name)
         parts = [name.at(one) for one in store.partitions(name)] if info.partitions else [name]
+        of = "/".join(f"{key}={value}" for key, value in name.partition)
+        if of and not parts:
+            raise SinkError(f"truncate: {name.sql} has no partition {of}")
         store.commit([store.output(one, overwrite=True) for one in parts])
-        return f"emptied {name.sql}", None
+        return f"emptied {f'{of} of ' if of else ''}{name.sql}", None
 
     def _alter(self, words: Words) -> Tuple[str, Optional[pa.Table]]:
         words.need("alter")

@@ -576,7 +576,8 @@ def test_a_task_is_killed_at_some_moment(run: Run, workers: Workers, script: Scr
             raise
         except akrunner.JobError as e:
             assert restarts == 0, f"seed {seed}: {e}"
-            assert "SIGKILL" in str(e), seed
+            # on Flink a process may be killed that has not said yet whose it is
+            assert "SIGKILL" in str(e) or "a subtask has gone" in str(e), seed
             outcomes.append("failed")
         finally:
             killer.join()

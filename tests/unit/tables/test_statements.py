@@ -445,3 +445,30 @@ def test_a_table_cannot_be_made_on_a_full_disk(store: LocalTables, monkeypatch: 
     with pytest.raises(WriteError, match="cannot write t: the disk is full"):
         done(store, "create table t (a bigint)")
     assert not store.exists(TableName.parse("demo.t"))
+
+
+def test_a_partition_is_named_by_a_constant(store: LocalTables) -> None:
+    done(store, "create table t (v bigint) partitioned by (k bigint, d date)")
+    said = done(
+        store,
+        """insert into t partition (k=-6, d=date '2026-01-03') values (1);
+        alter table t add partition (k=-7, d='2026-01-04');
+        alter table t add partition (k=+8, d='2026-01-04');
+        alter table t drop partition (k=-7, d='2026-01-04');
+        select v from t where k = -6""",
+    )
+    assert said[-1] == [{"v": 1}] and "k=-7" in said[1] and "k=8" in said[2]
+    for spec in ("k=cast('4' as bigint), d='2026-01-01'", "k=1 + 1, d='2026-01-01'"):
+        with pytest.raises(
+            ConfigError, match="the value of the partition column k is a constant: a number, or a text in quotes"
+        ):
+            done(store, f"alter table t add partition ({spec})")
+
+
+def test_a_partition_that_is_not_there_is_not_emptied(store: LocalTables) -> None:
+    done(store, "create table t (v bigint) partitioned by (k bigint); insert into t partition (k=1) values (1)")
+    with pytest.raises(SinkError, match="truncate: demo.t has no partition k=2"):
+        done(store, "truncate table t partition (k=2)")
+    with pytest.raises(SourceError, match="does not exist: the table has the partitions k=1"):
+        done(store, "alter table t touch partition (k=2)")
+    assert done(store, "truncate table t partition (k=1); select v from t") == ["emptied k=1 of demo.t", []]
