@@ -22,7 +22,7 @@ from akrunner.foreign import redacted
 from akrunner.pai_mode import shellbuiltins, shellcalls, shelldeclares, shellfilters
 from akrunner.pai_mode.flow import MARK, Field, State
 from akrunner.pai_mode.shellcalls import Script
-from akrunner.pai_mode.shellnodes import Assign, Chain, Node, Redirection, Simple, Word
+from akrunner.pai_mode.shellnodes import Assign, Chain, Node, Redirection, Simple, Word, tangled
 from akrunner.pai_mode.shellrun import Running
 from akrunner.pai_mode.shellscopes import Input, Leave
 from akrunner.pai_mode.shellsyntax import DECLARES, Parser
@@ -86,6 +86,13 @@ class Reader(Running):
             if left.kind != "exit":
                 raise ConfigError(f"the script has a {left.kind} outside of what it could leave") from None
         return self.script
+
+    def node(self, node: Node) -> State:
+        if isinstance(node, Simple) and node.redirections:
+            words = ["".join(part.text for part in one.parts) for one in node.words if isinstance(one, Word)]
+            if words and words[-1] == "exec" and not {*words[:-1]} - {"command", "builtin"}:
+                self._for_good(node.redirections, node.line)
+        return super().node(node)
 
     def simple(self, node: Simple) -> State:
         line = self.site or node.line
@@ -290,7 +297,9 @@ class Reader(Running):
     def redirected(self, redirections: Sequence[Redirection], body: Callable[[], State], program: bool = False) -> State:
         stdin, printed, joined = self.stdin, self.printed, self.joined
         target: Optional[Redirection] = None
+        mixed = tangled(redirections)
         path: Optional[str] = None
+        into = ""
         for one in redirections:
             text = self._target(one) if program else self.text(one.target)
             self._here_list(one)
@@ -310,20 +319,36 @@ class Reader(Running):
                 if path is not None and not there:
                     self.written[path] = None
                 elif path is not None:
-                    self.written[path] = self.written.get(path) if one.sign == ">>" else None
-                    if one.descriptor in ("", "1") and one.sign in (">", ">>", ">|"):
-                        target = one
+                    self.written[path] = self.written.get(path) if one.sign == ">>" and not mixed else None
+                    if not mixed and one.descriptor in ("", "1") and one.sign in (">", ">>", ">|"):
+                        target, into = one, path
             if ">" in one.sign and one.descriptor in ("", "1") and one.sign != "<>" and text != "/dev/stdout":
                 self.printed = [] if not (self.joined and text == "/dev/stderr") else self.printed
         try:
             return body()
         finally:
             made, self.printed, self.stdin, self.joined = self.printed, printed, stdin, joined
-            if target is not None and path is not None and made is not None and len(redirections) <= 2:
-                before = self.written.get(path) if target.sign == ">>" else ""
-                self.written[path] = None if before is None or self.why else before + "".join(made)
+            if mixed:
+                self.emit(marked("..."))
+            if target is not None and made is not None and len(redirections) <= 2:
+                before = self.written.get(into) if target.sign == ">>" else ""
+                self.written[into] = None if before is None or self.why else before + "".join(made)
                 if target.sign != ">>":
-                    self.touched.renewed(path)
+                    self.touched.renewed(into)
+
+    def _for_good(self, redirections: Sequence[Redirection], line: int) -> None:
+        """`exec > log`: all that follows. Raises: ConfigError: it may matter to a call."""
+        for one in redirections:
+            text = self.text(one.target)
+            path = self.path(text)
+            if text == "/dev/null" and self.printed is None:
+                continue
+            if self.printed is not None or path is None or one.sign not in (">", ">>", ">|", "&>", "&>>") or self.why:
+                raise ConfigError(
+                    f"line {line}: akrunner does not read `exec {one.descriptor}{one.sign} {redacted(text).replace(MARK, '$')}`: put it behind the "
+                    "commands that need it"
+                )
+            self.touched.opened(path)
 
     def _target(self, one: Redirection) -> str:
         """Raises: ConfigError: it sets a variable: of a program it is the program's alone."""

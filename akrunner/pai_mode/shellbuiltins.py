@@ -127,7 +127,7 @@ def _exit(reader: "Reader", words: List[Field], line: int) -> State:
     code = words[1].text if len(words) > 1 else reader.state.status
     if code == DONE_MARK:
         state = State.HOPED
-    elif code.isdigit():
+    elif re.fullmatch("[0-9]+", code):
         state, code = (State.YES if int(code) % 256 == 0 else State.NO), str(int(code) % 256)
     else:
         state = State.UNKNOWN
@@ -137,7 +137,7 @@ def _exit(reader: "Reader", words: List[Field], line: int) -> State:
 
 def _break(reader: "Reader", words: List[Field], line: int) -> State:
     count = words[1].text if len(words) > 1 else "1"
-    if not count.isdigit() or int(count) < 1:
+    if not re.fullmatch("[0-9]+", count) or int(count) < 1:
         raise ConfigError(f"line {line}: akrunner cannot tell how many loops {words[0].text} leaves")
     inner = [scope.kind for scope in reader.scopes]
     if inner[-1] != "loop":
@@ -190,7 +190,7 @@ def _set(reader: "Reader", words: List[Field], line: int) -> State:
 def _shift(reader: "Reader", words: List[Field], line: int) -> State:
     count = words[1].text if len(words) > 1 else "1"
     held = reader.state.arguments
-    if held is None or not count.isdigit() or reader.why:
+    if held is None or not re.fullmatch("[0-9]+", count) or reader.why:
         if held is None and not reader.calls:
             raise ConfigError(
                 f"line {line}: what shift leaves is not known without the script's arguments; give them: --var 1=VALUE"

@@ -190,9 +190,9 @@ class Client:
                 else f"line {line}: `{name[2:-1]}` would have to be run to know this call, and nothing of a script is run; put its result into a "
                 "variable, x=$(...), and give that: --var x=VALUE"
             )
-        if (name in ("@", "*", "#") or name.isdigit()) and self._reader.calls and name != "0":
+        if (name in ("@", "*", "#") or re.fullmatch("[0-9]+", name)) and self._reader.calls and name != "0":
             raise ConfigError(f"line {line}: what the function is called with is not known: call it with words that are")
-        if name in ("@", "*", "#") or name.isdigit():
+        if name in ("@", "*", "#") or re.fullmatch("[0-9]+", name):
             raise ConfigError(f"line {line}: what the script is called with is not known; give {_asked_for(name)}")
         if name == "IFS":
             raise ConfigError(
@@ -214,8 +214,8 @@ def _may_change(path: str) -> bool:
 
 def _asked_for(name: str) -> str:
     """What to give where a variable's value is missing."""
-    if name in ("#", "@", "*") or (name.isdigit() and name != "0"):
-        number = name if name.isdigit() else "1"
+    if name in ("#", "@", "*") or (re.fullmatch("[0-9]+", name) and name != "0"):
+        number = name if re.fullmatch("[0-9]+", name) else "1"
         others = " (and 2, 3, ...)" if name in ("#", "@", "*") else ""
         return f"its arguments, --var {number}=VALUE{others}"
     return f"its variable, --var {name}=VALUE"

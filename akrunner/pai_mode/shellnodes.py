@@ -66,6 +66,18 @@ class Redirection:
     target: Word
 
 
+def tangled(redirections: Sequence[Redirection]) -> bool:
+    """Whether it is their order that says what goes where: `2>&1 > file`, `> file >&2`. `> file 2>&1` is the plain one."""
+    outs = [one for one in redirections if ">" in one.sign]
+    twice = [one for one in outs if one.descriptor in ("", "1")]
+    doubled = [one.sign == ">&" or (one.target.literal or "").startswith(("/dev/std", "/dev/fd")) for one in outs]
+    plain = [one.sign == ">&" and one.descriptor == "2" and one.target.literal == "1" for one in outs]
+    if len(outs) == 2 and plain[1] and outs[0].sign == ">&" and outs[0].target.literal == "2" and twice:
+        # `>&2 |&`: nothing is left
+        return False
+    return len(outs) > 1 and (len(twice) > 1 or (any(doubled) and not (plain[-1] and not any(doubled[:-1]))))
+
+
 @dataclass
 class Simple:
     line: int

@@ -39,7 +39,7 @@ def getopts(reader: "Reader", words: List[Field], line: int) -> State:
     """Options of one letter, each in a word of its own."""
     texts = [word.text for word in words[1:]]
     held, place = reader.state.arguments, reader.state.known.get("OPTIND", "1") or ""
-    if len(texts) != 2 or held is None or not place.isdigit() or reader.why or MARK in texts[0] + texts[1]:
+    if len(texts) != 2 or held is None or not re.fullmatch("[0-9]+", place) or reader.why or MARK in texts[0] + texts[1]:
         reader.assign("OPTIND", marked("OPTIND"))
         reader.assign("OPTARG", marked("OPTARG"))
         return read(reader, [words[0], *words[2:]], line)

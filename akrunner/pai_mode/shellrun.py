@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import re
 from functools import partial
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
@@ -220,7 +221,7 @@ class Running(Values):
             status = self.state.status
             self.state, self.functions, self.unsure, self.tested, self.stdin = held, functions, unsure, tested, stdin
             del self.scopes[count:]
-        self.code = code or (status if found is State.NO and status.isdigit() else None)
+        self.code = code or (status if found is State.NO and re.fullmatch("[0-9]+", status) else None)
         return State.UNKNOWN if scope.doubt else found
 
     def _chain(self, node: Chain) -> State:

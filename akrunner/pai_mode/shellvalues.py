@@ -43,9 +43,9 @@ class Values(abc.ABC):
     """The values of a script's words. Attributes: state; given: values that win over the script's."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        self.given = {name: value for name, value in variables.items() if not name.isdigit()}
-        self.places = {name: value for name, value in variables.items() if name.isdigit()}
-        numbers = [name for name in variables if name.isdigit() and name != "0"]
+        self.given = {name: value for name, value in variables.items() if not re.fullmatch("[0-9]+", name)}
+        self.places = {name: value for name, value in variables.items() if re.fullmatch("[0-9]+", name)}
+        numbers = [name for name in variables if re.fullmatch("[0-9]+", name) and name != "0"]
         listed = [variables.get(str(number + 1)) for number in range(len(numbers))]
         whole = [one for one in listed if one is not None]
         self.state = Held(arguments=whole if whole and len(whole) == len(numbers) else None, folder=os.getcwd())
@@ -58,7 +58,7 @@ class Values(abc.ABC):
         state = self.state
         if name == "?":
             return state.status
-        if name.isdigit() and name != "0":
+        if re.fullmatch("[0-9]+", name) and name != "0":
             if state.arguments is not None:
                 return state.arguments[int(name) - 1] if int(name) <= len(state.arguments) else None
             return self.places.get(name) if not self.calls else marked(name)
@@ -83,7 +83,7 @@ class Values(abc.ABC):
 
     def unset(self, name: str) -> bool:
         """Whether a variable is known to have no value."""
-        if name.isdigit() and self.state.arguments is not None:
+        if re.fullmatch("[0-9]+", name) and self.state.arguments is not None:
             return True
         return name in self.state.known and name not in self.given
 
