@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, List, Set, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
 from akrunner.packing import pool
 from akrunner.packing.pool import Pool
 
-_BATCHES, _FILES = 6, 100
+_BATCHES, _FILES, _THREADS = 6, 100, 4
 
 
 @pytest.fixture
@@ -30,27 +30,28 @@ def _asked(sizes: bool = True) -> List[Tuple[int, List[bytes], List[int]]]:
     ]
 
 
-def _all_read(folder: Path, sizes: bool = True) -> Set[str]:
-    """Read everything, and look whether it is right. Returns: the threads that read."""
-    readers: Set[str] = set()
-    real = Pool._one
+def _all_read(folder: Path, sizes: bool = True) -> List[int]:
+    """Read everything, and look whether it is right. Returns: how many threads there are for each piece, as pieces are given out."""
+    threads: List[int] = []
+    real = ThreadPoolExecutor.submit
 
-    def one(self: Pool, name: bytes, size: int) -> Any:
-        readers.add(threading.current_thread().name)
-        return real(self, name, size)
+    def submit(self: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
+        if getattr(work, "__name__", "") == "_some":
+            threads.append(self._max_workers)
+        return real(self, work, *given)
 
-    with pytest.MonkeyPatch.context() as patch, Pool(str(folder), 4) as files:
-        patch.setattr(Pool, "_one", one)
+    with pytest.MonkeyPatch.context() as patch, Pool(str(folder), _THREADS) as files:
+        patch.setattr(ThreadPoolExecutor, "submit", submit)
         batches = list(files.read(_asked(sizes)))
     assert [batch.key for batch in batches] == list(range(0, _BATCHES * _FILES, _FILES))
     assert [data for batch in batches for data in batch.datas] == [b"%d" % i * 50 for i in range(_BATCHES * _FILES)]
     assert not any(batch.problems for batch in batches)
-    return readers
+    return threads
 
 
 @pytest.mark.parametrize("sizes", [True, False])
 def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool) -> None:
-    assert len(_all_read(folder, sizes)) == 1
+    assert _all_read(folder, sizes) == [1] * _BATCHES
 
 
 def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,25 +60,27 @@ def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeyp
     monkeypatch.setattr(pool, "_SLOW", 60.0)
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_ino), raising=False)
     monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", 3, raising=False)
-    assert len(_all_read(folder)) == 1
+    assert _all_read(folder) == [1] * _BATCHES
     assert asked == [os.stat(folder / str(i)).st_ino for i in range(_BATCHES * _FILES)]
 
 
 def test_files_that_are_slow_to_open_are_read_by_several_threads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pool, "_in_memory", lambda self, names: False)
     monkeypatch.setattr(pool, "_SLOW", -1.0)
-    assert len(_all_read(folder)) > 1
+    assert set(_all_read(folder)) == {_THREADS}
 
 
 def test_where_the_system_takes_no_advice_several_threads_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
     monkeypatch.delattr(os, "posix_fadvise", raising=False)
-    assert len(_all_read(folder)) > 1
+    assert set(_all_read(folder)) == {_THREADS}
 
 
 def test_several_threads_read_once_one_was_slow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_LATE", -1.0)
-    assert len(_all_read(folder)) > 1
+    threads = _all_read(folder)
+    # what was given out before anything was known of the first
+    assert threads[0] == 1 and threads[-1] == _THREADS
 
 
 def test_what_cannot_be_read_is_said_and_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any, Dict, Iterator, List
 
 import pytest
@@ -11,10 +12,13 @@ from akrunner.worker import placing
 
 
 class Operation:
-    def __init__(self, kind: str, device: str = "", *inputs: "Operation", shared: bytes = b"") -> None:
+    """Args: gives: type of what comes out, "float32_ref" for a reference to a variable of 1.x."""
+
+    def __init__(self, kind: str, device: str = "", *inputs: "Operation", shared: bytes = b"", gives: str = "resource") -> None:
         self.name, self.type, self.device, self.shared = kind.lower(), kind, device, shared
-        resource = SimpleNamespace(_is_ref_dtype=False, base_dtype=SimpleNamespace(name="resource"))
-        self.inputs = [SimpleNamespace(op=one, dtype=resource) for one in inputs]
+        base = SimpleNamespace(name=gives.replace("_ref", ""))
+        self.dtype = SimpleNamespace(_is_ref_dtype=gives.endswith("_ref"), base_dtype=base)
+        self.inputs = [SimpleNamespace(op=one, dtype=one.dtype) for one in inputs]
 
     def get_attr(self, name: str) -> bytes:
         return self.shared
@@ -62,6 +66,33 @@ def test_only_python_until_rows_are_read_in_a_graph() -> None:
     placing.reads()
     placing.place(graph, "worker", 1)
     assert [one.device for one in [counter, *reading]] == [OURS] * 5 and not any(one.device for one in others)
+
+
+@pytest.mark.parametrize(
+    "gives, has", [("resource", True), ("float32_ref", True), ("resource_ref", True), ("float32", False), ("variant", False)]
+)
+def test_what_must_be_where_something_else_is(gives: str, has: bool) -> None:
+    number = Operation("Const", gives="float32")
+    assert placing._has_resource(Operation("Any", "", number, Operation("Other", gives=gives))) is has
+    assert not placing._has_resource(Operation("Any"))
+
+
+def test_what_is_made_together_is_on_one_task_but_for_what_belongs_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph(Operation("NoOp"))
+    tensorflow: Any = ModuleType("tensorflow")
+    tensorflow.compat = SimpleNamespace(v1=SimpleNamespace(get_default_graph=lambda: graph))
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
+    number = Operation("Const", gives="float32")
+    variable, table = Operation("VariableV2", gives="float32_ref"), Operation("HashTableV2")
+    graph.operations += [number, variable, table]
+    inside = [Operation("Enter"), Operation("Merge", "", number), Operation("Switch", "/job:ps")]
+    held = [Operation("AssignAdd", "", variable, number), Operation("LookupTableFindV2", "", number, table)]
+    with placing.together():
+        graph.operations += [*inside, *held]
+    graph.operations.append(Operation("Exit"))
+    placing.place(graph, "worker", 1)
+    assert [one.device for one in inside] == [OURS, OURS, "/job:ps"]
+    assert not any(one.device for one in graph.operations if one not in inside)
 
 
 def test_operations_that_come_later() -> None:
