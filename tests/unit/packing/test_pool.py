@@ -50,7 +50,10 @@ def _all_read(folder: Path, sizes: bool = True) -> List[int]:
 
 
 @pytest.mark.parametrize("sizes", [True, False])
-def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool) -> None:
+def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # however slow this machine is
+    monkeypatch.setattr(pool, "_SLOW", 60.0)
+    monkeypatch.setattr(pool, "_LATE", 60.0)
     assert _all_read(folder, sizes) == [1] * _BATCHES
 
 
@@ -58,6 +61,7 @@ def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeyp
     asked: List[int] = []
     monkeypatch.setattr(Pool, "_in_memory", lambda self, names: False)
     monkeypatch.setattr(pool, "_SLOW", 60.0)
+    monkeypatch.setattr(pool, "_LATE", 60.0)
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_ino), raising=False)
     monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", 3, raising=False)
     assert _all_read(folder) == [1] * _BATCHES
@@ -77,6 +81,7 @@ def test_where_the_system_takes_no_advice_several_threads_read(folder: Path, mon
 
 
 def test_several_threads_read_once_one_was_slow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_SLOW", 60.0)
     monkeypatch.setattr(pool, "_LATE", -1.0)
     threads = _all_read(folder)
     # what was given out before anything was known of the first
