@@ -149,7 +149,9 @@ class Runner:
         if given.command is not None:
             return [self._planned(given.command, dry=True)]
         project, found = self._project, []
-        for one in given.every:
+        for one, begins in given.called:
+            if begins is not None:
+                self._project = begins or project
             added, used = _ADD.match(one.text), _USE.match(one.text)
             if added is not None:
                 self._resources[added[2] or os.path.basename(added[1])] = added[1]
@@ -174,9 +176,10 @@ class Runner:
         self.plans(given)
         if given.command is not None:
             yield self._job(given.command)
-        session = statements.Session(self._store, self._project, given.folder)
-        every = given.every
-        for number, one in enumerate(every, 1):
+        project, session = self._project, statements.Session(self._store, self._project, given.folder)
+        for number, (one, begins) in enumerate(given.called, 1):
+            if begins is not None:
+                session = statements.Session(self._store, begins or project, given.folder, session.changed)
             try:
                 with _located(one, given):
                     done = self._done(one, session)

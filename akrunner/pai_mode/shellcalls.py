@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING, List, Sequence
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.pai_mode import shellbuiltins
 from akrunner.pai_mode.flow import MARK, Field, State
 from akrunner.pai_mode.shellvalues import marked
+from akrunner.tables.names import check_project
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.shell import Reader
@@ -38,13 +39,20 @@ _RELATIVE = re.compile(
 _CHANGES = re.compile(r"\bpai\b|\btunnel\s+d", re.IGNORECASE)
 
 
+#: the client's options that change nothing here -> whether a word of their own comes behind them; some hold secrets
+_PASSED = {"--config": True, "--endpoint": True, "-u": True, "-p": True, "--instance-priority": True, "-r": True, "-M": False}
+
+
 @dataclass(frozen=True)
 class Piece:
-    """Attributes: text: of one or more statements; line: of the script, where the call stands; file: whether the text names one."""
+    """Attributes: text: of one or more statements; line: of the script, where the call stands; file: whether the text names one; project: of
+    names without one, as the call says; "" where it says none; more: it goes on with the call of the piece before it."""
 
     text: str
     line: int
     file: bool = False
+    project: str = ""
+    more: bool = False
 
 
 @dataclass
@@ -63,10 +71,13 @@ class Client:
 
     def __init__(self, reader: "Reader") -> None:
         self._reader = reader
+        #: of the call that is read
+        self._project, self._more = "", False
 
     def bare(self, words: List[Field], line: int) -> State:
         """`pai -name ...` as a command of its own."""
         self.check(line)
+        self._project, self._more = "", False
         self._piece(" ".join([words[0].text, *(_requoted(word.text) for word in words[1:])]), line)
         return State.YES
 
@@ -110,9 +121,12 @@ class Client:
         self.check(line)
         rest = [word.text for word in words]
         found = False
-        for word in words:
-            if word.loose:
-                self._piece(word.text, line)
+        for before, word in zip(["", *rest], words):
+            # a name, a password or a file that nobody here needs to know
+            passed = _PASSED.get(before) or _PASSED.get(word.text.partition("=")[0])
+            if word.loose and not passed:
+                self._known(word.text, line)
+        self._project, self._more = self._said(rest, line), False
         while rest:
             name, sign, value = rest.pop(0).partition("=")
             if name in ("-e", "-f", "--execute", "--file"):
@@ -128,6 +142,13 @@ class Client:
                     self._piece(value, line)
             elif name in ("--version", "--help", "-h", "-v"):
                 return State.YES
+            elif name in ("--project", "-k") or _PASSED.get(name):
+                rest = rest if sign else rest[1:]
+            elif name.startswith("-") and name not in _PASSED:
+                raise ConfigError(
+                    f"line {line}: akrunner does not know odpscmd's option {redacted(UNKNOWN.sub('', name))[:40]}, and so not what the call does: "
+                    "leave it out"
+                )
         if found:
             self._reader.emit(marked("odpscmd"))
             return State.YES
@@ -142,6 +163,30 @@ class Client:
         self._reader.stdin.text, self._reader.stdin.file = None, ""
         self._reader.emit(marked("odpscmd"))
         return State.YES
+
+    def _said(self, rest: Sequence[str], line: int) -> str:
+        """The project a call names; the last of several. Raises: ConfigError: it is none; the call leaves statements out."""
+        project = ""
+        words = iter(rest)
+        for word in words:
+            name, sign, value = word.partition("=")
+            if name in ("-e", "-f", "--execute", "--file", "--project", "-k") or _PASSED.get(name):
+                value = value if sign else next(words, "")
+            if name == "-k" and value not in ("", "0", "1"):
+                raise ConfigError(
+                    f"line {line}: -k leaves out the first statements of the call: take them out of it, and leave out -k"
+                )
+            if name == "--project":
+                self._known(value, line)
+                try:
+                    project = check_project(value)
+                except ConfigError as e:
+                    raise ConfigError(f"line {line}: --project: {e}") from None
+        return project
+
+    def _add(self, text: str, line: int, file: bool = False) -> None:
+        self._reader.script.pieces.append(Piece(text, line, file, self._project, self._more))
+        self._more = True
 
     def _file(self, path: str, line: int) -> None:
         self._known(path, line)
@@ -159,7 +204,7 @@ class Client:
         if full is None:
             raise ConfigError(f"line {line}: {path} is looked for in a directory that is not known; name it from / on")
         self._reader.passed = self._reader.passed or _may_change(full)
-        self._reader.script.pieces.append(Piece(path if self._reader.state.folder == self._reader.began else full, line, True))
+        self._add(path if self._reader.state.folder == self._reader.began else full, line, True)
 
     def _piece(self, text: str, line: int) -> None:
         self._known(text, line)
@@ -174,7 +219,7 @@ class Client:
                     )
         if _CHANGES.search(text):
             self._reader.passed = True
-        self._reader.script.pieces.append(Piece(text, line))
+        self._add(text, line)
 
     def _known(self, text: str, line: int) -> None:
         """Raises: ConfigError: something in it is not."""

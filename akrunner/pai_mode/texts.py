@@ -28,6 +28,8 @@ class Statements:
     command: in place of texts: one that came as words.
     folder: of the file they come from; single: whether a caller gave one command, and expects one result.
     notes: what of a script was not run.
+    clients: for each text the project a new client begins with, "" for the caller's; None: the text goes on with the client before it. Those
+        beyond its end are new.
     """
 
     texts: Tuple[str, ...] = ()
@@ -35,6 +37,7 @@ class Statements:
     folder: str = ""
     single: bool = False
     notes: Tuple[str, ...] = ()
+    clients: Tuple[Optional[str], ...] = ()
 
     @property
     def others(self) -> List[Statement]:
@@ -44,7 +47,20 @@ class Statements:
     @property
     def every(self) -> List[Statement]:
         """In their order. Raises: ConfigError: a quote is not closed."""
-        return [one for text in self.texts for one in split(text)]
+        return [one for one, _ in self.called]
+
+    @property
+    def called(self) -> List[Tuple[Statement, Optional[str]]]:
+        """In their order; with each that a new client begins with its project, "" for the caller's, and None with others."""
+        found: List[Tuple[Statement, Optional[str]]] = []
+        project: Optional[str] = None
+        for number, text in enumerate(self.texts):
+            begins = self.clients[number] if number < len(self.clients) else ""
+            project = project if begins is None else begins
+            for one in split(text):
+                found.append((one, project))
+                project = None
+        return found
 
 
 def given(command: Union[str, Sequence[str], None], file: Optional[str], variables: Mapping[str, str]) -> Statements:
@@ -78,6 +94,7 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
         raise ConfigError(f"file: {path} calls files that call files, more than {_DEEPEST} deep")
     script = shell.read(text, folder, variables)
     texts: List[str] = []
+    clients: List[Optional[str]] = []
     notes = list(script.unread)
     for piece in script.pieces:
         if piece.file:
@@ -85,13 +102,19 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
             there = piece.text if os.path.exists(piece.text) else os.path.join(folder, piece.text)
             inner = from_file(there, variables, depth + 1)
             texts += inner.texts
+            own = inner.clients or ("",)
+            clients += [
+                None if piece.more else own[0] or piece.project,
+                *(one if one is None else one or piece.project for one in own[1:]),
+            ]
             notes += inner.notes
         else:
             # errors name the line of the script
             texts.append("\n" * (piece.line - 1) + piece.text)
+            clients.append(None if piece.more else piece.project)
     if not texts:
         raise ConfigError(f"file: {path} calls odpscmd nowhere, as far as akrunner reads it; " + "; ".join(notes[:5]))
-    return Statements(tuple(texts), folder=folder, notes=tuple(notes))
+    return Statements(tuple(texts), folder=folder, notes=tuple(notes), clients=tuple(clients))
 
 
 def filled(text: str, variables: Mapping[str, str]) -> str:

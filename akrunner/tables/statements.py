@@ -199,12 +199,14 @@ def _behind_with(text: str) -> Tuple[int, str]:
 class Session:
     """Statements of one file. Attributes: project: of names without one, which `use` changes; changed: whether one has changed something."""
 
-    def __init__(self, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> None:
-        """Args: folder: of the file, where `tunnel upload` looks for what is not in the current directory."""
+    def __init__(
+        self, store: Callable[[str], TableStore], project: Optional[str], folder: str = "", changed: bool = False
+    ) -> None:
+        """Args: folder: of the file, where `tunnel upload` looks for what is not in the current directory; changed: by those before."""
         self._store, self.project, self._folder = store, project, folder
         #: what `set` has set; MaxCompute takes it, and the tables of this machine need none
         self._settings: Dict[str, str] = {}
-        self.changed = False
+        self.changed = changed
         #: the statement that runs has found nothing to change
         self._idle = False
 

@@ -8,6 +8,7 @@ import pytest
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shell
+from akrunner.pai_mode.job import pai
 
 _SCRIPT = r"""#!/usr/bin/env bash
 set -e
@@ -43,6 +44,31 @@ HERE
 odpscmd -f other.sql && echo done
 pai -name tensorflow -Dcluster="$cluster" -Dx='it'\''s'
 """
+
+
+@pytest.mark.parametrize("option", ["--project=proj_b", "--project proj_b", "-u me -p $KEY --endpoint=$E -M --project=proj_b"])
+def test_a_call_says_its_project_and_the_next_is_a_new_client(option: str) -> None:
+    found = shell.read(f'odpscmd {option} -e "use c;" -e "select 1;"\nodpscmd -e "select 2;"\n', "/folder", {}).pieces
+    assert [(one.project, one.more) for one in found] == [("proj_b", False), ("proj_b", True), ("", False)]
+
+
+@pytest.mark.parametrize("option", ["-k 3", "--frob=hunter2", "--project=a-b", "--project=$P", "--project"])
+def test_an_option_that_changes_a_call_and_is_not_followed_is_refused(option: str) -> None:
+    with pytest.raises(ConfigError, match="line 2: ") as raised:
+        shell.read(f'\nodpscmd {option} -e "select 1;"\n', "/folder", {})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_use_holds_for_the_call_or_the_file_it_stands_in(tmp_path: Path) -> None:
+    (tmp_path / "two.sql").write_text("create table e1 (x bigint);\nuse f;\ncreate table f1 (x bigint);")
+    (tmp_path / "run.sh").write_text(
+        'odpscmd --project=b -e "create table b1 (x bigint);"\nodpscmd -e "use c;" -e "create table c1 (x bigint);"\n'
+        'odpscmd -e "create table a1 (x bigint);"\nodpscmd --project=e -f two.sql\nodpscmd -e "create table a2 (x bigint);"\n'
+    )
+    pai(file=tmp_path / "run.sh", project="a", tables_root=tmp_path / "tables")
+    assert sorted(str(one.relative_to(tmp_path / "tables")) for one in (tmp_path / "tables").glob("*/*")) == [
+        "a/a1", "a/a2", "b/b1", "c/c1", "e/e1", "f/f1"
+    ]  # fmt: skip
 
 
 def test_calls_of_the_client_are_read_with_their_variables() -> None:
