@@ -19,7 +19,7 @@ from akrunner.pai_mode.flow import MARK
 _READERS = frozenset(
     (
         "echo printf date sleep wait ls pwd cat grep egrep fgrep diff cmp head tail wc uniq cut tr ps du df stat file md5sum sha1sum sha256sum basename "
-        "dirname which type hash mkdir chmod chown kill whoami id uname hostname true false zip mail logger ping nc pgrep mountpoint expr seq clear"
+        "dirname which type hash mkdir chmod chown kill whoami id uname hostname true false awk mail logger ping nc pgrep mountpoint expr seq clear"
     ).split()
 )
 #: those whose words do not say what they change
@@ -69,6 +69,8 @@ class Touched:
         """Whether it may be any file."""
         if name in _SWEEPING or MARK in name or (name in _SHELLS and any(re.match("-[a-z]*c", one) for one in words)):
             return True
+        if _hides(name, words):
+            return True
         if _reads(name, words):
             return False
         # what a program has made and rm takes away is not on the disk
@@ -86,6 +88,15 @@ class Touched:
         return False
 
 
+def _hides(name: str, words: Sequence[str]) -> bool:
+    """Whether the files are named within a word, or in an archive."""
+    if name == "tar":
+        return bool(words) and re.match("-?[a-zA-Z]*x|--(extract|get)", words[0]) is not None
+    if name == "awk":
+        return any(re.search(r"[>|]|system", one) for one in words)
+    return name == "sed" and any(re.search(r"(?:^|[^A-Za-z])[wW] +[^ ;/]+$", one) for one in words)
+
+
 def _reads(name: str, words: Sequence[str]) -> bool:
     """Whether a program changes none of the files it is handed."""
     plain = [one for one in words if not one.startswith("-")]
@@ -97,8 +108,8 @@ def _reads(name: str, words: Sequence[str]) -> bool:
         return not any(re.match("-(delete|exec|ok|fprint|fls)", one) for one in words)
     if name == "sed":
         return not any(re.match("-[a-zA-Z]*i|--in-place", one) for one in words)
-    if name == "awk":
-        return not any(re.search(r"[>|]|system", one) for one in words)
+    if name == "zip":
+        return not any(re.match("-[a-zA-Z]*m", one) for one in words)
     if name == "sort":
         return not any(re.match("-[a-zA-Z]*o|--output", one) for one in words)
     if name in ("hadoop", "hdfs"):
