@@ -341,7 +341,8 @@ class Reader(Running):
         for one in redirections:
             text = self.text(one.target)
             path = self.path(text)
-            if text == "/dev/null" and self.printed is None:
+            follows = one is not redirections[0] and (one.descriptor, one.sign, text) == ("2", ">&", "1")
+            if (text == "/dev/null" or follows) and self.printed is None:
                 continue
             if self.printed is not None or path is None or one.sign not in (">", ">>", ">|", "&>", "&>>") or self.why:
                 raise ConfigError(
