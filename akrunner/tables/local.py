@@ -25,6 +25,7 @@ from akrunner.tables.store import (
     NOTHING_DROPPED,
     TableInfo,
     TableOutput,
+    asked_text,
     check_keys,
     key_text,
     no_table,
@@ -153,7 +154,7 @@ class LocalTables:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
         check_keys(name, info, SourceError)
         wanted = dict(name.partition)
-        asked = {key.name: key_text(key, wanted[key.name], SourceError) for key in info.keys if key.name in wanted}
+        asked = {key.name: asked_text(name, key, wanted[key.name], SourceError) for key in info.keys if key.name in wanted}
         folder = layout.table_dir(self.place, name)
         if not info.partitions:
             stray = layout.partition_columns(folder)

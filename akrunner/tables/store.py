@@ -113,17 +113,25 @@ def whole_partition(name: TableName, info: TableInfo) -> Partition:
         raise SinkError(
             f"{name} is partitioned by {', '.join(info.partitions)}: name one partition of it, {name.whole}/{example}"
         )
-    return tuple((key.name, key_text(key, given[key.name])) for key in info.keys)
+    return tuple((key.name, asked_text(name, key, given[key.name], SinkError)) for key in info.keys)
 
 
-def key_text(key: pa.Field, value: str, kind: Type[ConfigError] = SinkError) -> str:
-    """The value of a partition column as its type spells it: 01 of a BIGINT is 1. Raises: ConfigError, of that kind: it is none of the type."""
+def asked_text(name: TableName, key: pa.Field, value: str, kind: Type[ConfigError]) -> str:
+    """As `key_text`, of a name that somebody has given, which is named. Raises: ConfigError, of that kind."""
+    try:
+        return key_text(key, value)
+    except SinkError as e:
+        raise kind(f"{name}: {e}") from None
+
+
+def key_text(key: pa.Field, value: str) -> str:
+    """The value of a partition column as its type spells it: 01 of a BIGINT is 1. Raises: SinkError: it is none of the type."""
     if pa.types.is_string(key.type):
         return value
     try:
         return str(key_scalar(key, value).as_py())
     except (ValueError, pa.ArrowException, OverflowError):
-        raise kind(f"the partition column {key.name} is {types.words_of(key)}, and {value!r} is none") from None
+        raise SinkError(f"the partition column {key.name} is {types.words_of(key)}, and {value!r} is none") from None
 
 
 def key_scalar(key: pa.Field, value: str) -> pa.Scalar:

@@ -257,7 +257,7 @@ def test_a_plan_is_shown_with_a_partition_that_cannot_be(role: str) -> None:
     LocalTables("tables").create(TableName.parse("odps://p/tables/t"), made)
     given = runner.read(f"PAI -name tensorflow1150 -Dscript=train.py -D{role}=odps://p/tables/t/pt=abc;", None)
     (found,) = runner.plans(given, shown=True)
-    assert "the partition column pt is bigint, and 'abc' is none" in as_json(found)["problem"]
+    assert "odps://p/tables/t/pt=abc: the partition column pt is bigint, and 'abc' is none" in as_json(found)["problem"]
     assert "odps://p/tables/t/pt=abc" in as_text(found)
     with pytest.raises(SourceError if role == "tables" else SinkError, match="'abc' is none"):
         runner.run(given)
