@@ -216,11 +216,12 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     from akrunner.pai_mode import plan
 
     plans = runner.plans(given, shown=True)
-    problem = next((problem for one in plans for problem in one.problems), None)
+    problem = next(iter([*runner.problems, *(problem for one in plans for problem in one.problems)]), None)
     code = EXIT_USAGE if problem is not None else 0
     if as_json:
         failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
-        emit({**failed, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)})
+        problems = [str(one) for one in runner.problems]
+        emit({**failed, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes), "problems": problems})
         _ended(code)
         return
     for note in given.notes:
@@ -229,6 +230,7 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     if others:
         typer.echo(f"{len(others)} other statement{'s' * (len(others) > 1)}, run before and after:")
         typer.echo("".join(f"  line {one.line}: {_short(redacted(one.text))}\n" for one in others))
+        typer.echo("".join(f"problem: {one}\n" for one in runner.problems), nl=False)
     typer.echo("\n\n".join(plan.as_text(one) for one in plans))
     _ended(code)
 

@@ -28,11 +28,12 @@ from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
 from akrunner.prepare import Arguments, PathLike, prepare
 from akrunner.spec import STALL_ACTIONS, TablesSpec
-from akrunner.tables import statements
+from akrunner.tables import foreseen, statements
 from akrunner.tables.buckets import Buckets
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName, project_of
 from akrunner.tables.statements import Statement, StatementResult
+from akrunner.tables.store import SqlStore
 
 #: a file that becomes a resource of the project's
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
@@ -132,6 +133,8 @@ class Runner:
         self._folder = ""
         self._shown = False
         self._resources: Dict[str, str] = {}
+        #: what is wrong with statements that are none of PAI's, of plans that are only shown
+        self.problems: List[ConfigError] = []
 
     def read(self, command: Union[str, Sequence[str], None], file: Optional[PathLike]) -> texts.Statements:
         """The statements. Raises: ConfigError."""
@@ -143,7 +146,7 @@ class Runner:
 
     def plans(self, given: texts.Statements, shown: bool = False) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Args: shown: it stays at that, and environments need not be
-        there (`Plan.problems`). Raises: ConfigError."""
+        there (`Plan.problems`); of other statements `problems` has what is wrong. Raises: ConfigError."""
         self._shown = shown
         self._folder = given.folder
         if given.command is not None:
@@ -160,8 +163,20 @@ class Runner:
             elif one.kind == "pai":
                 with _located(one, given):
                     found.append(self._planned(words.parsed(one.text, one.line), dry=True, tables=not given.others))
+            elif shown:
+                self._foresee(one)
         self._project = project
         return found
+
+    def _foresee(self, one: Statement) -> None:
+        """Keep what running a statement would refuse at once."""
+        if self._project and isinstance(self._store(self._project), SqlStore):
+            # MaxCompute's own say
+            return
+        problem = foreseen.refused(one, self._project)
+        if problem is not None:
+            told = str(problem)
+            self.problems.append(type(problem)(told if told.startswith("line ") else f"line {one.line}: {told}"))
 
     def run(self, given: texts.Statements) -> List[Done]:
         """Run everything. Raises: as `running`."""
