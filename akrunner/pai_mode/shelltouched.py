@@ -3,7 +3,8 @@
 ::
 
     sed -i s/a/b/ a.sql          a.sql
-    rm -f *.sql, cp -r n/. .     every file: a name that is not known, or a directory
+    rm -rf logs, cp -r n/. t     every file below these directories
+    rm -f *.sql                  every file: a name that is not known
     xargs, find -delete, unzip   every file
 """
 
@@ -34,6 +35,8 @@ class Touched:
         self._path = path
         self._names: Set[str] = set()
         self._everything = False
+        #: directories, what lies below which may have been changed
+        self._folders: Set[str] = set()
         #: files that the script has written anew since
         self._fresh: Set[str] = set()
         #: files that all that is printed goes to (`exec >`)
@@ -43,7 +46,9 @@ class Touched:
         """Whether a file may not be what it was on the disk, or what the script wrote into it last."""
         if full in self._open:
             return True
-        return full not in self._fresh and (self._everything or os.path.basename(full) in self._names)
+        if full in self._fresh:
+            return False
+        return self._everything or os.path.basename(full) in self._names or any(map(_below(full), self._folders))
 
     def named(self, name: str) -> bool:
         """Whether a program has had this name among its words."""
@@ -60,13 +65,16 @@ class Touched:
         """A program may have changed its files. Args: words: with its name in front; written: by the script; ran: whether others were passed."""
         names = {os.path.basename(one) for text in words[1:] for one in (text, text.rpartition("=")[2]) if one}
         self._names |= names
+        below: Set[str] = set()
         self._fresh = {one for one in self._fresh if os.path.basename(one) not in names}
-        if self._sweeps(os.path.basename(words[0]), words[1:], written, ran):
+        if self._sweeps(os.path.basename(words[0]), words[1:], written, ran, below):
             self._everything = True
             self._fresh.clear()
+        self._folders |= below
+        self._fresh = {one for one in self._fresh if not any(map(_below(one), below))}
 
-    def _sweeps(self, name: str, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool) -> bool:
-        """Whether it may be any file."""
+    def _sweeps(self, name: str, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool, below: Set[str]) -> bool:
+        """Whether it may be any file. Args: below: gets the directories below which it may be any."""
         if name in _SWEEPING or MARK in name or (name in _SHELLS and any(re.match("-[a-z]*c", one) for one in words)):
             return True
         if _hides(name, words):
@@ -80,12 +88,17 @@ class Touched:
                 if one.startswith("-") and MARK not in one:
                     continue
                 full = self._path(one)
-                if MARK in one or (one and full is not None and _is_folder(full, written, deep and ran)):
+                if MARK in one or full is None:
+                    # not known, or relative to a directory that is not
                     return True
-                if full is None:
-                    # relative to a directory that nobody knows
-                    return True
+                if one and _is_folder(full, written, deep and ran):
+                    below.add(os.path.normpath(full))
         return False
+
+
+def _below(full: str) -> Callable[[str], bool]:
+    place = os.path.normpath(full)
+    return lambda folder: place.startswith(folder.rstrip("/") + "/")
 
 
 def _hides(name: str, words: Sequence[str]) -> bool:

@@ -242,6 +242,7 @@ X""",
     "exec >> run.log 2>&1; odpscmd -e 1; x=$(echo a >&2; echo b); odpscmd -e $x",
     "odpscmd -e 1; exit \u00b2; odpscmd -e 2",
     'rm -f *.sql; echo "select 1;" > x.sql; odpscmd -f x.sql',
+    "mkdir -p logs; rm -rf sub logs; odpscmd -f a.sql; mkdir -p sub; echo q > sub/b.sql; odpscmd -f sub/b.sql",
     "tar -czf code.tgz sub *.csv; grep -q a $1; odpscmd -f a.sql; rm -rf code.tgz; odpscmd -f sub/b.sql",
     'x=$(echo -eE "a\\nb"); y=$(echo -E -ne "a\\nb"); odpscmd -e "$x$y"; odpscmd -e "$(echo a-b | tr - _)"',
 ]  # fmt: skip
