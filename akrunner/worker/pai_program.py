@@ -54,7 +54,12 @@ def unknown_flags():
         return []
     defined = set(values)
     left = [name for name in _unknown["names"] if name not in defined and name not in _PAIS]
-    return ["the script defines no flag %s, and it was passed over" % ", ".join("--" + name for name in left)] if left else []
+    if not left:
+        return []
+    names = ", ".join("--" + name for name in left)
+    if len(left) == 1:
+        return ["the script defines no flag %s, and it was passed over" % names]
+    return ["the script defines no flags %s, and they were passed over" % names]
 
 
 def _soften(module):

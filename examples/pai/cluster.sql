@@ -1,4 +1,4 @@
--- Two workers and a parameter server; each worker reads its slice of the table, and writes its own rows. On PAI the directory is an archive:
+-- For TensorFlow 1.15 only. Two workers and a parameter server; each worker reads its slice of the table, and writes its own rows. On PAI the directory is an archive:
 -- tar -czf cluster.tar.gz -C cluster . and -Dscript='file:///.../cluster.tar.gz'.
 --   cd examples/pai; akrunner pai -f cluster.sql --project pai_demo
 create table if not exists iris_data (f1 DOUBLE, f2 DOUBLE, f3 DOUBLE, f4 DOUBLE, f5 STRING);
