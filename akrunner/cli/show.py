@@ -209,7 +209,9 @@ class Screen:
 def _of_table(counted: "tuple[str, Mapping[str, int]]") -> str:
     name, rows = counted
     parts = [
-        f"{rows[key]:,} rows {word}" for key, word in (("rows_read", "read"), ("rows_written", "written")) if rows.get(key)
+        f"{rows[key]:,} row{'s' * (rows[key] != 1)} {word}"
+        for key, word in (("rows_read", "read"), ("rows_written", "written"))
+        if rows.get(key)
     ]
     return f"; {name}: {', '.join(parts)}" if parts else ""
 

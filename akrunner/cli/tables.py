@@ -207,7 +207,7 @@ def put(
         select=select,
         header=not no_header,
     )
-    said = f"{'wrote' if overwrite else 'added'} {done.rows:,} rows to {name}"
+    said = f"{'wrote' if overwrite else 'added'} {done.rows:,} row{'s' * (done.rows != 1)} to {name}"
     with telling(said):
         if as_json:
             emit({"ok": True, "exit_code": 0, "uri": str(name), "rows": done.rows, "created": done.created or None})
@@ -241,7 +241,7 @@ def get(
             lines.write(rows, form or "jsonl", rows.schema)
         return
     count = files.get(name, file, store, overwrite=overwrite, columns=wanted, output_format=output_format)
-    said = f"wrote {count:,} rows of {name} to {file}"
+    said = f"wrote {count:,} row{'s' * (count != 1)} of {name} to {file}"
     with telling(said):
         emit({"ok": True, "exit_code": 0, "rows": count, "output": file}) if as_json else typer.echo(said)
 

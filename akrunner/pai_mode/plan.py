@@ -375,7 +375,7 @@ def _task(plan: Plan, task: TaskSpec) -> str:
 
 
 def _described(one: TablePlan) -> str:
-    rows = "" if one.rows is None else f"  {one.rows:,} rows"
+    rows = "" if one.rows is None else f"  {one.rows:,} row{'s' * (one.rows != 1)}"
     return f"{one.text}{rows}  ({one.columns or 'not there yet'})"
 
 

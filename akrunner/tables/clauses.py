@@ -69,7 +69,7 @@ def names_in(words: Words) -> List[str]:
 
 def described(name: TableName, info: TableInfo, rows: int) -> str:
     """A table in a line."""
-    parts = [f"{name.sql}: {rows:,} rows", f"{len(info.columns)} columns"]
+    parts = [f"{name.sql}: {rows:,} row{'s' * (rows != 1)}", f"{len(info.columns)} column{'s' * (len(info.columns) != 1)}"]
     if info.partitions:
         parts.append(f"partitioned by {', '.join(info.partitions)}")
     if info.lifecycle is not None:

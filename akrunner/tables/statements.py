@@ -299,7 +299,7 @@ class Session:
             store.create(name, dataclasses.replace(like, lifecycle=made.lifecycle), made.if_not_exists)
         elif made.select is not None:
             rows = create_as(made, name, self._store, self.project)
-            return f"created {name.sql}, with {rows:,} rows", None
+            return f"created {name.sql}, with {rows:,} row{'s' * (rows != 1)}", None
         elif made.info is not None:
             store.create(name, made.info, made.if_not_exists)
         return f"created {name.sql}", None
@@ -350,7 +350,10 @@ class Session:
 
     def _inserted(self, parts: Sequence[Insert]) -> Tuple[str, Optional[pa.Table]]:
         rows = inserted(parts, self._store, self.project)
-        done = (f"{'wrote' if one.overwrite else 'added'} {n:,} rows to {one.name.sql}" for one, n in zip(parts, rows))
+        done = (
+            f"{'wrote' if one.overwrite else 'added'} {n:,} row{'s' * (n != 1)} to {one.name.sql}"
+            for one, n in zip(parts, rows)
+        )
         return "; ".join(done), None
 
     def _part_of(self, words: Words, before: str = "") -> Insert:

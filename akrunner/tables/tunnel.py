@@ -135,7 +135,7 @@ def _upload(file: str, folder: str, name: TableName, options: Dict[str, str], st
     with Queries(store, None) as queries:
         output = keeper.output(name, _true(options, "overwrite"))
         rows = fill(output, queries, paths, lambda path: _csv(path, info, options), _about)
-    return f"uploaded {rows:,} rows to {name.whole if not name.partition else name}"
+    return f"uploaded {rows:,} row{'s' * (rows != 1)} to {name.whole if not name.partition else name}"
 
 
 def fill(
@@ -234,7 +234,7 @@ def _download(name: TableName, file: str, options: Dict[str, str], store: Callab
             count = as_file(rows, path, _true(options, "overwrite"))
         else:
             count = _as_csv(rows, path, options, store)
-    return f"downloaded {count:,} rows of {name} to {file}"
+    return f"downloaded {count:,} row{'s' * (count != 1)} of {name} to {file}"
 
 
 def rows_of(

@@ -415,7 +415,7 @@ def test_the_tables_command(maxcompute: MaxCompute, tmp_path: Path) -> None:
     assert maxcompute.rows("iris", ("a",)).to_pydict() == {"f1": [1.5], "name": ["x"]}
     (tmp_path / "more.csv").write_text("f1,name\n2.5,y\n")
     for args, words in (
-        (("put", str(tmp_path / "more.csv"), "odps://p/tables/iris/pt=b"), "added 1 rows to odps://p/tables/iris/pt=b"),
+        (("put", str(tmp_path / "more.csv"), "odps://p/tables/iris/pt=b"), "added 1 row to odps://p/tables/iris/pt=b"),
         (("ls", "-p", "p"), "odps://p/tables/iris"),
         (("show", "odps://p/tables/iris"), "partitions: pt=a, pt=b"),
         (("get", "odps://p/tables/iris/pt=b", "-"), '"y"'),

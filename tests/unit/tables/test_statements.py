@@ -346,7 +346,7 @@ def test_one_source_for_several_inserts(store: LocalTables) -> None:
         "from (select id, k from s where id > 0) q insert overwrite table t partition (p='1') select id where k = 'a' "
         "insert into t partition (p='2') select max(id) group by k order by 1 limit 1"
     )
-    assert done(store, text) == ["wrote 1 rows to demo.t; added 1 rows to demo.t"]
+    assert done(store, text) == ["wrote 1 row to demo.t; added 1 row to demo.t"]
     assert done(store, "select * from t order by p") == [[{"id": 1, "p": "1"}, {"id": 1, "p": "2"}]]
     done(
         store,
@@ -370,7 +370,7 @@ def test_several_inserts_read_what_was_there_before_all_of_them(store: LocalTabl
     )
     split_up = "insert overwrite table t select x where x > 0 insert overwrite table bad select x where x < 0"
     assert done(store, f"from t {split_up} insert into last select count(*) where x in (select x from bad)") == [
-        "wrote 2 rows to demo.t; wrote 1 rows to demo.bad; added 1 rows to demo.last"
+        "wrote 2 rows to demo.t; wrote 1 row to demo.bad; added 1 row to demo.last"
     ]
     assert done(store, "select x from t order by x; select x from bad; select x from last") == [
         [{"x": 1}, {"x": 2}],
