@@ -2,7 +2,8 @@
 
 TensorFlow places what is pinned to no task on any task's device, the first one's mostly. Python's functions are known to one process alone,
 and a task's rows lie beside it; so before a session of a cluster runs a graph, whatever reads in it gets the device of this process's server.
-What the script has said itself stays: a task it has named, and '/cpu:0' on top of the task.
+What the script has said itself stays: a task it has named, and '/cpu:0' on top of the task. TensorFlow numbers Python's functions from 0 in
+each process; here each task has numbers of its own, so that one that is asked for another's function says so, and does not call its own.
 """
 
 import contextlib
@@ -16,6 +17,10 @@ _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue")
 #: how often `tf.train.string_input_producer` has given its names: each task gives its own
 _EPOCHS = ("CountUpTo", "ResourceCountUpTo")
+#: a task's place among these is part of its numbers: the same ones in every run, and from 0 on in a task that is alone
+_ROLES = ("chief", "worker", "ps", "evaluator")
+#: how many Python functions a task may number before it is at the next one's
+_FUNCTIONS = 1 << 40
 _here = {"reads": False}
 #: a session's target -> (job's name, index of the task) of the servers of this process
 _servers = {}
@@ -42,8 +47,9 @@ def together():
     _belong.setdefault(graph, set()).update(op.name for op in graph.get_operations()[before:])
 
 
-def install():
-    """TensorFlow has been imported: learn of this process's servers."""
+def install(task):
+    """TensorFlow has been imported: number this process's functions, learn of its servers. Args: task: its "type" and "index" in the cluster."""
+    _number(task["type"], task["index"])
     module = sys.modules.get("tensorflow.python.training.server_lib")
     server = getattr(module, "Server", None)
     session = getattr(sys.modules.get("tensorflow.python.client.session"), "BaseSession", None)
@@ -60,6 +66,13 @@ def install():
         _servers[self.target.encode("utf-8")] = told.job_name, told.task_index
 
     server.__init__ = init
+
+
+def _number(role, index):
+    """Have TensorFlow number this process's functions as no other task's: TensorFlow finds them by their number alone."""
+    registry = getattr(sys.modules.get("tensorflow.python.ops.script_ops"), "_py_funcs", None)
+    if role in _ROLES and isinstance(getattr(registry, "_unique_id", None), int):
+        registry._unique_id += (index * len(_ROLES) + _ROLES.index(role)) * _FUNCTIONS
 
 
 def _watch(session):

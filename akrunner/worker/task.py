@@ -214,7 +214,7 @@ class Task(object):
         if not context["script"]["module"]:
             self.meter = hooks.enter(context["profile_input"])
             quick.afterwards(hooks.install)
-            quick.afterwards(placing.install)
+            quick.afterwards(lambda: placing.install(context["tf_config"]["task"]))
         stream = None
         if context["mode"] == "stream":
             stream = self.stream = RowStream(context["data_format"], context["barriers"])

@@ -101,3 +101,27 @@ def test_operations_that_come_later() -> None:
     graph.operations.append(Operation("PyFunc"))
     placing.place(graph, "chief", 0)
     assert [one.device for one in graph.operations] == ["/job:chief/replica:0/task:0"] * 2
+
+
+def numbered(monkeypatch: pytest.MonkeyPatch, role: str, index: int, registry: Any) -> Any:
+    """What is left of a registry of Python functions after TensorFlow's import in a task."""
+    module = ModuleType("tensorflow.python.ops.script_ops")
+    module.__dict__["_py_funcs"] = registry
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    placing.install({"type": role, "index": index})
+    return registry
+
+
+def test_each_task_numbers_its_functions_as_no_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [(role, index) for role in ("chief", "worker", "ps", "evaluator") for index in range(3)]
+    first = [numbered(monkeypatch, *task, SimpleNamespace(_unique_id=0))._unique_id for task in tasks]
+    # one that is alone has TensorFlow's own, and each has room
+    assert first[0] == 0 and len({number >> 40 for number in first}) == len(tasks)
+    assert numbered(monkeypatch, "worker", 1, SimpleNamespace(_unique_id=7))._unique_id == first[tasks.index(("worker", 1))] + 7
+
+
+@pytest.mark.parametrize("registry", [None, SimpleNamespace(), SimpleNamespace(_unique_id="a")])
+def test_functions_that_are_numbered_in_another_way_stay_so(monkeypatch: pytest.MonkeyPatch, registry: Any) -> None:
+    before = dict(vars(registry)) if registry else None
+    numbered(monkeypatch, "worker", 1, registry)
+    assert (dict(vars(registry)) if registry else None) == before
