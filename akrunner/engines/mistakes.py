@@ -255,7 +255,7 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
         ),
     ),
     (
-        re.compile(r"callback pyfunc_\d+ is not found"),
+        re.compile(r"callback (?:pyfunc_\d+ is not found|with key=pyfunc_\d+ in the registry)"),
         _always(
             "what reads calls Python in the process of its own task, and TensorFlow has placed it on another task: pin the input to "
             "/job:worker/task:N, with tf.device('/job:worker/task:%d' % task_index) around it, or make the task's tf.train.Server in this process"

@@ -284,6 +284,7 @@ def test_a_session_with_a_worker_that_is_done(leaves_nothing: Path, shop: Path, 
 
 #: ways of reading in a graph, pinned to no task or to a device alone, which TensorFlow would place on the parameter server
 UNPINNED = r"""
+import re
 import sys
 import tensorflow as tf
 v1 = tf.compat.v1
@@ -322,6 +323,13 @@ other = v1.data.make_initializable_iterator(tf.data.TableRecordDataset(names, [0
 ways += [other.get_next()[0], lines("free")]
 with v1.device(v1.train.replica_device_setter(worker_device="/job:worker/task:%d" % here, cluster=cluster)):
     ways.append(v1.data.make_one_shot_iterator(rows().batch(10)).get_next()[0])
+with v1.device("/job:worker/task:0"):
+    pinned = v1.data.make_initializable_iterator(rows().batch(10))
+    way_of_another = pinned.get_next()
+with v1.device("/job:ps/task:0"):
+    asked = v1.FIFOQueue(1, [tf.int32], [[]], shared_name="asked")
+    ask, asking = asked.enqueue(0), asked.dequeue()
+with v1.device(v1.train.replica_device_setter(worker_device="/job:worker/task:%d" % here, cluster=cluster)):
     step = v1.train.get_or_create_global_step().assign_add(1)
 v1.add_to_collection(v1.GraphKeys.LOCAL_INIT_OP, tf.group(v1.local_variables_initializer(), v1.tables_initializer(), iterator.initializer, other.initializer))
 server = server or v1.train.Server(cluster, job_name=FLAGS.job_name, task_index=here)
@@ -332,6 +340,17 @@ with v1.train.MonitoredTrainingSession(server.target, is_chief=here == 0) as ses
         while len(got) < (51, 50)[here]:
             got += session.run([way, step])[0].tolist()
         writer.write([(one, str(number), here) for one in got], indices=[0, 1, 2])
+    if late:
+        # it calls Python on another task, whose rows these would be
+        try:
+            session.run(pinned.initializer)
+            raise AssertionError("read %s of another task" % session.run(way_of_another))
+        except tf.errors.OpError as e:
+            assert re.search("callback (with key=)?pyfunc_[0-9]+ ", str(e)), e
+        session.run(ask)
+    else:
+        # until then that task is there
+        session.run(asking)
 writer.close()
 with tf.Graph().as_default(), v1.Session() as session:
     # one in this process, beside the cluster
