@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, Optional, Sequence, Set
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from akrunner.pai_mode.flow import MARK
 
@@ -26,6 +26,14 @@ _READERS = frozenset(
 #: those whose words do not say what they change
 _SWEEPING = frozenset("xargs parallel unzip git svn make patch eval".split())
 _SHELLS = frozenset("sh bash dash zsh ksh".split())
+#: those that run a program which is handed to them: in a word, in a file, or on stdin
+_RUNNERS = re.compile(
+    r"(python|perl|ruby|php|node|lua|Rscript|sh|bash|dash|zsh|ksh|source|\.|sqlite|mysql|psql|hive|spark)[-a-z0-9.]*"
+)
+
+
+#: characters of a program that are looked at
+_MOST_TEXT = 1 << 20
 
 
 class Touched:
@@ -35,6 +43,8 @@ class Touched:
         self._path = path
         self._names: Set[str] = set()
         self._everything = False
+        #: words of programs that change files, and texts of programs that were run: a file that is named in one may have been changed
+        self._texts: List[str] = []
         #: directories, what lies below which may have been changed
         self._folders: Set[str] = set()
         #: files that the script has written anew since
@@ -48,7 +58,8 @@ class Touched:
             return True
         if full in self._fresh:
             return False
-        return self._everything or os.path.basename(full) in self._names or any(map(_below(full), self._folders))
+        named = os.path.basename(full) in self._names or _is_named(full, self._texts)
+        return self._everything or named or any(map(_below(full), self._folders))
 
     def named(self, name: str) -> bool:
         """Whether a program has had this name among its words."""
@@ -66,12 +77,39 @@ class Touched:
         names = {os.path.basename(one) for text in words[1:] for one in (text, text.rpartition("=")[2]) if one}
         self._names |= names
         below: Set[str] = set()
+        before = len(self._texts)
         self._fresh = {one for one in self._fresh if os.path.basename(one) not in names}
-        if self._sweeps(os.path.basename(words[0]), words[1:], written, ran, below):
+        if not _reads(os.path.basename(words[0]), words[1:]):
+            # a name may be glued to an option, or stand within a program
+            self._texts.append(" ".join(one for one in words[1:] if one.startswith("-") or re.search(r"[^\w./=-]", one)))
+        if self._runs_unknown(words, written) or self._sweeps(os.path.basename(words[0]), words[1:], written, ran, below):
             self._everything = True
             self._fresh.clear()
         self._folders |= below
-        self._fresh = {one for one in self._fresh if not any(map(_below(one), below))}
+        texts = self._texts[before:]
+        self._fresh = {one for one in self._fresh if not any(map(_below(one), below)) and not _is_named(one, texts)}
+
+    def _runs_unknown(self, words: Sequence[str], written: Dict[str, Optional[str]]) -> bool:
+        """Whether it runs a program nobody can read. What can be read is kept: the files it names may have been changed."""
+        if _RUNNERS.fullmatch(os.path.basename(words[0])) is None:
+            return False
+        script = next((one for one in words[1:] if not one.startswith("-")), None)
+        full = self._path(script) if script is not None and MARK not in script else None
+        if any(re.match("-[a-zA-Z]*[ce]$", one) for one in words[1:]):
+            # the program is among the words
+            return False
+        if full is None:
+            return words[1:] not in (["--version"], ["-V"])
+        text = written.get(full)
+        if text is None:
+            try:
+                with open(full, encoding="utf-8", errors="replace") as stream:
+                    text = stream.read(_MOST_TEXT)
+            except OSError:
+                # it is not there: it will not run, or it lies elsewhere and is taken for one that names no file
+                text = ""
+        self._texts.append(text)
+        return False
 
     def _sweeps(self, name: str, words: Sequence[str], written: Dict[str, Optional[str]], ran: bool, below: Set[str]) -> bool:
         """Whether it may be any file. Args: below: gets the directories below which it may be any."""
@@ -94,6 +132,13 @@ class Touched:
                 if one and _is_folder(full, written, deep and ran):
                     below.add(os.path.normpath(full))
         return False
+
+
+def _is_named(full: str, texts: Sequence[str]) -> bool:
+    """Whether a text may name a file: by its ending, as the rest may be put together."""
+    name = os.path.basename(full)
+    ending = os.path.splitext(name)[1] or name
+    return any(ending in text for text in texts)
 
 
 def _below(full: str) -> Callable[[str], bool]:
