@@ -51,7 +51,7 @@ def _not_held(field: pa.Field, form: str) -> Iterator[str]:
         return
     try:
         writer_of(form, pa.BufferOutputStream(), pa.schema([field])).close()
-    except (pa.ArrowException, pa.ArrowNotImplementedError) as e:
+    except pa.ArrowException as e:
         yield (
             f"column {field.name!r} is {field.type}, which files of {form} do not hold ({str(e).splitlines()[0]}); make it something else: "
             f"select={replaced(field.name)!r} (--select)"

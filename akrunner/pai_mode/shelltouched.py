@@ -30,8 +30,6 @@ _SHELLS = frozenset("sh bash dash zsh ksh".split())
 _RUNNERS = re.compile(
     r"(python|perl|ruby|php|node|lua|Rscript|sh|bash|dash|zsh|ksh|source|\.|sqlite|mysql|psql|hive|spark)[-a-z0-9.]*"
 )
-
-
 #: characters of a program that are looked at
 _MOST_TEXT = 1 << 20
 
@@ -100,8 +98,11 @@ class Touched:
             return False
         if full is None:
             return words[1:] not in (["--version"], ["-V"])
-        text = written.get(full)
-        if text is None:
+        text = written.get(full, "")
+        if text is None or MARK in text or full in self:
+            # the script has written it, or something has changed it, and nobody knows what it does
+            return True
+        if full not in written:
             try:
                 with open(full, encoding="utf-8", errors="replace") as stream:
                     text = stream.read(_MOST_TEXT)
@@ -152,7 +153,7 @@ def _hides(name: str, words: Sequence[str]) -> bool:
         return bool(words) and re.match("-?[a-zA-Z]*x|--(extract|get)", words[0]) is not None
     if name == "awk":
         return any(re.search(r"[>|]|system", one) for one in words)
-    return name == "sed" and any(re.search(r"(?:^|[^A-Za-z])[wW] +[^ ;/]+$", one) for one in words)
+    return name == "sed" and any(re.search(r"(?:^|[^A-Za-z])[wW] *[^ ;/]+$", one) for one in words)
 
 
 def _reads(name: str, words: Sequence[str]) -> bool:

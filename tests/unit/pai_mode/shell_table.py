@@ -260,6 +260,8 @@ REFUSED = [
     ("python3 - <<X\nopen('a.sql', 'w')\nX\nodpscmd -f a.sql", "makes or changes"),
     ("echo 'open(\"a.sql\",\"w\")' > g.py; python3 g.py; odpscmd -f a.sql", "makes or changes"),
     ("echo 'echo z>a.sql' > m.sh; bash m.sh; odpscmd -f a.sql", "makes or changes"),
+    ("python3 gen.py > m.sh; bash m.sh; odpscmd -f a.sql", "makes or changes"),
+    ("sed -n 'wa.sql' rows.csv; odpscmd -f a.sql", "makes or changes"),
     ("bash <<X\necho z>a.sql\nX\nodpscmd -f a.sql", "makes or changes"),
     ("perl -e 'open(F,\">a.sql\");'; odpscmd -f a.sql", "makes or changes"),
     ("curl -oa.sql file:///etc/hostname; odpscmd -f a.sql", "makes or changes"),
