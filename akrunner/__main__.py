@@ -44,7 +44,7 @@ def main() -> NoReturn:
             stream.flush()
         except (OSError, ValueError):
             pass
-    os._exit(code)
+    signals.leave(code)
 
 
 def _at_once(number: int, frame: object) -> None:

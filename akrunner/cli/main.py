@@ -48,6 +48,12 @@ def _pack(app: typer.Typer) -> None:
     app.command("pack", help=pack.HELP, epilog=EPILOG)(pack.pack)
 
 
+def _odpscmd(app: typer.Typer) -> None:
+    from akrunner.cli import odpscmd
+
+    app.command("odpscmd", help=odpscmd.HELP, epilog=EPILOG)(odpscmd.odpscmd)
+
+
 def _pai(app: typer.Typer) -> None:
     from akrunner.cli import pai
 
@@ -99,6 +105,7 @@ _COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
     "doctor": _doctor,
     "pack": _pack,
     "pai": _pai,
+    "odpscmd": _odpscmd,
     "predict": _predict,
     "replay": _replay,
     "env": _env,
@@ -168,6 +175,8 @@ def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
 
         ours, script_args = pai.divided(ours[1:])
         ours = ["pai", *ours]
+    if ours[:1] == ["odpscmd"] and ours[1:2] not in (["--help"], ["-h"]):
+        return ours[:1], given[1:]
     return values.with_steps(ours), script_args
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import typer
 
 import akrunner
-from akrunner.cli import engines, show, values
+from akrunner.cli import engines, show, statements, values
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, emit, failure
 from akrunner.foreign import redacted
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner
-    from akrunner.pai_mode.plan import Plan
     from akrunner.pai_mode.texts import Statements
 
 HELP = """
 Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tables`) or MaxCompute's: as one text, as words, or a file of statements
-(-f; .sql as odpscmd takes it, .sh for its calls of odpscmd). The script and its command stay as they are.
+(-f; .sql as odpscmd takes it; .sh: bash runs it, and its odpscmd is akrunner). The script and its command stay as they are.
 
 [bold]Examples[/bold]
 
@@ -29,6 +26,8 @@ Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tabl
   akrunner pai -name tensorflow1150 -Dscript=train.tar.gz -DentryFile=main.py -Dtables=odps://p/tables/iris --dry-run
 
   akrunner pai -f job.sql --var bizdate=20260101 --oss-root bucket=./data
+
+  akrunner pai -f run.sh 20260101 --num-workers 1
 
 Of this command's own options the names begin with two dashes, but for -f, -e and -q; PAI's begin with one.
 """
@@ -50,7 +49,10 @@ def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
     rest = list(reversed(given))
     while rest:
         word = rest.pop()
-        if word.startswith("-D") or word in _WITH_VALUE:
+        if word == "--":
+            own += [word, *reversed(rest)]
+            rest = []
+        elif word.startswith("-D") or word in _WITH_VALUE:
             theirs.append(word)
             bare = word in ("-D", *_WITH_VALUE) or "=" not in word or word.endswith("=")
             if bare and rest and (rest[-1].startswith("=") or not rest[-1].startswith("-")):
@@ -68,9 +70,9 @@ def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
 
 def pai(
     ctx: typer.Context,
-    command: Optional[List[str]] = typer.Argument(None, help="PAI's command, and other statements, in quotes; or its words."),
+    command: Optional[List[str]] = typer.Argument(None, help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments."),
     file: Optional[str] = typer.Option(
-        None, "-f", "--file", help="File of statements, as for odpscmd -f; or a shell script, whose calls of odpscmd are read."
+        None, "-f", "--file", help="File of statements, as for odpscmd -f; or a shell script, which bash runs, and whose arguments follow."
     ),
     execute: Optional[str] = typer.Option(None, "-e", "--execute", help="Statements, as for odpscmd -e."),
     config: Optional[str] = typer.Option(
@@ -81,7 +83,7 @@ def pai(
     tables_root: Optional[str] = typer.Option(None, help="Directory of local tables. Default: $AKRUNNER_TABLES."),
     oss_root: List[str] = typer.Option([], help="BUCKET=DIRECTORY that oss://BUCKET stands for. Repeatable."),
     var: List[str] = typer.Option(
-        [], help="NAME=VALUE for ${NAME}, and a script's variables and arguments (1=...). Repeatable."
+        [], help="NAME=VALUE for ${NAME}, also in a shell script's environment. Repeatable."
     ),
     python_env: Optional[str] = typer.Option(
         None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says."
@@ -135,9 +137,6 @@ def pai(
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:
-    from akrunner.pai_mode.job import Runner
-
-    screen = show.Screen(as_json=as_json, quiet=quiet, log=debug)
     options: Dict[str, Any] = dict(
         variables=values.pairs(var, "--var"),
         project=project,
@@ -164,37 +163,26 @@ def pai(
         advertised_host=advertised_host,
         work_dir=work_dir,
         debug=debug,
-        observer=screen,
         engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
     )
-    begun: List["Plan"] = []
-    runner = Runner(options, screen.note, lambda plan: _begin(plan, screen, begun))
-    given = runner.read(_command(command or [], ctx.obj or [], execute), file)
-    if dry_run:
-        _plan(runner, given, as_json)
-        return
-    if not as_json:
-        for note in given.notes:
-            screen.note(note)
-    _run(runner, given, screen, as_json, quiet, begun)
-
-
-def _begin(plan: "Plan", screen: show.Screen, begun: List["Plan"]) -> None:
-    """Args: begun: holds the plan of the last job, then."""
-    from akrunner.pai_mode import pais
-
-    begun[:] = [plan]
-    screen.known_as = pais.names(plan.cluster)
-    screen.renamed = lambda text: pais.both(text, screen.known_as)
-
-
-def _checkpoints(plan: "Plan") -> List[str]:
-    """Where they are; of a bucket in the cloud the copy here is gone when the job has ended."""
-    found = plan.checkpoint_dir
-    uri = next((uri for uri, path in plan.directories if path == found), found)
-    if found is None:
-        return []
-    return [f"checkpoints: {found}{f' ({uri})' if uri != found else ''}" if os.path.isdir(found) else f"checkpoints: {uri}"]
+    called = statements.inside("pai", options)
+    done: List["Done"] = []
+    with statements.telling(called, done):
+        options = called.options if called is not None else options
+        screen = show.Screen(as_json=as_json, quiet=quiet, log=bool(options["debug"]))
+        job = statements.Statements(options, screen, as_json, quiet, done)
+        text, words = command or [], ctx.obj or []
+        if file is not None and not dry_run and not words:
+            # what stands behind the name of a shell script is its own
+            script = job.runner.script(execute, file, text)
+            if script is not None:
+                statements.ended(job.run_script(script))
+                return
+        given = job.runner.read(_command(text, words, execute), file)
+        if dry_run:
+            _plan(job.runner, given, as_json)
+        else:
+            job.run(given)
 
 
 def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Optional[str | List[str]]":
@@ -243,48 +231,6 @@ def _short(statement: str) -> str:
 def _ended(code: int) -> None:
     if code:
         raise typer.Exit(code)
-
-
-def _run(runner: "Runner", given: "Statements", screen: show.Screen, as_json: bool, quiet: bool, begun: List["Plan"]) -> None:
-    """Run and show each statement. Args: begun: holds the plan of the job that was last."""
-    from akrunner.cli.tables import print_table
-
-    told: List[Dict[str, Any]] = []
-    statements = runner.running(given)
-    while True:
-        with screen:
-            try:
-                one = next(statements, None)
-            except akrunner.AkrunnerError as e:
-                e.results = told
-                raise
-        if one is None:
-            break
-        if as_json:
-            told.append(_as_json(one))
-        elif isinstance(one, akrunner.Result):
-            screen.asked(one, _checkpoints(begun[0]))
-        elif one.rows is not None:
-            print_table(one.rows)
-            if one.message:
-                screen.note(one.message)
-        elif one.message and not quiet:
-            screen.note(one.message)
-    if as_json:
-        emit({"ok": True, "exit_code": 0, "statements": told})
-
-
-def _as_json(done: "Done") -> Dict[str, Any]:
-    if isinstance(done, akrunner.Result):
-        return {
-            "kind": "pai",
-            "output": done.output,
-            "work_dir": done.work_dir,
-            "stats": dataclasses.asdict(done.stats),
-            "tasks": [dataclasses.asdict(task) for task in done.tasks],
-        }
-    rows = done.rows.to_pylist() if done.rows is not None else None
-    return {"kind": done.statement.kind, "line": done.statement.line, "message": done.message, "rows": rows}
 
 
 __all__ = ["EPILOG", "HELP", "divided", "pai"]

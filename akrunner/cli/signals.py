@@ -9,10 +9,11 @@ module that meets one in the middle of its making may end the whole process (Duc
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 
 class _Waiting:
@@ -25,6 +26,7 @@ class _Waiting:
 _seen: Optional[int] = None
 _decided = False
 _waiting: Optional[_Waiting] = None
+_by_it = False
 #: seconds between looks whether an import is over
 _AGAIN = 0.02
 #: no import takes longer, so that whatever hangs in one can be stopped
@@ -52,6 +54,20 @@ def watch() -> None:
     for number in _TERMINATE:
         if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _came)
+
+
+def end_by_it() -> None:
+    """Ctrl-C is to end this process as it ends one that knows nothing of it, once everything is said: so a shell knows that it is to end, too."""
+    global _by_it
+    _by_it = True
+
+
+def leave(code: int) -> NoReturn:
+    """End the process."""
+    if _by_it and _seen == signal.SIGINT:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(code)
 
 
 def seen() -> Optional[int]:

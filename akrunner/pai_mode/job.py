@@ -12,17 +12,18 @@ import contextlib
 import dataclasses
 import os
 import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Union
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import pyarrow as pa
 
 from akrunner.api import Result, check_observer, engine_of
-from akrunner.checks import check_choice, check_count, check_environment, check_path, check_text
+from akrunner.checks import check_arguments, check_choice, check_count, check_environment, check_path, check_text
 from akrunner.engines.base import Engine, Observer
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.table import TableSource
-from akrunner.pai_mode import pais, texts, words
+from akrunner.launch.fetch import fetch
+from akrunner.pai_mode import pais, scripts, texts, words
 from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
@@ -48,6 +49,7 @@ def pai(
     command: Union[str, Sequence[str], None] = None,
     *,
     file: Optional[PathLike] = None,
+    arguments: Sequence[str] = (),
     variables: Optional[Mapping[str, str]] = None,
     project: Optional[str] = None,
     tables_root: Optional[PathLike] = None,
@@ -82,18 +84,23 @@ def pai(
 
     Args:
         command: as it is typed into MaxCompute's client, other statements with it; or as words, ["-name", "tensorflow1150", ...].
-        file: in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd; nothing else of that is run.
-        variables: values of `${name}`, and of a script's variables and arguments ("1").
+        file: in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.
+        arguments: of a shell script.
+        variables: values of `${name}` in statements, and of the environment a shell script begins with.
         project: of tables that are named without one; None: AKRUNNER_PROJECT.
         tables_root: directory of local tables; None: AKRUNNER_TABLES, or the user's own.
         oss_roots: bucket -> its directory.
         python_env: None: the environment the name stands for. The other arguments, where they are given, win over what the command
             says, and are as for `akrunner.run`.
     Returns: the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
-    Raises: as `akrunner.run`. Of a file, the statements before the one that failed are done.
+    Raises: as `akrunner.run`. Of a file, the statements before the one that failed are done. JobError: a shell script ended with another exit code
+        than 0.
     """
     every = dict(locals())
     runner = Runner(every)
+    script = runner.script(command, file, arguments)
+    if script is not None:
+        return runner.run_script(script)
     given = runner.read(command, file)
     done = runner.run(given)
     return done[0] if given.single and isinstance(done[0], Result) else done
@@ -143,6 +150,52 @@ class Runner:
             if not os.path.isdir(os.path.expanduser(path)):
                 raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
         return found
+
+    def parts(self, parts: Sequence[Tuple[str, str]], folder: str, first: int = 1) -> texts.Statements:
+        """Those of a call of MaxCompute's client.
+
+        Args: parts: ("text", statements) or ("file", path), in their order; folder: files are looked for there, too; first: number of the first that
+            is run. Raises: ConfigError.
+        """
+        return texts.of_parts(parts, self._variables, folder, first)
+
+    def script(
+        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: Sequence[str] = ()
+    ) -> Optional[scripts.ShellScript]:
+        """The file as a shell script, None if it is none. Raises: ConfigError: it cannot be run; arguments are given to what takes none."""
+        path = check_path("file", file) if file is not None else None
+        words = check_arguments("arguments", arguments)
+        text = texts.shell_text(path) if path is not None else None
+        if path is None or text is None:
+            if words:
+                raise ConfigError(
+                    "arguments (those behind -f FILE) are for a shell script: a file of statements takes --var NAME=VALUE"
+                )
+            return None
+        if command is not None:
+            raise ConfigError("give PAI's command, or file= (-f) with a file of statements")
+        return scripts.prepared(fetch(path, "file").path, text, words, self._variables)
+
+    def run_script(self, script: scripts.ShellScript) -> List[Done]:
+        """Run a shell script. Returns: what the statements it has handed over came to. Raises: JobError: its exit code is not 0."""
+        outcome = self.called(script)
+        if outcome.code:
+            raise scripts.failure(script, outcome)
+        return [done for call in outcome.calls for done in call.done]
+
+    def called(self, script: scripts.ShellScript, output: Union[int, IO[Any], None] = None) -> scripts.Outcome:
+        """Run a shell script. Args: output: as `scripts.run`. Raises: ConfigError: bash cannot be started."""
+        for note in script.notes:
+            self._say(note)
+        options = {
+            **self._given,
+            "observer": None,
+            "project": self._project,
+            "tables_root": self._root,
+            "oss_roots": self._roots,
+        }
+        with ours(ConfigError, f"file: {script.path}", script.path):
+            return scripts.run(script, options, self._variables, output)
 
     def plans(self, given: texts.Statements, shown: bool = False) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Args: shown: it stays at that, and environments need not be

@@ -1,4 +1,4 @@
-"""A shell script that calls MaxCompute's client -> the statements it hands over. Nothing of the script is run.
+"""A shell script that calls MaxCompute's client -> the statements it would hand over. For a dry run: nothing of the script is run.
 
 ::
 
@@ -38,7 +38,7 @@ _LISTS = re.compile(r"[${]([@*])|(\w+)\[[@*]\]")
 
 
 def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
-    """Args: folder: the script is in; variables: that the caller gives, `1` for the first argument. They win over the script's.
+    """Args: folder: the script is in; variables: it begins with, `1` for the first argument; they stand, too, for what only running it would tell.
 
     Raises: ConfigError: it is not known what bash would run of it; a quote or a here-document is not closed; a call needs a variable whose value is
     not known.
@@ -115,8 +115,10 @@ class Reader(Running):
         """`a=b`, `a+=b`, `a=(b c)`."""
         if one.index is not None or isinstance(one.value, list):
             values = self.array(one) if isinstance(one.value, list) else self.element(one, self.text(one.value))
-            self.assign(one.name, marked(one.name))
-            if one.name not in self.given:
+            if values is None and one.name in self.given:
+                self.assign(one.name, self.given[one.name])
+            else:
+                self.assign(one.name, marked(one.name))
                 self.state.arrays[one.name] = None if self.why else values
             return
         value = self.text(one.value)
@@ -170,8 +172,8 @@ class Reader(Running):
             )
         if name not in shellbuiltins.PLAIN and (self.mentions(" ".join(texts[1:])) or self._calls(texts)):
             raise ConfigError(
-                f"line {line}: {name} may call odpscmd, and only running it would tell how; run the script itself with `akrunner pai` in "
-                "odpscmd's place, or put the call into the script as it is"
+                f"line {line}: {name} may call odpscmd, and only running it would tell how; put the call into the script "
+                "as it is, or run it without --dry-run"
             )
         made = shellfilters.printed(name, texts[1:], self.read_text())
         if made is not None:

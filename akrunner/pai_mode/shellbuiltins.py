@@ -73,9 +73,7 @@ def is_bash(name: str) -> bool:
 def answered(reader: "Reader", name: str, texts: Sequence[str]) -> State:
     """What a program that is not run would come to, and what it would print."""
     if marked("$") in texts or name in ("kill", "pkill", "killall"):
-        raise ConfigError(
-            f"akrunner cannot tell what `{name}` ends: leave it out, or run the script itself with `akrunner pai` in odpscmd's place"
-        )
+        raise ConfigError(f"akrunner cannot tell what `{name}` ends: leave it out, or run the script without --dry-run")
     if name not in DOERS | _ASKING or name in (
         "tee",
         "cp",
@@ -212,7 +210,7 @@ def _unset(reader: "Reader", words: List[Field], line: int) -> State:
             else:
                 del reader.functions[text]
         elif text != "-v" and text != "-f":
-            if not re.fullmatch(r"\w+", text) or text in reader.given:
+            if not re.fullmatch(r"\w+", text):
                 raise ConfigError(f"line {line}: akrunner cannot tell what `unset {text.replace(MARK, '$')}` leaves")
             functions = [scope for scope in reader.scopes if scope.kind == "function"]
             if any(text in scope.saved for scope in functions[:-1]) and text not in functions[-1].saved:

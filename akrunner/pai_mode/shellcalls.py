@@ -94,7 +94,7 @@ class Client:
         if self._reader.inside:
             raise ConfigError(
                 f"line {line}: a call stands in $(...) or in backticks, and what it prints is not known before it is run; put the call on a line of "
-                "its own, or run the script itself with `akrunner pai` in odpscmd's place"
+                "its own, or run it without --dry-run"
             )
         at = self._reader.why
         if not at:
@@ -112,8 +112,7 @@ class Client:
             mend = f"akrunner does not know what `{shown if len(shown) <= 70 else shown[:67] + '...'}` prints; {mend}"
         raise ConfigError(
             f"line {line}: whether this call is made depends on line {at} ({asked if len(asked) <= 70 else asked[:67] + '...'}), and only running "
-            f"the script would tell; {mend}run the script itself with `akrunner pai` in odpscmd's place, or put its statements (-e) into a file of "
-            "their own"
+            f"the script would tell; {mend}run it without --dry-run"
         )
 
     def called(self, words: List[Field], line: int) -> State:

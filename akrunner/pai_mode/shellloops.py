@@ -15,7 +15,6 @@ from akrunner.errors import ConfigError
 from akrunner.pai_mode.flow import MARK, Field, State, of
 from akrunner.pai_mode.shellnodes import Count, For, Loop, Node
 from akrunner.pai_mode.shellscopes import Leave, Scope
-from akrunner.pai_mode.shellsums import names
 from akrunner.pai_mode.shellvalues import marked
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ _DEEPEST = 50
 
 
 def over_words(running: "Running", node: For) -> State:
-    if node.name in running.given:
-        raise ConfigError(f"line {node.line}: the loop sets {node.name}, and --var gives it a value: leave one of them out")
     if node.values is None:
         held = running.state.arguments
         values = None if held is None else [Field([(one, True)]) for one in held]
@@ -65,9 +62,6 @@ def tested(running: "Running", node: Loop) -> State:
 
 
 def counted(running: "Running", node: Count) -> State:
-    given = [name for name in names(f"{node.first};{node.step}") if name in running.given]
-    if given:
-        raise ConfigError(f"line {node.line}: the loop sets {given[0]}, and --var gives it a value: leave one of them out")
     if node.first.strip():
         running.sum(node.first)
 
@@ -122,8 +116,8 @@ def _counted(running: "Running", line: int) -> None:
     running.rounds += 1
     if running.rounds > _MOST_ROUNDS:
         raise ConfigError(
-            f"line {line}: the script's loops go round more than {_MOST_ROUNDS:,} times; put the statements into a file, or run "
-            "the script itself with `akrunner pai` in odpscmd's place"
+            f"line {line}: the script's loops go round more than {_MOST_ROUNDS:,} times; put the statements into a file, or "
+            "run it without --dry-run"
         )
 
 

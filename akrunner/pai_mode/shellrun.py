@@ -345,14 +345,15 @@ class Running(Values):
             scope.saved[name] = self.state.known.get(name, "\0absent")
 
     def assign(self, name: str, value: Optional[str]) -> None:
-        """Of two values nobody knows which."""
-        if name in self.given:
-            return
+        """Of two values nobody knows which. What the script says itself takes the place of what it began with; where only running would tell that,
+        the caller has told it."""
         held: Held = self.state
         if name in held.frozen:
             raise ConfigError(f"the script sets {name}, which it has made readonly: bash does not go on as written")
         if self.why and (name in held.arrays or self.value(name) != value):
             value = marked(name)
+        if value is not None and MARK in value:
+            value = self.given.get(name, value)
         if name in held.arrays and value is not None:
             # an array's first element
             whole = held.arrays[name]

@@ -40,7 +40,7 @@ def marked(name: str) -> str:
 
 
 class Values(abc.ABC):
-    """The values of a script's words. Attributes: state; given: values that win over the script's."""
+    """The values of a script's words. Attributes: state; given: what a variable has before the script sets it, or where nobody knows what the script makes of it."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self.given = {name: value for name, value in variables.items() if not re.fullmatch("[0-9]+", name)}
@@ -48,7 +48,9 @@ class Values(abc.ABC):
         numbers = [name for name in variables if re.fullmatch("[0-9]+", name) and name != "0"]
         listed = [variables.get(str(number + 1)) for number in range(len(numbers))]
         whole = [one for one in listed if one is not None]
-        self.state = Held(arguments=whole if whole and len(whole) == len(numbers) else None, folder=os.getcwd())
+        self.state = Held(
+            arguments=whole if whole and len(whole) == len(numbers) else None, folder=os.getcwd(), known=dict(self.given)
+        )
         self.calls = 0
 
     # -- variables
@@ -68,13 +70,13 @@ class Values(abc.ABC):
             return marked(name) if state.arguments is None else " ".join(state.arguments)
         if name == "0":
             return self.places.get("0", marked("0"))
-        if name in self.given:
-            return self.given[name]
         if name in state.arrays:
             held = state.arrays[name]
             return marked(name) if held is None else held[0] if held else None
         if name in state.known:
             return state.known[name]
+        if state.stale and name in self.given:
+            return self.given[name]
         if name in _OWN or state.stale or not re.match(r"[A-Za-z_]", name):
             return marked(name)
         if name == "PWD":
@@ -85,7 +87,7 @@ class Values(abc.ABC):
         """Whether a variable is known to have no value."""
         if re.fullmatch("[0-9]+", name) and self.state.arguments is not None:
             return True
-        return name in self.state.known and name not in self.given
+        return name in self.state.known
 
     # -- words
 

@@ -9,8 +9,10 @@ from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.checks import check_arguments
 from akrunner.errors import ConfigError
+from akrunner.foreign import ours
+from akrunner.launch.fetch import fetch
 from akrunner.launch.files import read_local_text
-from akrunner.pai_mode import shell, words
+from akrunner.pai_mode import scripts, shell, words
 from akrunner.pai_mode.words import Command
 from akrunner.tables.statements import Statement, split
 
@@ -19,6 +21,8 @@ _VARIABLE = re.compile(r"\$\{([^{}\n]*)\}|\$\[\s*((?:add_months\s*\(\s*)?(?:yy|m
 #: a line that says nothing
 _COMMENT = re.compile(r"\s*(--\s|--$|#)")
 _DEEPEST = 8
+#: bytes of a shell script that are looked at
+_LONGEST = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,38 @@ def given(command: Union[str, Sequence[str], None], file: Optional[str], variabl
     return Statements((text,), single=len(found) == 1 and found[0].kind == "pai")
 
 
+def of_parts(parts: Sequence[Tuple[str, str]], variables: Mapping[str, str], folder: str, first: int) -> Statements:
+    """As `akrunner.pai_mode.client.parsed` has them; they are one session. Args: folder: files are looked for there, too; first: number of the statement
+    to begin with. Raises: ConfigError."""
+    texts: List[str] = []
+    for kind, text in parts:
+        if kind == "file":
+            there = text if os.path.exists(text) else os.path.join(folder, text)
+            texts.append(filled(read_local_text(there if os.path.exists(there) else text, "odpscmd -f"), variables))
+        else:
+            texts.append(filled(text, variables))
+    if first > 1:
+        every = [one for text in texts for one in split(text)]
+        if first > len(every):
+            raise ConfigError(f"odpscmd: -k {first}: there are {len(every)} statements")
+        texts = ["\n" * (one.line - 1) + one.text for one in every[first - 1 :]]
+    clients = ("", *(None for _ in texts[1:]))
+    single = len(texts) == 1 and [one.kind for one in split(texts[0])] == ["pai"]
+    return Statements(tuple(texts), folder=folder, single=single, clients=clients)
+
+
 def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statements:
     """A file for `odpscmd -f`, or a shell script that calls it. Raises: ConfigError."""
     text = read_local_text(path, "file")
     folder = os.path.dirname(os.path.abspath(os.path.expanduser(path)))
-    if not _is_shell(path, text):
+    if not scripts.is_shell(path, text):
         return Statements((filled(text, variables),), folder=folder)
     if depth > _DEEPEST:
         raise ConfigError(f"file: {path} calls files that call files, more than {_DEEPEST} deep")
-    script = shell.read(text, folder, variables)
+    try:
+        script = shell.read(text, folder, variables)
+    except ConfigError as e:
+        raise ConfigError(f"--dry-run: {path} is only read, not run, and it cannot be told what it calls: {e}") from None
     texts: List[str] = []
     clients: List[Optional[str]] = []
     notes = list(script.unread)
@@ -117,6 +144,17 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
     return Statements(tuple(texts), folder=folder, notes=tuple(notes), clients=tuple(clients))
 
 
+def shell_text(path: str) -> Optional[str]:
+    """What is in a shell script, in whatever encoding its comments are; None: the file is none. Raises: ConfigError: it cannot be read."""
+    by_name = scripts.is_shell(path, "")
+    with ours(ConfigError, f"file: cannot read {path}", path), open(fetch(path, "file").path, "rb") as stream:
+        if not by_name and stream.read(2) != b"#!":
+            return None
+        stream.seek(0)
+        text = stream.read(_LONGEST).decode("utf-8-sig", "surrogateescape")
+    return text if scripts.is_shell(path, text) else None
+
+
 def filled(text: str, variables: Mapping[str, str]) -> str:
     """`${name}` replaced by its value. Raises: ConfigError: one has none; it names the line."""
 
@@ -130,9 +168,3 @@ def filled(text: str, variables: Mapping[str, str]) -> str:
         raise ConfigError(f"line {line}: {match[0]} has no value; give it: --var '{name}=VALUE' (variables=)")
 
     return _VARIABLE.sub(value, text)
-
-
-def _is_shell(path: str, text: str) -> bool:
-    if path.lower().endswith((".sh", ".bash")):
-        return True
-    return re.match(r"\ufeff?#!.*\b(ba|z|da|k)?sh\b", text) is not None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 import socket
 import sys
 import threading
 import time
-from typing import Any, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
@@ -94,6 +95,9 @@ class FlinkEngine:
         self.files_there = files_there
         self.java_operators = java_operators
         self.options = check_settings("options", options if options is not None else {})
+        self._given: Dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
+        self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
+        self._given["java_operators"] = java_operators
         self._keeps = False
         #: jobs under way
         self._running = 0
@@ -101,6 +105,11 @@ class FlinkEngine:
         self._kept: List[Subtasks] = []
         self._version: Optional[str] = None
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """The same engine in another process, without what this one runs. Whoever keeps it sees to it that nobody reads it: the cluster's address may
+        hold credentials."""
+        return functools.partial(type(self), **self._given), ()
 
     def run(
         self,

@@ -8,8 +8,9 @@ from typing import Any, List, Optional
 
 import pytest
 
-from akrunner.cli.pai import _checkpoints, _short, divided
+from akrunner.cli.pai import _short, divided
 from akrunner.cli.show import Screen
+from akrunner.cli.statements import _checkpoints
 
 
 @pytest.mark.parametrize(

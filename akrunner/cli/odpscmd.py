@@ -1,0 +1,70 @@
+"""`akrunner odpscmd`: in the place of MaxCompute's client."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any, Dict, List
+
+import typer
+
+import akrunner
+from akrunner.cli import show, statements
+
+if TYPE_CHECKING:
+    from akrunner.pai_mode.client import Call
+    from akrunner.pai_mode.job import Done
+    from akrunner.pai_mode.texts import Statements
+
+HELP = """
+Stand in the place of MaxCompute's client, for scripts that call it: what odpscmd takes, over local tables or MaxCompute's, and rows as it prints them. (In a script that
+`akrunner pai -f run.sh` runs, odpscmd is this already.)
+
+[bold]Examples[/bold]
+
+  akrunner odpscmd --project=shop -e "select count(*) from iris;"
+
+  akrunner odpscmd -f job.sql
+
+  echo "show tables;" | akrunner odpscmd
+
+-e STATEMENTS, -f FILE or stdin; --project=NAME; -k N: begin with the Nth statement; -M: rows as CSV. --config, --endpoint, -u, -p, -r and --instance-priority are passed over.
+"""
+
+
+def odpscmd(ctx: typer.Context) -> None:
+    # its words come as they are: they are no options of Typer's
+    from akrunner.pai_mode import client
+
+    words: List[str] = ctx.obj or []
+    options = _options()
+    called = statements.inside("odpscmd", options)
+    done: List["Done"] = []
+    with statements.telling(called, done):
+        call = client.parsed(words)
+        if call.shown:
+            typer.echo(f"akrunner {akrunner.__version__}, in the place of MaxCompute's client")
+            return
+        options = called.options if called is not None else options
+        if call.project:
+            options["project"] = call.project
+        screen = show.Screen(as_json=False, quiet=False, log=bool(options["debug"]))
+        job = statements.Statements(options, screen, False, False, done)
+        printed = client.as_csv if call.machine else client.framed
+        job.run(_given(job, call, options), lambda rows: typer.echo(printed(rows)))
+
+
+def _options() -> Dict[str, Any]:
+    """Those of `akrunner.pai`, as they are if nobody says anything."""
+    every = {one.name: one.default for one in inspect.signature(akrunner.pai).parameters.values()}
+    return {name: value for name, value in every.items() if name not in ("command", "file", "arguments", "observer")}
+
+
+def _given(job: statements.Statements, call: "Call", options: Dict[str, Any]) -> "Statements":
+    """The statements of a call. Raises: ConfigError."""
+    parts = call.parts
+    if not parts:
+        if sys.stdin.isatty():
+            raise akrunner.ConfigError('odpscmd: nobody can type into it here: give statements, -e "..." or -f FILE')
+        parts = (("text", sys.stdin.read()),)
+    return job.runner.parts(parts, options.get("folder", ""), call.first)

@@ -1,0 +1,158 @@
+"""Statements and PAI's jobs on the command line: run one after the other, and shown. `akrunner pai`, `akrunner odpscmd`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Optional
+
+import pyarrow as pa
+import typer
+
+import akrunner
+from akrunner.cli import show, signals
+from akrunner.cli.guarded import emit, failure
+
+if TYPE_CHECKING:
+    from akrunner.pai_mode.calls import Inside
+    from akrunner.pai_mode.job import Done
+    from akrunner.pai_mode.plan import Plan
+    from akrunner.pai_mode.scripts import ShellScript
+    from akrunner.pai_mode.texts import Statements as Given
+
+
+def inside(name: str, options: Dict[str, Any]) -> "Optional[Inside]":
+    """This command as the call of a shell script that akrunner runs, if it is one: its `options` are then those of the run, with what is given here.
+
+    Args: name: of the command; options: that stand behind it, "observer" not among them.
+    """
+    from akrunner.pai_mode import calls
+
+    called = calls.inside(name)
+    if called is None:
+        return None
+    # a shell goes on to its next line if a program has an exit code of its own for Ctrl-C
+    signals.end_by_it()
+    usual = {one.name: one.default for one in inspect.signature(akrunner.pai).parameters.values()}
+    for key, value in options.items():
+        if isinstance(value, dict):
+            called.options[key] = {**(called.options.get(key) or {}), **value}
+        elif value != usual.get(key):
+            called.options[key] = value
+    return called
+
+
+def telling(called: "Optional[Inside]", done: "List[Done]") -> ContextManager[None]:
+    """The script that has called this command is told what the block has done, and why it failed. Args: done: what the statements came to; the
+    block fills it."""
+    return called.telling(done) if called is not None else contextlib.nullcontext()
+
+
+class Statements:
+    """What the statements of one command come to.
+
+    Args: options: of `Runner`; screen: shows them; done: what each came to is put there.
+    """
+
+    def __init__(self, options: Dict[str, Any], screen: show.Screen, as_json: bool, quiet: bool, done: "List[Done]") -> None:
+        from akrunner.pai_mode.job import Runner
+
+        self._screen, self._json, self._quiet, self._done = screen, as_json, quiet, done
+        #: of the job that was last
+        self._plan: Optional["Plan"] = None
+        self.runner = Runner({**options, "observer": screen}, screen.note, self._begin)
+
+    def run(self, given: "Given", printed: Optional[Callable[[pa.Table], None]] = None) -> None:
+        """Run and show each. Args: printed: shows rows. Raises: as `Runner.running`."""
+        if not self._json:
+            for note in given.notes:
+                self._screen.note(note)
+        self._each(given, printed or _printed)
+        if self._json:
+            emit({"ok": True, "exit_code": 0, "statements": list(map(_as_json, self._done))})
+
+    def _each(self, given: "Given", printed: Callable[[pa.Table], None]) -> None:
+        statements = self.runner.running(given)
+        while True:
+            with self._screen:
+                try:
+                    one = next(statements, None)
+                except akrunner.AkrunnerError as e:
+                    e.results = list(map(_as_json, self._done))
+                    raise
+            if one is None:
+                return
+            self._done.append(one)
+            if self._json:
+                continue
+            if isinstance(one, akrunner.Result):
+                self._screen.asked(one, _checkpoints(self._plan))
+            elif one.rows is not None:
+                printed(one.rows)
+                if one.message:
+                    self._screen.note(one.message)
+            elif one.message and not self._quiet:
+                self._screen.note(one.message)
+
+    def run_script(self, script: "ShellScript") -> int:
+        """Run a shell script, and what it calls. Returns: its exit code."""
+        from akrunner.pai_mode import scripts
+
+        if not self._quiet and not self._json:
+            self._screen.note(f"bash runs {script.path}, all of it; what it hands to odpscmd comes here")
+        # what a script prints would stand between what is to be one JSON object
+        sys.stdout.flush()
+        outcome = self.runner.called(script, sys.stderr if self._json else None)
+        done = [_as_json(one) for call in outcome.calls for one in call.done]
+        if self._json:
+            error = scripts.failure(script, outcome) if outcome.code else None
+            head = failure(error, outcome.code) if error is not None else {"ok": True, "exit_code": 0}
+            failed = [str(one) for one in outcome.failed]
+            emit({**head, "calls": len(outcome.calls), "calls_failed": failed, "statements": done})
+        elif outcome.code or outcome.failed or not outcome.calls or not self._quiet:
+            self._screen.note(scripts.sentence(script, outcome))
+        return outcome.code
+
+    def _begin(self, plan: "Plan") -> None:
+        from akrunner.pai_mode import pais
+
+        self._plan = plan
+        self._screen.known_as = pais.names(plan.cluster)
+        self._screen.renamed = lambda text: pais.both(text, self._screen.known_as)
+
+
+def _printed(rows: pa.Table) -> None:
+    from akrunner.cli.tables import print_table
+
+    print_table(rows)
+
+
+def _checkpoints(plan: "Optional[Plan]") -> List[str]:
+    """Where they are; of a bucket in the cloud the copy here is gone when the job has ended."""
+    found = plan.checkpoint_dir if plan is not None else None
+    if plan is None or found is None:
+        return []
+    uri = next((uri for uri, path in plan.directories if path == found), found)
+    return [f"checkpoints: {found}{f' ({uri})' if uri != found else ''}" if os.path.isdir(found) else f"checkpoints: {uri}"]
+
+
+def _as_json(done: "Done") -> Dict[str, Any]:
+    if isinstance(done, akrunner.Result):
+        return {
+            "kind": "pai",
+            "output": done.output,
+            "work_dir": done.work_dir,
+            "stats": dataclasses.asdict(done.stats),
+            "tasks": [dataclasses.asdict(task) for task in done.tasks],
+        }
+    rows = done.rows.to_pylist() if done.rows is not None else None
+    return {"kind": done.statement.kind, "line": done.statement.line, "message": done.message, "rows": rows}
+
+
+def ended(code: int) -> None:
+    """End a command with this exit code, everything being said."""
+    if code:
+        raise typer.Exit(code)

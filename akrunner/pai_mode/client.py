@@ -1,0 +1,135 @@
+"""What stands behind `odpscmd` -> the statements it is to run; and how it prints rows.
+
+::
+
+    odpscmd -e "STATEMENTS"      -f FILE      < FILE      several of them, in their order
+    --project=NAME               of tables named without one
+    -k 3                         begin with the third statement
+    -M                           rows as CSV, not in a frame
+    --config, --endpoint, ...    of its way to MaxCompute: passed over
+
+Mirrors MaxCompute's client, `odpscmd --help`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import Any, List, Sequence, Tuple
+
+import pyarrow as pa
+
+from akrunner.errors import ConfigError
+from akrunner.foreign import redacted
+from akrunner.tables.names import check_project
+
+_STATEMENTS = {"-e": "text", "--execute": "text", "-f": "file", "--file": "file"}
+#: how the real client reaches MaxCompute -> whether a word of their own comes behind them; some hold secrets
+_PASSED = {
+    "--config": True,
+    "--endpoint": True,
+    "--tunnel-endpoint": True,
+    "-u": True,
+    "-p": True,
+    "-r": True,
+    "--instance-priority": True,
+    "--schema": True,
+}
+#: the real client's columns are no narrower
+_NARROWEST = 10
+
+
+@dataclass(frozen=True)
+class Call:
+    """Attributes:
+    parts: ("text", statements) and ("file", path), in their order; none: what comes on stdin.
+    project: "" where the call names none.
+    first: number of the statement to begin with, from 1.
+    machine: rows are to be CSV.
+    shown: "help" or "version", if that is all that is asked for.
+    """
+
+    parts: Tuple[Tuple[str, str], ...] = ()
+    project: str = ""
+    first: int = 1
+    machine: bool = False
+    shown: str = ""
+
+
+def parsed(words: Sequence[str]) -> Call:
+    """Args: words: behind `odpscmd`. Raises: ConfigError: one is no option of the client, or lacks its value."""
+    parts: List[Tuple[str, str]] = []
+    project, first, machine = "", 1, False
+    rest = list(reversed(words))
+    while rest:
+        word = rest.pop()
+        name, sign, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if name in ("-h", "--help", "-v", "--version"):
+            return Call(shown="help" if "h" in name else "version")
+        if name == "-M":
+            machine = True
+            continue
+        if name not in _STATEMENTS and name not in _PASSED and name not in ("--project", "-k"):
+            raise ConfigError(_unknown(word, parts))
+        if not sign:
+            if not rest:
+                raise ConfigError(f"odpscmd: {name} needs a value")
+            value = rest.pop()
+        if name in _STATEMENTS:
+            parts.append((_STATEMENTS[name], value))
+        elif name == "--project":
+            project = check_project(value)
+        elif name == "-k":
+            first = _number(value)
+    return Call(tuple(parts), project, first, machine)
+
+
+def _unknown(word: str, parts: Sequence[Tuple[str, str]]) -> str:
+    shown = redacted(word)
+    shown = shown if len(shown) <= 40 else shown[:37] + "..."
+    if not word.startswith("-") and parts:
+        return f'odpscmd: {shown!r} stands behind the statements: quote them as a whole, odpscmd -e "select 1;"'
+    known = ", ".join(sorted([*_STATEMENTS, *_PASSED, "--project", "-k", "-M"], key=lambda one: one.lstrip("-")))
+    return f"odpscmd: {shown!r} is no option of MaxCompute's client; it has {known}"
+
+
+def _number(value: str) -> int:
+    if not value.isdecimal():
+        raise ConfigError(f"odpscmd: -k {value[:20]!r}: which statement is to be the first? -k 1, -k 2, ...")
+    # 0 is the client's word for all of them
+    return max(1, int(value))
+
+
+def framed(rows: pa.Table) -> str:
+    """Rows as the client prints them, which scripts cut their values out of: three lines, then one each, then one."""
+    cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
+    widths = [max([_NARROWEST, len(name), *map(len, column)]) for name, column in zip(rows.column_names, cells)]
+    line = "+" + "".join("-" * (width + 2) + "+" for width in widths)
+    found = [line, _row(rows.column_names, widths), line]
+    found += [_row(row, widths) for row in zip(*cells)]
+    # it is closed only where there are any
+    return "\n".join([*found, line] if rows.num_rows else found)
+
+
+def as_csv(rows: pa.Table) -> str:
+    """Rows as `odpscmd -M` prints them."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows.column_names)
+    writer.writerows([_cell(value) for value in row] for row in zip(*(column.to_pylist() for column in rows.columns)))
+    return text.getvalue().rstrip("\n")
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "| " + "".join(f"{cell:<{width}} | " for cell, width in zip(cells, widths))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)

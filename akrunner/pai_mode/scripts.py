@@ -1,0 +1,312 @@
+"""A shell script that calls MaxCompute's client: bash runs it, and akrunner stands in the client's place.
+
+::
+
+    akrunner pai -f run.sh 20260101          bash run.sh 20260101
+      odpscmd -e "create ...; PAI -name ..."   a function of bash, or what PATH has first  ->  `akrunner odpscmd -e ...`
+      pai -name tensorflow1150 ...                                                         ->  `akrunner pai -name ...`
+      /opt/odps/bin/odpscmd -f job.sql         a function of this name (`clientpaths`)
+      tar, rm, python, ossutil ...             as they are
+
+Each call is a process of its own, which takes the options of the run from a directory (0700), and leaves there what it came to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from typing import IO, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import psutil
+
+from akrunner import leftovers
+from akrunner.errors import ConfigError, JobError
+from akrunner.foreign import ours
+from akrunner.pai_mode import calls, clientpaths
+from akrunner.pai_mode.calls import Called
+from akrunner.wire.ending import MARK
+
+_SHELLS = ("bash", "sh", "dash", "ash")
+#: bash takes these as a function's name, and needs no quotes
+_NAME = re.compile(r"[\w./+-]+")
+#: seconds that what a script has started gets to end
+_GRACE = 20.0
+_LOOK = 0.05
+#: failed calls that a sentence names, and characters of each
+_TOLD, _LONGEST = 3, 200
+_COMMANDS = {"odpscmd": "odpscmd", "pai": "pai", "PAI": "pai"}
+
+
+@dataclass(frozen=True)
+class ShellScript:
+    """A script, and how it is to be started.
+
+    Attributes: path; arguments: its own; flags: of bash, from its first line; paths: for which akrunner stands; notes: what a caller is told.
+    """
+
+    path: str
+    arguments: Tuple[str, ...]
+    shell: str
+    flags: Tuple[str, ...] = ()
+    paths: Tuple[str, ...] = ()
+    notes: Tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(os.path.abspath(self.path))
+
+
+@dataclass
+class Outcome:
+    """Attributes: code: the script's exit code, 128 and the signal's number for one that was killed; calls: in the order they began."""
+
+    code: int
+    calls: List[Called]
+
+    @property
+    def failed(self) -> List[Called]:
+        return [one for one in self.calls if one.error is not None or not one.ended]
+
+
+def is_shell(path: str, text: str) -> bool:
+    """Whether a file of statements is a shell's: by its name, or its first line."""
+    if path.lower().endswith((".sh", ".bash")):
+        return True
+    return re.match(r"\ufeff?#!.*\b(ba|z|da|k)?sh\b", text) is not None
+
+
+def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[str, str]) -> ShellScript:
+    """Args: variables: "1", "2" among them are arguments, too; the others are in its environment.
+
+    Raises: ConfigError: there is no bash; the script has a fault that bash sees before it runs; line ends of Windows.
+    """
+    if "\r\n" in text:
+        raise ConfigError(
+            f"file: {path} has the line ends of Windows, which bash takes for part of each word: dos2unix {shlex.quote(path)}"
+        )
+    name, flags = _first_line(text)
+    found = shutil.which("bash" if name in _SHELLS else name)
+    if found is None:
+        raise ConfigError(f"file: {path} is a script of {name}, which is not on PATH")
+    words = _numbered(list(arguments), variables)
+    notes = []
+    missing = _client_argument(text, len(words))
+    if missing:
+        words.append("odpscmd")
+        notes.append(f"${missing} of the script is the client: odpscmd is given for it")
+    folder = os.path.dirname(os.path.abspath(path))
+    paths, untold = clientpaths.named(text, folder, {**os.environ, **variables})
+    for one in untold:
+        notes.append(
+            f"which file {one} will be, only running the script tells: if there is one, it is started itself. Write odpscmd alone for akrunner"
+        )
+    _check(found, path)
+    return ShellScript(path, tuple(words), found, flags, tuple(one for one in paths if _NAME.fullmatch(one)), tuple(notes))
+
+
+def _first_line(text: str) -> Tuple[str, Tuple[str, ...]]:
+    """The shell that a script asks for, and its flags."""
+    match = re.match(r"\ufeff?#!\s*(\S+)[ \t]*([^\n]*)", text)
+    if match is None:
+        return "bash", ()
+    words = [match[1], *match[2].split()]
+    if os.path.basename(words[0]) == "env":
+        words = [one for one in words[1:] if one != "-S"] or ["bash"]
+    name = os.path.basename(words[0])
+    return (name, tuple(words[1:])) if re.fullmatch("(ba|z|da|k|a)?sh", name) else ("bash", ())
+
+
+def _numbered(arguments: List[str], variables: Mapping[str, str]) -> List[str]:
+    numbers = {int(name): value for name, value in variables.items() if re.fullmatch("[1-9][0-9]?", name)}
+    if numbers and arguments:
+        raise ConfigError("give the script's arguments behind its name, or as --var 1=..., not both")
+    return arguments or [numbers.get(number, "") for number in range(1, max(numbers, default=0) + 1)]
+
+
+def _client_argument(text: str, given: int) -> str:
+    """The number of the argument that holds the client's path, if it is the next that is not given: `odpscmd=$1`."""
+    found = re.search(r"(?mi)^\s*(?:export\s+|local\s+)?\w*odps_?cmd\w*=[\"']?\$\{?([1-9])\}?[\"']?\s*(?:#.*)?$", text)
+    return found[1] if found is not None and int(found[1]) == given + 1 else ""
+
+
+def _check(shell: str, path: str) -> None:
+    """Raises: ConfigError: it is no script that the shell can read."""
+    with ours(ConfigError, f"file: {path}", path):
+        read = subprocess.run([shell, "-n", path], stdin=subprocess.DEVNULL, capture_output=True, env=_plain(os.environ))
+    if read.returncode:
+        why = read.stderr.decode("utf-8", "replace").strip().splitlines()[:2]
+        raise ConfigError(f"file: bash does not take it: {'; '.join(why) or f'exit code {read.returncode}'}")
+
+
+def _plain(environment: Mapping[str, str]) -> Dict[str, str]:
+    return {name: value for name, value in environment.items() if name != "BASH_ENV"}
+
+
+def run(
+    script: ShellScript, options: Mapping[str, Any], variables: Mapping[str, str], output: "Union[int, IO[Any], None]" = None
+) -> Outcome:
+    """Run it to its end, and what it has called.
+
+    Args: options: of `Runner`, which hold for each call; variables: for its environment; output: where its stdout goes, None: to this process's.
+    Raises: ConfigError: options cannot be handed on; OSError: bash cannot be started.
+    """
+    folder = leftovers.temp_folder("akrunner-pai-")
+    # whoever carries it is killed if this process dies
+    mark = uuid.uuid4().hex
+    leftovers.mark(mark)
+    try:
+        _lay(folder, script, options)
+        process = subprocess.Popen(
+            [script.shell, *script.flags, script.path, *script.arguments],
+            env={**_environment(folder, variables), MARK: mark},
+            stdout=output,
+        )
+        try:
+            code = process.wait()
+            _await(folder)
+        except BaseException:
+            _stop(process, folder)
+            raise
+        return Outcome(128 - code if code < 0 else code, calls.read(folder))
+    finally:
+        leftovers.unmark(mark)
+        leftovers.drop(folder)
+
+
+def failure(script: ShellScript, outcome: Outcome) -> JobError:
+    """The error of a script whose exit code is not 0: with what the last of its calls that failed said."""
+    failed = [one for one in outcome.failed if one.error is not None]
+    made = JobError(sentence(script, outcome))
+    if failed:
+        made.__cause__ = failed[-1].error
+    made.failure = getattr(made.__cause__, "failure", None)
+    return made
+
+
+def sentence(script: ShellScript, outcome: Outcome) -> str:
+    """How a script has ended, in words."""
+    name = os.path.basename(script.path)
+    told_of = (
+        f"{len(outcome.calls)} call{'s' * (len(outcome.calls) != 1)} of odpscmd" if outcome.calls else "odpscmd was not called"
+    )
+    ended = f"{name} ended with exit code {outcome.code}" if outcome.code else f"{name} has ended"
+    if not outcome.failed:
+        absent = [one for one in script.paths if not os.path.exists(one)]
+        if outcome.code and not outcome.calls and absent:
+            return f"{ended}; {told_of}: it names {absent[0]}, which is not there; write odpscmd alone"
+        return f"{ended}; {told_of}{', none failed' if outcome.calls else ''}"
+    told = [f"{one} {_why(one)}" for one in outcome.failed[:_TOLD]]
+    more = f"; and {len(outcome.failed) - _TOLD} more" if len(outcome.failed) > _TOLD else ""
+    went_on = "" if outcome.code else " (the script went on; `set -e` ends it at the first that fails)"
+    return f"{ended}; {told_of}, {len(outcome.failed)} failed{went_on}: {'; '.join(told)}{more}"
+
+
+def _why(one: Called) -> str:
+    if one.error is None:
+        return "was killed"
+    text = str(one.error).partition("\n")[0]
+    return f"({type(one.error).__name__}: {text if len(text) <= _LONGEST else text[: _LONGEST - 3] + '...'})"
+
+
+def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
+    """What the calls need. Raises: ConfigError."""
+    os.mkdir(os.path.join(folder, calls.CALLS))
+    os.mkdir(os.path.join(folder, "bin"))
+    with calls.private(os.path.join(folder, calls.OPTIONS)) as stream:
+        try:
+            pickle.dump({**options, "folder": script.folder}, stream)
+        except (pickle.PicklingError, TypeError, AttributeError):
+            raise ConfigError(
+                "engine, observer: a shell script's calls are processes of their own, to which this one cannot be handed on"
+            ) from None
+    beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with calls.private(os.path.join(folder, "client.py")) as stream:
+        stream.write(_CLIENT.format(beside=beside).encode())
+    python, client = shlex.quote(sys.executable), shlex.quote(os.path.join(folder, "client.py"))
+    for name, command in _COMMANDS.items():
+        path = os.path.join(folder, "bin", name)
+        with contextlib.suppress(FileExistsError), calls.private(path) as stream:
+            # where pai and PAI are one file
+            stream.write(f'#!/bin/sh\nexec {python} {client} {command} "$@"\n'.encode())
+            os.fchmod(stream.fileno(), 0o700)
+    with calls.private(os.path.join(folder, "prelude")) as stream:
+        stream.write(_prelude(folder, script.paths).encode())
+
+
+#: beside: where this akrunner lies, if the interpreter does not know; a module of the current directory is never taken for one of its
+_CLIENT = """import sys
+sys.path[:1] = []
+sys.path.append({beside!r})
+sys.argv[:1] = ["akrunner"]
+from akrunner.__main__ import main
+main()
+"""
+
+
+def _prelude(folder: str, paths: Sequence[str]) -> str:
+    """What every bash reads before its script."""
+    lines = [f'if [ -n "${{{calls.BEFORE}:-}}" ]; then . "${calls.BEFORE}"; fi']
+    for name, command in [*_COMMANDS.items(), *((path, "odpscmd") for path in paths)]:
+        there = shlex.quote(os.path.join(folder, "bin", command))
+        lines.append(f'function {name} {{ {calls.PLACE}="${{BASH_SOURCE[1]:-}}:${{BASH_LINENO[0]:-}}" {there} "$@"; }}')
+    return "\n".join(lines) + "\n"
+
+
+def _environment(folder: str, variables: Mapping[str, str]) -> Dict[str, str]:
+    made = {**os.environ, **{name: value for name, value in variables.items() if re.fullmatch(r"[A-Za-z_]\w*", name)}}
+    if made.get("BASH_ENV"):
+        made[calls.BEFORE] = made["BASH_ENV"]
+    made["BASH_ENV"] = os.path.join(folder, "prelude")
+    made["PATH"] = os.pathsep.join([os.path.join(folder, "bin"), made.get("PATH") or os.defpath])
+    made[calls.HERE] = folder
+    return made
+
+
+def _await(folder: str) -> None:
+    """Wait for calls that a script has left in the background."""
+    while any(not one.ended for one in calls.read(folder, alive=True)):
+        time.sleep(_LOOK)
+
+
+def _stop(process: "subprocess.Popen[Any]", folder: str) -> None:
+    """End a script, and all that it has started."""
+    with contextlib.suppress(OSError), calls.private(os.path.join(folder, calls.STOPPED)):
+        # a call that is about to begin does not
+        pass
+    try:
+        found = psutil.Process(process.pid)
+        started = found.children(recursive=True)
+    except psutil.NoSuchProcess:
+        started = []
+    started += [one for one in map(_process, calls.pids(folder)) if one is not None and one not in started]
+    # the script first, that it does not go on to its next line
+    process.terminate()
+    for one in started:
+        with contextlib.suppress(psutil.Error):
+            one.terminate()
+    _, left = psutil.wait_procs(started, timeout=_GRACE)
+    for one in left:
+        with contextlib.suppress(psutil.Error):
+            one.kill()
+    try:
+        process.wait(1.0)
+    except subprocess.TimeoutExpired:
+        # it has a trap
+        process.kill()
+        process.wait()
+
+
+def _process(pid: int) -> Optional[psutil.Process]:
+    try:
+        return psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None

@@ -1,0 +1,128 @@
+"""Shell scripts run by `akrunner pai -f run.sh`: bash runs them, and their odpscmd is akrunner."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List
+
+import psutil
+import pytest
+
+import akrunner
+
+DAILY = r"""#!/bin/bash -e
+day=$1; shift
+ODPS_HOME=/nowhere/odps
+. ./lib.sh
+client=$ODPS_HOME/bin/odpscmd
+$client --config=$ODPS_HOME/conf.ini -e "create table if not exists src (id bigint, name string) partitioned by (ds string);"
+for part in "$@"; do
+    load $part
+done
+n=$(odpscmd -e "select count(*) from src;" | sed -n 4p | tr -d '| ')
+echo "rows: $n, greeting: $greeting"
+odpscmd -M -k 2 <<END
+create table never (x bigint);
+select id, name from src where ds like '$day%' order by id;
+END
+echo 'select 1 as one; drop table if exists ${nothing};' > made.sql
+timeout 60 odpscmd --project=other -f made.sql --execute='show tables;'
+sh -c 'odpscmd -e "select nope from src"' || echo "caught $?"
+cat rest.txt | while read name; do odpscmd -e "drop table $name;"; done
+"""
+LIB = r"""
+load() {
+    echo "$1,it's $1" > rows.csv
+    odpscmd -e "alter table src add partition (ds='$day$1'); tunnel upload rows.csv src/ds=$day$1 -fd ',';"
+}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(*arguments: str) -> List[str]:
+    return [sys.executable, "-m", "akrunner", "pai", *arguments]
+
+
+def test_bash_runs_the_script_and_its_client_is_akrunner(leaves_nothing: Path, place: Path) -> None:
+    (place / "daily.sh").write_text(DAILY)
+    (place / "lib.sh").write_text(LIB)
+    (place / "rest.txt").write_text("src\n")
+    # a module of the current directory is not taken for one of Python's
+    (place / "typing.py").write_text("raise SystemExit(99)")
+    options = ["--project", "shop", "--var", "greeting=hello", "--var", "nothing=no_such"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "akrunner", "pai", "-f", "daily.sh", "2026", "1", "2", *options],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    frame = "+------------+"
+    assert done.stdout.split("\n") == [
+        "rows: 2, greeting: hello", "id,name", "1,it's 1", "2,it's 2", frame, "| one        | ", frame, "| 1          | ", frame,
+        frame, "| table      | ", frame, "caught 2", "",
+    ]  # fmt: skip
+    assert "daily.sh has ended; 8 calls of odpscmd, 1 failed (the script went on" in done.stderr
+    assert not any(place.glob("tables/shop/*"))
+
+
+def test_what_the_calls_came_to_is_one_list(leaves_nothing: Path, place: Path) -> None:
+    (place / "run.sh").write_text("\nodpscmd -e 'select 1 as a;'\necho said\nodpscmd -e 'select 2 as b; selec 3;' || exit 7\n")
+    with pytest.raises(
+        akrunner.JobError, match="run.sh ended with exit code 7; 2 calls of odpscmd, 1 failed: run.sh, line 4: odpscmd"
+    ) as e:
+        akrunner.pai(file="run.sh", project="p")
+    assert isinstance(e.value.__cause__, akrunner.ConfigError)
+    done = subprocess.run(words("-f", "run.sh", "--json"), capture_output=True, text=True, timeout=60)
+    told = json.loads(done.stdout)
+    assert done.returncode == told["exit_code"] == 7 and not told["ok"] and "said" in done.stderr
+    assert [one["rows"] for one in told["statements"]] == [[{"a": 1}], [{"b": 2}]]
+    (place / "well.sh").write_text('odpscmd -e "select $1 as a;"')
+    (one,) = akrunner.pai(file="well.sh", arguments=["5"])
+    assert one.rows.to_pylist() == [{"a": 5}]
+
+
+WAITS = """trap 'echo trapped' TERM
+sleep 400 &
+odpscmd -e "select 1;" > first.txt; sleep 300; echo went on > on.txt; odpscmd -e "drop table if exists t;"
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_who_ends_akrunner_ends_the_script(leaves_nothing: Path, place: Path, number: signal.Signals) -> None:
+    (place / "run.sh").write_text(WAITS)
+    process = subprocess.Popen(words("-f", "run.sh"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    started: List[psutil.Process] = []
+    while len(started) < 2:
+        assert process.poll() is None
+        started = [one for one in psutil.Process(process.pid).children(recursive=True) if one.name() == "sleep"]
+        time.sleep(0.05)
+    if number == signal.SIGINT:
+        # as a terminal does it
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number), told
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert not alive and not (place / "on.txt").exists()
+
+
+def test_a_script_that_bash_does_not_take_is_not_begun(place: Path) -> None:
+    (place / "run.sh").write_text("echo > begun\nif true; then\n")
+    with pytest.raises(akrunner.ConfigError, match="bash does not take it: run.sh: line 3: syntax error"):
+        akrunner.pai(file="run.sh")
+    (place / "a.sql").write_text("select 1;")
+    with pytest.raises(akrunner.ConfigError, match="arguments .* are for a shell script"):
+        akrunner.pai(file="a.sql", arguments=["x"])
+    assert not (place / "begun").exists()

@@ -1,0 +1,37 @@
+"""Where a shell script names odpscmd by a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from akrunner.pai_mode.clientpaths import named
+
+
+@pytest.mark.parametrize(
+    "text, paths, untold",
+    [
+        ("odpscmd -e x", [], []),
+        ("/opt/odps/bin/odpscmd -e x", ["/opt/odps/bin/odpscmd"], []),
+        ("# /opt/odps/bin/odpscmd\n  ./odpscmd -e x", ["./odpscmd"], []),
+        ('O="/a/odpscmd --config=/a/odpscmd/conf.ini"\n$O -e x', ["/a/odpscmd"], []),
+        ("H=/a\nexport B=$H/bin; $B/odpscmd -e x", ["/a/bin/odpscmd"], []),
+        ("H=/a\n[ $1 ] && H='/b'\n${H}/odpscmd -e x", ["/a/odpscmd", "/b/odpscmd"], []),
+        ("${CLT:-/opt/clt}/bin/odpscmd", ["/opt/clt/bin/odpscmd"], []),
+        ("$FROM_OUTSIDE/odpscmd -e x", ["/env/odpscmd"], []),
+        ("$NOBODY/bin/odpscmd -e x", ["/bin/odpscmd"], []),
+        ("H=$(pwd)\n$H/odpscmd -e x", [], ["$H/odpscmd"]),
+        ("H=$H/x; $H/odpscmd", [], ["$H/odpscmd"]),
+        ("cat /a/odpscmd.log /a/odpscmd/x", [], []),
+        (". ./env.sh; $D/odpscmd", ["/sourced/odpscmd"], []),
+        ("~/clt/odpscmd", ["/home/me/clt/odpscmd"], []),
+    ],
+)
+def test_paths_of_the_client(
+    text: str, paths: List[str], untold: List[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    (tmp_path / "env.sh").write_text("export D=/sourced\n. ./env.sh\n")
+    assert named(text, str(tmp_path), {"FROM_OUTSIDE": "/env"}) == (paths, untold)
