@@ -70,9 +70,14 @@ def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
 
 def pai(
     ctx: typer.Context,
-    command: Optional[List[str]] = typer.Argument(None, help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments."),
+    command: Optional[List[str]] = typer.Argument(
+        None, help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments."
+    ),
     file: Optional[str] = typer.Option(
-        None, "-f", "--file", help="File of statements, as for odpscmd -f; or a shell script, which bash runs, and whose arguments follow."
+        None,
+        "-f",
+        "--file",
+        help="File of statements, as for odpscmd -f; or a shell script, which bash runs, and whose arguments follow.",
     ),
     execute: Optional[str] = typer.Option(None, "-e", "--execute", help="Statements, as for odpscmd -e."),
     config: Optional[str] = typer.Option(
@@ -82,9 +87,7 @@ def pai(
     project: Optional[str] = typer.Option(None, help="Project of tables named without one. Default: $AKRUNNER_PROJECT."),
     tables_root: Optional[str] = typer.Option(None, help="Directory of local tables. Default: $AKRUNNER_TABLES."),
     oss_root: List[str] = typer.Option([], help="BUCKET=DIRECTORY that oss://BUCKET stands for. Repeatable."),
-    var: List[str] = typer.Option(
-        [], help="NAME=VALUE for ${NAME}, also in a shell script's environment. Repeatable."
-    ),
+    var: List[str] = typer.Option([], help="NAME=VALUE for ${NAME}, also in a shell script's environment. Repeatable."),
     python_env: Optional[str] = typer.Option(
         None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says."
     ),

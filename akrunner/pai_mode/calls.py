@@ -116,14 +116,6 @@ def inside(name: str) -> Optional[Inside]:
     return Inside(folder, name, f"{os.path.basename(source)}, line {line}" if source and line else "")
 
 
-def pids(folder: str) -> List[int]:
-    try:
-        names = os.listdir(os.path.join(folder, CALLS))
-    except OSError:
-        return []
-    return [int(name.split("-")[1].partition(".")[0]) for name in names if name.endswith(".begun")]
-
-
 def read(folder: str, alive: bool = False) -> List[Called]:
     """Those of a script. Args: alive: only those whose process is there."""
     place = os.path.join(folder, CALLS)

@@ -174,7 +174,9 @@ class Runner:
             return None
         if command is not None:
             raise ConfigError("give PAI's command, or file= (-f) with a file of statements")
-        return scripts.prepared(fetch(path, "file").path, text, words, self._variables)
+        # $0 is what the caller has written; a URL's is where it was put
+        here = os.path.expanduser(path)
+        return scripts.prepared(here if os.path.exists(here) else fetch(path, "file").path, text, words, self._variables)
 
     def run_script(self, script: scripts.ShellScript) -> List[Done]:
         """Run a shell script. Returns: what the statements it has handed over came to. Raises: JobError: its exit code is not 0."""

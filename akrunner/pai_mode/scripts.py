@@ -24,7 +24,7 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass
-from typing import IO, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 import psutil
 
@@ -33,7 +33,7 @@ from akrunner.errors import ConfigError, JobError
 from akrunner.foreign import ours
 from akrunner.pai_mode import calls, clientpaths
 from akrunner.pai_mode.calls import Called
-from akrunner.wire.ending import MARK
+from akrunner.wire import ending
 
 _SHELLS = ("bash", "sh", "dash", "ash")
 #: bash takes these as a function's name, and needs no quotes
@@ -167,14 +167,14 @@ def run(
         _lay(folder, script, options)
         process = subprocess.Popen(
             [script.shell, *script.flags, script.path, *script.arguments],
-            env={**_environment(folder, variables), MARK: mark},
+            env={**_environment(folder, variables), ending.MARK: mark},
             stdout=output,
         )
         try:
             code = process.wait()
             _await(folder)
         except BaseException:
-            _stop(process, folder)
+            _stop(process, folder, mark)
             raise
         return Outcome(128 - code if code < 0 else code, calls.read(folder))
     finally:
@@ -277,36 +277,26 @@ def _await(folder: str) -> None:
         time.sleep(_LOOK)
 
 
-def _stop(process: "subprocess.Popen[Any]", folder: str) -> None:
+def _stop(process: "subprocess.Popen[Any]", folder: str, mark: str) -> None:
     """End a script, and all that it has started."""
     with contextlib.suppress(OSError), calls.private(os.path.join(folder, calls.STOPPED)):
         # a call that is about to begin does not
         pass
-    try:
-        found = psutil.Process(process.pid)
-        started = found.children(recursive=True)
-    except psutil.NoSuchProcess:
-        started = []
-    started += [one for one in map(_process, calls.pids(folder)) if one is not None and one not in started]
     # the script first, that it does not go on to its next line
     process.terminate()
+    started = [one for one in psutil.process_iter() if one.pid != process.pid and _carries(one, mark)]
     for one in started:
         with contextlib.suppress(psutil.Error):
             one.terminate()
-    _, left = psutil.wait_procs(started, timeout=_GRACE)
-    for one in left:
-        with contextlib.suppress(psutil.Error):
-            one.kill()
-    try:
-        process.wait(1.0)
-    except subprocess.TimeoutExpired:
-        # it has a trap
-        process.kill()
-        process.wait()
+    psutil.wait_procs(started, timeout=_GRACE)
+    # it may have a trap, and what ignores SIGTERM
+    ending.end([], [mark])
+    process.kill()
+    process.wait()
 
 
-def _process(pid: int) -> Optional[psutil.Process]:
+def _carries(process: psutil.Process, mark: str) -> bool:
     try:
-        return psutil.Process(pid)
-    except psutil.NoSuchProcess:
-        return None
+        return bool(process.environ().get(ending.MARK) == mark)
+    except (psutil.Error, OSError):
+        return False

@@ -92,7 +92,7 @@ def test_what_the_calls_came_to_is_one_list(leaves_nothing: Path, place: Path) -
     assert one.rows.to_pylist() == [{"a": 5}]
 
 
-WAITS = """trap 'echo trapped' TERM
+WAITS = """trap 'echo trapped > trapped.txt; exit 5' TERM
 sleep 400 &
 odpscmd -e "select 1;" > first.txt; sleep 300; echo went on > on.txt; odpscmd -e "drop table if exists t;"
 """
@@ -116,6 +116,7 @@ def test_who_ends_akrunner_ends_the_script(leaves_nothing: Path, place: Path, nu
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number), told
     _, alive = psutil.wait_procs(started, timeout=20)
     assert not alive and not (place / "on.txt").exists()
+    assert (place / "trapped.txt").exists() == (number == signal.SIGTERM)
 
 
 def test_a_script_that_bash_does_not_take_is_not_begun(place: Path) -> None:

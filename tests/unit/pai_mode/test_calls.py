@@ -36,7 +36,7 @@ def test_a_call_has_the_runs_options_and_the_environment_of_before(run: Path) ->
     assert calls.inside("odpscmd") is None
     (begun,) = calls.read(str(run))
     assert not begun.ended and str(begun) == "run.sh, line 7: odpscmd"
-    assert calls.pids(str(run)) == [os.getpid()]
+    assert calls.read(str(run), alive=True) == [begun]
 
 
 class Odd(JobError):
