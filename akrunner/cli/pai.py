@@ -204,25 +204,36 @@ def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Opti
 
 
 def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
+    """What would be done, each statement in its place."""
     from akrunner.pai_mode import plan
 
-    plans = runner.plans(given, shown=True)
-    problem = next(iter([*runner.problems, *(problem for one in plans for problem in one.problems)]), None)
+    steps = runner.steps(given)
+    plans = [step.plan for step in steps if step.plan is not None]
+    refused = [step.problem for step in steps if step.problem is not None]
+    problem = next(iter([*refused, *(problem for one in plans for problem in one.problems)]), None)
     code = EXIT_USAGE if problem is not None else 0
     if as_json:
         failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
-        problems = [str(one) for one in runner.problems]
+        problems = [str(one) for one in refused]
         emit({**failed, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes), "problems": problems})
         _ended(code)
         return
     for note in given.notes:
         typer.echo(f"warning: {note}")
-    others = given.others
-    if others:
-        typer.echo(f"{len(others)} other statement{'s' * (len(others) > 1)}, run before and after:")
-        typer.echo("".join(f"  line {one.line}: {_short(redacted(one.text))}\n" for one in others))
-        typer.echo("".join(f"problem: {one}\n" for one in runner.problems), nl=False)
-    typer.echo("\n\n".join(plan.as_text(one) for one in plans))
+    apart = bool(given.notes)
+    for number, step in enumerate(steps):
+        # a plan has lines of its own
+        if apart or (number and step.plan is not None):
+            typer.echo("")
+        apart = step.plan is not None
+        if step.statement is not None and len(steps) > 1:
+            typer.echo(f"line {step.statement.line}: {_short(redacted(step.statement.text))}")
+        elif step.statement is not None and step.plan is None:
+            typer.echo(_short(redacted(step.statement.text)))
+        if step.plan is not None:
+            typer.echo(plan.as_text(step.plan))
+        if step.problem is not None:
+            typer.echo(f"problem: {step.problem}")
     _ended(code)
 
 

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import os
 import re
+from dataclasses import dataclass
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ from akrunner.tables.buckets import Buckets
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName, project_of
 from akrunner.tables.statements import Statement, StatementResult
-from akrunner.tables.store import SqlStore
+from akrunner.tables.store import SqlStore, TableStore
 
 #: a file that becomes a resource of the project's
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
@@ -43,6 +44,15 @@ _USE = re.compile(r"use\s+([A-Za-z_]\w*)\Z", re.IGNORECASE)
 _NOTES = 5
 #: what one statement of a file came to: a job's result, or what SQL says
 Done = Union[Result, StatementResult]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement of a plan. Attributes: statement: None: a command that came as words; plan: of one of PAI's; problem: why another would be refused."""
+
+    statement: Optional[Statement]
+    plan: Optional[Plan] = None
+    problem: Optional[AkrunnerError] = None
 
 
 def pai(
@@ -140,8 +150,6 @@ class Runner:
         self._folder = ""
         self._shown = False
         self._resources: Dict[str, str] = {}
-        #: what is wrong with statements that are none of PAI's, of plans that are only shown
-        self.problems: List[ConfigError] = []
 
     def read(self, command: Union[str, Sequence[str], None], file: Optional[PathLike]) -> texts.Statements:
         """The statements. Raises: ConfigError."""
@@ -199,39 +207,62 @@ class Runner:
         with ours(ConfigError, f"file: {script.path}", script.path):
             return scripts.run(script, options, self._variables, output)
 
-    def plans(self, given: texts.Statements, shown: bool = False) -> List[Plan]:
-        """Of every command of PAI's; nothing is started, no statement run. Args: shown: it stays at that, and environments need not be
-        there (`Plan.problems`); of other statements `problems` has what is wrong. Raises: ConfigError."""
-        self._shown = shown
-        self._folder = given.folder
+    def plans(self, given: texts.Statements) -> List[Plan]:
+        """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
         if given.command is not None:
             return [self._planned(given.command, dry=True)]
         project, found = self._project, []
         for one, begins in given.called:
             if begins is not None:
                 self._project = begins or project
-            added, used = _ADD.match(one.text), _USE.match(one.text)
-            if added is not None:
-                self._resources[added[2] or os.path.basename(added[1])] = added[1]
-            elif used is not None:
-                self._project = used[1]
-            elif one.kind == "pai":
+            if one.kind == "pai":
                 with _located(one, given):
                     found.append(self._planned(words.parsed(one.text, one.line), dry=True, tables=not given.others))
-            elif shown:
-                self._foresee(one)
+            else:
+                self._heed(one)
         self._project = project
         return found
 
-    def _foresee(self, one: Statement) -> None:
-        """Keep what running a statement would refuse at once."""
-        if self._project and isinstance(self._store(self._project), SqlStore):
-            # MaxCompute's own say
-            return
-        problem = foreseen.refused(one, self._project)
-        if problem is not None:
-            told = str(problem)
-            self.problems.append(type(problem)(told if told.startswith("line ") else f"line {one.line}: {told}"))
+    def steps(self, given: texts.Statements) -> List[Step]:
+        """What would be done, in order, as far as it can be known; nothing is started, no statement run, and environments and tables need
+        not be there. Raises: ConfigError: one of PAI's commands is wrong in itself."""
+        self._shown = True
+        if given.command is not None:
+            return [Step(None, self._planned(given.command, dry=True))]
+        project, found = self._project, []
+        rehearsal = foreseen.Rehearsal(self._store, project, given.folder)
+        for one, begins in given.called:
+            if begins is not None:
+                self._project = begins or project
+                rehearsal.client(self._project)
+            if one.kind == "pai":
+                with _located(one, given):
+                    found.append(Step(one, self._rehearsed(one, rehearsal, bool(given.others))))
+                continue
+            self._heed(one)
+            problem = rehearsal.problem(one) if _ADD.match(one.text) is None else None
+            if problem is not None:
+                told = str(problem)
+                problem = type(problem)(told if told.startswith("line ") else f"line {one.line}: {told}")
+            found.append(Step(one, None, problem))
+        self._project = project
+        return found
+
+    def _heed(self, one: Statement) -> None:
+        """What a statement says of those behind it: a resource, the project."""
+        added, used = _ADD.match(one.text), _USE.match(one.text)
+        if added is not None:
+            self._resources[added[2] or os.path.basename(added[1])] = added[1]
+        elif used is not None:
+            self._project = used[1]
+
+    def _rehearsed(self, one: Statement, rehearsal: foreseen.Rehearsal, others: bool) -> Plan:
+        """The plan of a command behind other statements. Args: others: there are any."""
+        remote = bool(self._project) and isinstance(self._store(str(self._project)), SqlStore)
+        # MaxCompute's tables are as they are, and not as statements are going to leave them
+        plan = self._planned(words.parsed(one.text, one.line), True, None, not (remote and others), rehearsal.store)
+        rehearsal.job([table.text for table in plan.outputs], self._project)
+        return plan
 
     def run(self, given: texts.Statements) -> List[Done]:
         """Run everything. Raises: as `running`."""
@@ -286,10 +317,17 @@ class Runner:
         say = _nothing if dry else self._say
         return Buckets(self._roots, command.parameters.get("ossHost") or None, self._root, say)
 
-    def _planned(self, command: Command, dry: bool, buckets: Optional[Buckets] = None, tables: bool = True) -> Plan:
+    def _planned(
+        self,
+        command: Command,
+        dry: bool,
+        buckets: Optional[Buckets] = None,
+        tables: bool = True,
+        store: Optional[Callable[[str], TableStore]] = None,
+    ) -> Plan:
         given = self._given
         wishes = Wishes(
-            store=self._store,
+            store=store or self._store,
             project=self._project,
             python_env=check_path("python_env", given["python_env"]) if given["python_env"] is not None else None,
             local=self._engine.name == "local",

@@ -27,6 +27,7 @@ from akrunner.pai_mode.words import Command
 from akrunner.spec import ClusterSpec, ScriptSpec, TaskSpec
 from akrunner.tables import types
 from akrunner.tables.names import TableName
+from akrunner.tables.rehearsed import RehearsedTables, Unforeseen
 from akrunner.tables.sqltext import quoted_text
 from akrunner.tables.store import TableStore, check_writable
 
@@ -39,11 +40,16 @@ _CROWD = 4
 
 @dataclass(frozen=True)
 class TablePlan:
-    """A table of the command. Attributes: text: as it was spelt; columns: `a bigint, b string`, "" if it is not there (yet); rows."""
+    """A table of the command.
+
+    Attributes: text: as it was spelt; columns: `a bigint, b string`, "" if it is not there (yet); rows: None: not known, or it is a partition
+        that is not there; made: by a statement before the command.
+    """
 
     text: str
     columns: str = ""
     rows: Optional[int] = None
+    made: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,8 @@ def _tables(
                 if not wishes.shown:
                     raise
                 problems.append(e)
+            except Unforeseen:
+                continue  # the statements before it say, when they are run
     return [_table(one, wishes, needed) for one in inputs], told, [_table(one, wishes, needed) for one in outputs], problems
 
 
@@ -216,11 +224,17 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
         info = store.describe(name)
         columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)
         columns += "".join(f", {one.name} {types.words_of(one)} (partition)" for one in info.keys)
-        return TablePlan(text, columns, store.count(name) if store.exists(name) else None)
+    except Unforeseen:
+        return TablePlan(text)
     except (SourceError, SinkError):
         if needed:
             raise
         return TablePlan(text)
+    made = isinstance(store, RehearsedTables) and store.is_made(name)
+    try:
+        return TablePlan(text, columns, store.count(name) if store.exists(name) else None, made)
+    except Unforeseen:
+        return TablePlan(text, columns, None, made)
 
 
 def _user_flags(parameters: Mapping[str, str], places: Places) -> List[str]:
@@ -367,7 +381,7 @@ def _found(interpreter: interpreters.Interpreter) -> str:
 
 
 def _table_json(one: TablePlan) -> Dict[str, Any]:
-    return {"table": one.text, "there": bool(one.columns), "columns": one.columns, "rows": one.rows}
+    return {"table": one.text, "there": bool(one.columns) and not one.made, "columns": one.columns, "rows": one.rows}
 
 
 def _task(plan: Plan, task: TaskSpec) -> str:
@@ -376,7 +390,7 @@ def _task(plan: Plan, task: TaskSpec) -> str:
 
 def _described(one: TablePlan) -> str:
     rows = "" if one.rows is None else f"  {one.rows:,} row{'s' * (one.rows != 1)}"
-    return f"{one.text}{rows}  ({one.columns or 'not there yet'})"
+    return f"{one.text}{rows}  ({one.columns or 'not there yet'}{'; made by a statement before it' if one.made else ''})"
 
 
 def _listed(title: str, things: Sequence[str]) -> List[str]:

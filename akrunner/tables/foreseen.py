@@ -1,43 +1,129 @@
-"""What of a statement is wrong whatever tables there are; nothing is run, and no table is looked at."""
+"""What running statements would refuse at once, said without running them: tables are kept as they would be (`rehearsed`)."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import os
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from akrunner.errors import ConfigError, SourceError
-from akrunner.tables.statements import Session, Statement
+from akrunner.errors import AkrunnerError, ConfigError, DataError, SourceError
+from akrunner.tables import tunnel
+from akrunner.tables.local import LocalTables
+from akrunner.tables.names import TableName
+from akrunner.tables.rehearsed import RehearsedTables, Unforeseen
+from akrunner.tables.sqltext import Words
+from akrunner.tables.statements import Session, Statement, changes
+from akrunner.tables.store import TableStore
 
-
-class _Reached(Exception):
-    """A statement has come as far as a table."""
-
-
-class _Nowhere:
-    """Stands in a store's place, and whoever asks it has read the statement so far."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "execute":
-            # it is none that takes whole statements
-            raise AttributeError(name)
-        raise _Reached(name)
+#: words behind which a statement names the table that it changes
+_BEFORE_TABLES = ("table", "into", "overwrite", "to")
 
 
-def _store(project: str) -> Any:
-    return _Nowhere()
+class Rehearsal:
+    """Statements of one file, and what each would be refused for after those before it."""
 
+    def __init__(self, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> None:
+        """Args: store: project -> where its tables are; project: of names without one; folder: of the file."""
+        self._base, self._folder = store, folder
+        self._rehearsed: Dict[str, RehearsedTables] = {}
+        self._session = Session(self._kept, project, folder)
+        #: files that a statement writes
+        self._files: Set[str] = set()
+        self._jobs = False
 
-def refused(statement: Statement, project: Optional[str]) -> Optional[ConfigError]:
-    """Why a statement is refused before it asks for any table: it is none that is known, or its tables have no project.
+    def client(self, project: Optional[str]) -> None:
+        """A new client begins. Args: project: of names without one."""
+        self._session = Session(self._kept, project, self._folder)
 
-    Args: project: of names without one.
-    """
-    try:
-        Session(_store, project).run(statement)
-    except _Reached:
+    def store(self, project: str) -> TableStore:
+        """Where a project's tables are, as the statements so far leave them. Raises: ConfigError: credentials are not whole."""
+        store = self._base(project)
+        if not isinstance(store, LocalTables):
+            return store
+        return self._rehearsed.setdefault(store.place, RehearsedTables(store))
+
+    def _kept(self, project: str) -> TableStore:
+        """As `store`, which statements may change. Raises: Unforeseen: they would change it for everybody."""
+        store = self.store(project)
+        if not isinstance(store, RehearsedTables):
+            raise Unforeseen
+        return store
+
+    def problem(self, statement: Statement) -> Optional[AkrunnerError]:
+        """Why a statement would be refused; None: it would not, as far as can be known. What it changes is changed for the next."""
+        for one in self._rehearsed.values():
+            one.begin()
+        try:
+            if not self._tunnel(statement):
+                self._session.run(statement)
+        except Unforeseen:
+            self._forget(statement)
+            return None
+        except (ConfigError, DataError) as e:
+            later = self._may_be_made(statement, e)
+            self._forget(statement)
+            return None if later else e
+        for one in self._rehearsed.values():
+            one.end()
         return None
-    except SourceError:
-        # files may be made by the statements before it
-        return None
-    except ConfigError as e:
-        return e
-    return None
+
+    def job(self, outputs: Sequence[str], project: Optional[str]) -> None:
+        """A job writes these tables, and whichever files it likes."""
+        self._jobs = True
+        for text in outputs:
+            name = TableName.parse(text, project)
+            store = self.store(name.project)
+            if isinstance(store, RehearsedTables):
+                try:
+                    store.written(name)
+                except (ConfigError, Unforeseen):
+                    # of which the job's plan tells
+                    store.forget([(name.project, name.table)])
+
+    def _tunnel(self, statement: Statement) -> bool:
+        """Whether a statement is done with: a download, which would write its file."""
+        if statement.kind != "tunnel":
+            return False
+        asked = tunnel.parsed(statement.text, self._session.project)
+        if asked.upload:
+            return False
+        path = tunnel.file_path(asked.file)
+        tunnel.check_download(asked, self._kept, gone=self._jobs and os.path.isfile(path))
+        self._files.add(path)
+        return True
+
+    def _may_be_made(self, statement: Statement, error: AkrunnerError) -> bool:
+        """Whether an upload fails for a file that is not there yet, or is another by then."""
+        if statement.kind != "tunnel" or not isinstance(error, SourceError):
+            return False
+        try:
+            asked = tunnel.parsed(statement.text, self._session.project)
+            self._kept(asked.name.project).describe(asked.name)
+        except (ConfigError, Unforeseen):
+            return False
+        return asked.upload and (self._jobs or bool(self._files))
+
+    def _forget(self, statement: Statement) -> None:
+        """What a statement that cannot be followed would change is not known any more."""
+        for key in self._changed(statement):
+            store = self.store(key[0])
+            if isinstance(store, RehearsedTables):
+                store.forget([key])
+
+    def _changed(self, statement: Statement) -> List[Tuple[str, str]]:
+        """The tables that a statement changes, also one that is wrong."""
+        project, found = self._session.project, []
+        try:
+            if statement.kind == "tunnel":
+                found = [tunnel.parsed(statement.text, project).name]
+            elif statement.kind == "sql" and changes(statement):
+                words = Words(statement.text, "")
+                while not words.done():
+                    if words.take().low in _BEFORE_TABLES:
+                        words.maybe("table")
+                        if not words.maybe("if", "exists"):
+                            words.maybe("if", "not", "exists")
+                        if words.peek().kind in ("word", "name"):
+                            found.append(TableName.parse(words.table(), project))
+        except ConfigError:
+            pass  # what it names there is no table
+        return [(one.project, one.table) for one in found]

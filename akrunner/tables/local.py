@@ -141,14 +141,7 @@ class LocalTables:
         return found
 
     def _no_table(self, name: TableName) -> str:
-        return (
-            f'{self._not_there(name)}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`, or from a file with '
-            f"`akrunner tables put FILE {name.whole}`"
-        )
-
-    def _not_there(self, name: TableName) -> str:
-        there = layout.visible(os.path.join(self.place, name.project))
-        return no_table(name, there, f"in {self.place} (AKRUNNER_TABLES)")
+        return no_table_yet(name, layout.visible(os.path.join(self.place, name.project)), self.place)
 
     def _fitting(self, name: TableName, info: TableInfo) -> List[layout.Placed]:
         """All partitions there are that a name fits. Raises: SourceError: the table is not partitioned so."""
@@ -182,8 +175,7 @@ class LocalTables:
 
     def _known_partitions(self, name: TableName, info: TableInfo) -> str:
         every = layout.partitions_below(layout.table_dir(self.place, name), info.partitions)
-        shown = ["/".join(f"{key}={value}" for key, value in one) for one, _ in every[-10:]]
-        return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
+        return known_partitions([one for one, _ in every])
 
     # -- writing
 
@@ -215,9 +207,7 @@ class LocalTables:
 
     def _check_new(self, name: TableName) -> None:
         if self.info_at(layout.table_dir(self.place, name)) is not None:
-            raise SinkError(
-                f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop {name.sql}` removes it"
-            )
+            raise SinkError(there_already(name))
 
     def commit(self, outputs: Sequence[TableOutput]) -> None:
         commit(self, cast("Sequence[LocalOutput]", outputs))
@@ -250,7 +240,7 @@ class LocalTables:
             if not found:
                 if if_exists:
                     return
-                raise SinkError(f"{self._not_there(name)}; {NOTHING_DROPPED}")
+                raise SinkError(nothing_to_drop(name, layout.visible(os.path.join(self.place, name.project)), self.place))
             self._take_away([target])
             CHANGED.append(f"{name} (dropped)")
 
@@ -270,7 +260,7 @@ class LocalTables:
             if info is None:
                 raise SinkError(self._no_table(name))
             if os.path.lexists(layout.table_dir(self.place, to)):
-                raise SinkError(f"{to} exists, and cannot be the new name of {name.whole}")
+                raise SinkError(no_new_name(name, to))
             os.rename(layout.table_dir(self.place, name), layout.table_dir(self.place, to))
             CHANGED.append(f"{name} (is {to} now)")
 
@@ -280,12 +270,7 @@ class LocalTables:
             info = self.info_at(folder)
             if info is None:
                 raise SinkError(self._no_table(name))
-            more = dataclasses.replace(info, columns=pa.schema([*info.columns, *columns]))
-            ddl.check_info(more)
-            if any(not one.nullable for one in columns):
-                raise SinkError(
-                    f"{name.sql}: a column that is added is null in the rows that are there, and cannot be NOT NULL"
-                )
+            more = with_columns(name, info, columns)
             staged = layout.stage(self.place, name)
             try:
                 self.write_sql(staged, name, more)
@@ -304,7 +289,7 @@ class LocalTables:
                     places = [layout.place(self.place, names[0], one) for one in partitions]
                     for number, (name, place) in enumerate(zip(names, places)):
                         if (os.path.isdir(place) or place in places[:number]) and not if_not_exists:
-                            raise SinkError(f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is")
+                            raise SinkError(partition_there(name))
                     wanted = [place for place in dict.fromkeys(places) if not os.path.isdir(place)]
                     moves = [Move(place, os.path.join(staged, str(number))) for number, place in enumerate(wanted)]
                     for move in moves:
@@ -347,6 +332,50 @@ class LocalTables:
                     raise
                 with ours(WriteError, f"output: cannot write {name}", self.place):
                     raise
+
+
+def no_table_yet(name: TableName, there: Sequence[str], place: str) -> str:
+    """What is said of a table that is not there. Args: there: those of its project."""
+    return (
+        f'{no_table(name, there, _where(place))}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`, or from a '
+        f"file with `akrunner tables put FILE {name.whole}`"
+    )
+
+
+def nothing_to_drop(name: TableName, there: Sequence[str], place: str) -> str:
+    return f"{no_table(name, there, _where(place))}; {NOTHING_DROPPED}"
+
+
+def _where(place: str) -> str:
+    return f"in {place} (AKRUNNER_TABLES)"
+
+
+def there_already(name: TableName) -> str:
+    return (
+        f"{name.whole} exists; CREATE TABLE IF NOT EXISTS leaves it as it is, and `akrunner tables drop {name.sql}` removes it"
+    )
+
+
+def no_new_name(name: TableName, to: TableName) -> str:
+    return f"{to} exists, and cannot be the new name of {name.whole}"
+
+
+def partition_there(name: TableName) -> str:
+    return f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is"
+
+
+def known_partitions(every: Sequence[Partition]) -> str:
+    shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-10:]]
+    return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
+
+
+def with_columns(name: TableName, info: TableInfo, columns: Sequence[pa.Field]) -> TableInfo:
+    """A table with further columns. Raises: ConfigError: it cannot have them."""
+    more = dataclasses.replace(info, columns=pa.schema([*info.columns, *columns]))
+    ddl.check_info(more)
+    if any(not one.nullable for one in columns):
+        raise SinkError(f"{name.sql}: a column that is added is null in the rows that are there, and cannot be NOT NULL")
+    return more
 
 
 @contextlib.contextmanager

@@ -152,7 +152,7 @@ class Queries:
             aliases = ", ".join(f"c{number}" for number in range(len(names)))
             chosen = ", ".join(f"CAST(c{number} AS {kind}) AS {quoted(names[number])}" for number, kind in enumerate(kinds))
             relation = self._connection.sql(f"SELECT {chosen} FROM ({text}) AS q({aliases})")
-        return duckdb_reader(relation)
+        return duckdb_reader(relation if all(one.drawn for one in self._readings.values()) else relation.limit(0))
 
     def _translated(self, query: str) -> str:
         """The query in DuckDB's dialect; what it reads is there then."""

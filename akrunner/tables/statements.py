@@ -168,7 +168,7 @@ def located(error: AkrunnerError, statement: Statement, before: int, changed: bo
     return type(error)(words)
 
 
-def _changes(statement: Statement) -> bool:
+def changes(statement: Statement) -> bool:
     """Whether a statement that was run has changed something, as its first words say."""
     first = statement.text.lstrip("( \t\r\n").split(None, 1)[0].lower()
     if first == "with":
@@ -214,7 +214,7 @@ class Session:
         """Raises: ConfigError: it is none that is known, or cannot be done."""
         self._idle = False
         done = self._run(statement)
-        self.changed = self.changed or (_changes(statement) and not self._idle)
+        self.changed = self.changed or (changes(statement) and not self._idle)
         return done
 
     def _run(self, statement: Statement) -> StatementResult:

@@ -67,11 +67,13 @@ _R = TypeVar("_R", bound="Reading")
 class Reading(abc.ABC):
     """One state of a table, or of some partitions, to be read. Threads may share it.
 
-    Attributes: info; rows: how many.
+    Attributes: info; rows: how many; drawn: False: nobody knows the rows yet, or they are not to be looked at: a query over them is
+        checked, and gives none.
     """
 
     info: TableInfo
     rows: int
+    drawn: bool = True
 
     @abc.abstractmethod
     def read(

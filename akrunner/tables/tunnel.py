@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+from dataclasses import dataclass
 from typing import Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
@@ -56,6 +57,24 @@ _DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M")
 
 def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str], folder: str = "") -> str:
     """Args: folder: where a file to upload is looked for if it is not in the current directory. Returns: what was done, in a sentence. Raises: ConfigError: it is none that is known; SourceError: a row does not fit."""
+    asked = parsed(text, project)
+    if asked.upload:
+        return _upload(asked.file, folder, asked.name, asked.options, store)
+    return _download(asked.name, asked.file, asked.options, store)
+
+
+@dataclass(frozen=True)
+class Tunnel:
+    """A command of the tunnel's. Attributes: upload: or a download; file; name: of the table; options: by their longer names."""
+
+    upload: bool
+    file: str
+    name: TableName
+    options: Dict[str, str]
+
+
+def parsed(text: str, project: Optional[str]) -> Tunnel:
+    """Raises: ConfigError: it is none that is known."""
     words = command_words(text)[1:]
     if not words or words[0].lower() not in ("upload", "u", "download", "d"):
         raise ConfigError("tunnel: write TUNNEL UPLOAD file table [-fd ','] or TUNNEL DOWNLOAD table file")
@@ -63,8 +82,8 @@ def tunnel(text: str, store: Callable[[str], TableStore], project: Optional[str]
     if len(places) != 2:
         raise ConfigError(f"tunnel {words[0]}: it takes a file and a table, not {' '.join(places) or 'nothing'}")
     if words[0].lower().startswith("u"):
-        return _upload(places[0], folder, _table(places[1], project), options, store)
-    return _download(_table(places[0], project), places[1], options, store)
+        return Tunnel(True, places[0], _table(places[1], project), options)
+    return Tunnel(False, places[1], _table(places[0], project), options)
 
 
 def command_words(text: str) -> List[str]:
@@ -225,16 +244,32 @@ def _files(file: str, folder: str) -> List[str]:
 
 
 def _download(name: TableName, file: str, options: Dict[str, str], store: Callable[[str], TableStore]) -> str:
-    path = os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
+    path = file_path(file)
     with store(name.project).reading(name) as reading:
-        columns = [one.strip() for one in options["columns-name"].split(",")] if "columns-name" in options else None
-        limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
-        rows = rows_of(reading, columns, limit, name)
+        rows = _downloaded(reading, name, options)
         if path.lower().endswith((".parquet", ".jsonl", ".arrow")):
             count = as_file(rows, path, _true(options, "overwrite"))
         else:
             count = _as_csv(rows, path, options, store)
     return f"downloaded {count:,} row{'s' * (count != 1)} of {name} to {file}"
+
+
+def file_path(file: str) -> str:
+    """Where a download goes."""
+    return os.path.abspath(os.path.expanduser(file.removeprefix("file://")))
+
+
+def _downloaded(reading: Reading, name: TableName, options: Dict[str, str]) -> pa.RecordBatchReader:
+    columns = [one.strip() for one in options["columns-name"].split(",")] if "columns-name" in options else None
+    limit = int(options["limit"]) if options.get("limit", "").isdigit() else None
+    return rows_of(reading, columns, limit, name)
+
+
+def check_download(asked: Tunnel, store: Callable[[str], TableStore], gone: bool = False) -> None:
+    """Raise what a download would raise at once, and only look. Args: gone: the file is there only now. Raises: ConfigError."""
+    with store(asked.name.project).reading(asked.name) as reading:
+        _downloaded(reading, asked.name, asked.options).close()
+    file_place(file_path(asked.file), _true(asked.options, "overwrite") or gone).abort()
 
 
 def rows_of(

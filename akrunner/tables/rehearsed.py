@@ -1,0 +1,398 @@
+"""Tables as a file's statements would leave them, while none of them is run.
+
+::
+
+    a table nobody has touched      is the store's own
+    one that a statement changes    is kept here: its columns, its partitions, and of few rows the rows themselves
+    what cannot be told             raises `Unforeseen`: nothing is refused that a run might accept
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
+
+import pyarrow as pa
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.tables import ddl, layout, local
+from akrunner.tables.local_output import fitted_to
+from akrunner.tables.local_reading import fields_of
+from akrunner.tables.names import Partition, TableName
+from akrunner.tables.store import (
+    Reading,
+    TableInfo,
+    TableOutput,
+    TablePart,
+    asked_text,
+    check_keys,
+    key_scalar,
+    key_text,
+    whole_partition,
+)
+
+#: rows that a query reads for it to be computed, and not only checked
+FEW_ROWS = 1_000
+#: rows of a statement that are kept
+_MOST_ROWS = 100_000
+_Key = Tuple[str, str]
+#: rows that are there, of a table or a partition of the store's; and rows that a statement has written
+_Piece = Union[TableName, pa.RecordBatch]
+
+
+class Unforeseen(Exception):
+    """What a statement comes to depends on rows that nobody has looked at."""
+
+
+@dataclass
+class _Table:
+    """A table that a statement has changed.
+
+    Attributes: info: None: there is none; parts: the rows of each partition, () the only one of a table without; vague: what they are is not
+        known, and there may be further partitions; unknown: nor whether the table is there.
+    """
+
+    info: Optional[TableInfo] = None
+    parts: Dict[Partition, List[_Piece]] = field(default_factory=dict)
+    vague: bool = False
+    unknown: bool = False
+
+
+class RehearsedTables:
+    """See `store.TableStore`: a store of this machine's, of which nothing is changed. Attributes: guessed: since `begin`, rows were asked for that are not
+    looked at."""
+
+    kind = "local"
+
+    def __init__(self, base: local.LocalTables) -> None:
+        self._base = base
+        self.place = base.place
+        self.guessed = False
+        self._touched: Dict[_Key, TableName] = {}
+        self._tables: Dict[_Key, _Table] = {}
+
+    # -- statements
+
+    def begin(self) -> None:
+        """A statement begins."""
+        self.guessed = False
+        self._touched.clear()
+
+    def end(self) -> None:
+        """It is done: what it has written is not known if what it has read is not."""
+        for name in list(self._touched.values()) if self.guessed else []:
+            if self.exists(name.whole):
+                self._own(name).vague = True
+
+    def forget(self, keys: Sequence[_Key]) -> None:
+        """Nobody knows what became of these tables."""
+        for key in keys:
+            self._tables[key] = _Table(unknown=True)
+
+    def written(self, name: TableName) -> None:
+        """A job writes a table, or a partition. Raises: ConfigError: it cannot."""
+        table = self._own(name)
+        assert table.info is not None
+        table.parts.setdefault(self._spelled(table, whole_partition(name, table.info)), [])
+        table.vague = True
+
+    def is_made(self, name: TableName) -> bool:
+        """Whether there is a table only because a statement makes it."""
+        table = self._tables.get(_key(name))
+        return table is not None and table.info is not None and not self._base.exists(name.whole)
+
+    # -- looking
+
+    def describe(self, name: TableName) -> TableInfo:
+        self._touched[_key(name)] = name
+        table = self._known(name)
+        if table is None:
+            return self._base.describe(name)
+        return self._info(table, name, SourceError)
+
+    def exists(self, name: TableName) -> bool:
+        table = self._known(name)
+        if table is None:
+            return self._base.exists(name)
+        if table.info is None:
+            return False
+        found = not name.partition or bool(self._fitting(table, name))
+        if not found and table.vague:
+            raise Unforeseen
+        return found
+
+    def count(self, name: TableName) -> int:
+        table = self._known(name)
+        if table is None:
+            return self._base.count(name)
+        with self._standing(table, name) as reading:
+            if table.vague:
+                raise Unforeseen
+            return reading.rows
+
+    def reading(self, name: TableName) -> Reading:
+        table = self._known(name)
+        reading = self._base.reading(name) if table is None else self._standing(table, name)
+        reading.drawn = reading.drawn and reading.rows <= FEW_ROWS
+        self.guessed = self.guessed or not reading.drawn
+        return reading
+
+    def read(
+        self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        reading = self.reading(name)
+        return reading.until_read(reading.read(columns, start, rows))
+
+    def partitions(self, name: TableName) -> List[Partition]:
+        table = self._known(name)
+        if table is None:
+            return self._base.partitions(name)
+        if not self._info(table, name, SourceError).partitions:
+            return []
+        if table.vague:
+            raise Unforeseen
+        return sorted(self._fitting(table, name))
+
+    def tables(self, project: str) -> List[str]:
+        found = set(self._base.tables(project))
+        for (owner, name), table in self._tables.items():
+            if owner == project.lower():
+                (found.add if table.info is not None else found.discard)(name)
+        return sorted(found)
+
+    def projects(self) -> List[str]:
+        return self._base.projects()
+
+    # -- writing
+
+    def output(self, name: TableName, overwrite: bool = True) -> "_Output":
+        name = name.for_output()
+        self._touched[_key(name)] = name
+        table = self._known(name)
+        if table is None:
+            self._base.check_output(name)
+            info = self._base.describe(name)
+        else:
+            info = self._info(table, name, SinkError)
+        return _Output(self, name, info, whole_partition(name, info), overwrite)
+
+    def check_output(self, name: TableName) -> None:
+        self.output(name)
+
+    def create(self, name: TableName, info: TableInfo, if_not_exists: bool = False) -> None:
+        ddl.check_info(info)
+        ddl.create_sql(name.table, info)
+        if self.exists(name.whole):
+            if if_not_exists:
+                return
+            raise SinkError(local.there_already(name))
+        self._touched[_key(name)] = name
+        self._tables[_key(name)] = _Table(info, {} if info.partitions else {(): []})
+
+    def drop(self, name: TableName, if_exists: bool = False) -> None:
+        table = self._known(name)
+        there = os.path.isdir(layout.table_dir(self.place, name)) if table is None else table.info is not None
+        if not there and not if_exists:
+            raise SinkError(local.nothing_to_drop(name, self.tables(name.project), self.place))
+        self._tables[_key(name)] = _Table()
+
+    def rename(self, name: TableName, table: str) -> None:
+        to = TableName.parse(f"odps://{name.project}/tables/{table}")
+        own = self._own(name)
+        other = self._known(to)
+        if os.path.lexists(layout.table_dir(self.place, to)) if other is None else other.info is not None:
+            raise SinkError(local.no_new_name(name, to))
+        self._tables[_key(name)], self._tables[_key(to)] = _Table(), own
+
+    def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
+        table = self._own(name)
+        assert table.info is not None
+        table.info = local.with_columns(name, table.info, columns)
+
+    def add_partitions(self, names: Sequence[TableName], if_not_exists: bool = False) -> None:
+        table = self._own(names[0])
+        assert table.info is not None
+        new: List[Partition] = []
+        for name in names:
+            partition = whole_partition(name, table.info)
+            spelled = self._spelled(table, partition)
+            if (spelled in table.parts or partition in new) and not if_not_exists:
+                raise SinkError(local.partition_there(name))
+            new.append(spelled)
+        for partition in new:
+            table.parts.setdefault(partition, [])
+
+    def drop_partitions(self, names: Sequence[TableName], if_exists: bool = False) -> None:
+        table = self._own(names[0])
+        found: List[Partition] = []
+        for name in names:
+            fitting = self._fitting(table, name)
+            if not fitting and not if_exists:
+                if table.vague:
+                    raise Unforeseen
+                raise SinkError(f"{name} does not exist: {local.known_partitions(sorted(table.parts))}")
+            found += fitting
+        for partition in found:
+            table.parts.pop(partition, None)
+
+    def commit(self, outputs: Sequence[TableOutput]) -> None:
+        for output in cast("Sequence[_Output]", outputs):
+            table = self._own(output.name)
+            partition = self._spelled(table, output.partition)
+            kept = [] if output.overwrite else table.parts.get(partition, [])
+            table.parts[partition] = [*kept, *(batch for part in output.parts for batch in part.batches)]
+
+    # -- of one table
+
+    def _known(self, name: TableName) -> Optional[_Table]:
+        """What is kept of a table; None: nothing has touched it. Raises: Unforeseen."""
+        table = self._tables.get(_key(name))
+        if table is not None and table.unknown:
+            raise Unforeseen
+        return table
+
+    def _own(self, name: TableName) -> _Table:
+        """A table that is about to change. Raises: SinkError: it is not there."""
+        self._touched[_key(name)] = name
+        table = self._known(name)
+        if table is None:
+            if not self._base.exists(name.whole):
+                raise SinkError(local.no_table_yet(name, self.tables(name.project), self.place))
+            info = self._base.describe(name.whole)
+            every: List[Partition] = self._base.partitions(name.whole) if info.partitions else [()]
+            table = self._tables[_key(name)] = _Table(info, {one: [name.at(one)] for one in every})
+        self._info(table, name, SinkError)
+        return table
+
+    def _info(self, table: _Table, name: TableName, kind: "type[SourceError] | type[SinkError]") -> TableInfo:
+        if table.info is None:
+            raise kind(local.no_table_yet(name, self.tables(name.project), self.place))
+        return table.info
+
+    def _fitting(self, table: _Table, name: TableName) -> List[Partition]:
+        """The partitions a name fits. Raises: SourceError: the table is not partitioned so."""
+        info = self._info(table, name, SourceError)
+        check_keys(name, info, SourceError)
+        wanted = dict(name.partition)
+        asked = {key.name: asked_text(name, key, wanted[key.name], SourceError) for key in info.keys if key.name in wanted}
+        return [one for one in table.parts if asked.items() <= dict(_canonical(info, one)).items()]
+
+    def _spelled(self, table: _Table, partition: Partition) -> Partition:
+        """A partition as it is spelt where it is there: 01 of a BIGINT is 1."""
+        assert table.info is not None
+        return next((one for one in table.parts if _canonical(table.info, one) == partition), partition)
+
+    def _standing(self, table: _Table, name: TableName) -> "_Standing":
+        fitting = sorted(self._fitting(table, name))
+        if name.partition and not fitting:
+            if table.vague:
+                raise Unforeseen
+            raise SourceError(f"source: {name} does not exist: {local.known_partitions(sorted(table.parts))}")
+        info = self._info(table, name, SourceError)
+        return _Standing(self._base, name, info, [(one, piece) for one in fitting for piece in table.parts[one]], table.vague)
+
+
+class _Standing(Reading):
+    """Rows of a table that statements have changed."""
+
+    def __init__(
+        self,
+        base: local.LocalTables,
+        name: TableName,
+        info: TableInfo,
+        pieces: Sequence[Tuple[Partition, _Piece]],
+        vague: bool,
+    ) -> None:
+        self.info, self.drawn = info, not vague
+        self._name = name
+        self._pieces: List[Tuple[Partition, Union[Reading, pa.RecordBatch]]] = []
+        for partition, piece in pieces:
+            opened = base.reading(piece) if isinstance(piece, TableName) else piece
+            self._pieces.append((partition, opened))
+        self.rows = sum(one.rows if isinstance(one, Reading) else one.num_rows for _, one in self._pieces)
+
+    def read(
+        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        fields = fields_of(self._name, self.info, columns)
+        stop = self.rows if rows is None else min(self.rows, start + rows)
+        return self._read(fields, start, stop) if self.drawn else iter(())
+
+    def _read(self, fields: Sequence[pa.Field], start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        at = 0
+        for partition, piece in self._pieces:
+            for batch in piece.read() if isinstance(piece, Reading) else [piece]:
+                first, last = max(start - at, 0), min(stop - at, batch.num_rows)
+                at += batch.num_rows
+                if first < last:
+                    yield _chosen(batch.slice(first, last - first), fields, dict(partition))
+
+    def close(self) -> None:
+        for _, piece in self._pieces:
+            if isinstance(piece, Reading):
+                piece.close()
+
+
+def _chosen(batch: pa.RecordBatch, fields: Sequence[pa.Field], partition: Dict[str, str]) -> pa.RecordBatch:
+    """The columns that are asked for; those that were added later are null."""
+    columns = []
+    for one in fields:
+        if one.name in partition:
+            columns.append(pa.repeat(key_scalar(one, partition[one.name]), batch.num_rows))
+        elif one.name in batch.schema.names:
+            columns.append(batch.column(one.name))
+        else:
+            columns.append(pa.nulls(batch.num_rows, one.type))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([one.remove_metadata() for one in fields]))
+
+
+class _Part:
+    """See `store.TablePart`. Attributes: batches."""
+
+    def __init__(self, output: "_Output") -> None:
+        self._output = output
+        self.rows = 0
+        self.batches: List[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Raises: Unforeseen: the rows are too many to go on."""
+        self.batches.append(fitted_to(batch, self._output.info, str(self._output.name.whole), self.rows))
+        self.rows += batch.num_rows
+        if self.rows > _MOST_ROWS:
+            raise Unforeseen
+
+    def close(self) -> None:
+        """All are kept already."""
+
+
+class _Output:
+    """See `store.TableOutput`. Attributes: partition; overwrite; parts."""
+
+    def __init__(self, store: RehearsedTables, name: TableName, info: TableInfo, partition: Partition, overwrite: bool) -> None:
+        self._store, self.name, self.info, self.partition, self.overwrite = store, name, info, partition, overwrite
+        self.parts: List[_Part] = []
+
+    def part(self, key: str) -> TablePart:
+        self.parts.append(_Part(self))
+        return self.parts[-1]
+
+    def restart(self) -> None:
+        self.parts.clear()
+
+    def commit(self) -> None:
+        self._store.commit([self])
+
+    def abort(self) -> None:
+        """Nothing is anywhere else."""
+
+
+def _key(name: TableName) -> _Key:
+    return name.project, name.table
+
+
+def _canonical(info: TableInfo, partition: Partition) -> Partition:
+    return tuple((key.name, key_text(key, value)) for key, (_, value) in zip(info.keys, partition))
+
+
+__all__ = ["FEW_ROWS", "RehearsedTables", "Unforeseen"]
