@@ -102,7 +102,7 @@ def _failed(error: BaseException, as_json: bool) -> int:
     signals.decided()
     if number is not None:
         kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-        return _say(kind, f"{signals.words(number)}; every task was stopped{_changed()}", 128 + number, as_json)
+        return _say(kind, f"{signals.words(number)}{_left(error)}", 128 + number, as_json)
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
     done = f"; {error.done}" if isinstance(error, Untold) else ""
@@ -123,12 +123,24 @@ def _failed(error: BaseException, as_json: bool) -> int:
     return _say(type(error).__name__, str(error), code, as_json, kind=True, body=body)
 
 
-def _changed() -> str:
-    """Half a sentence if tables were changed before a signal came: they stay so."""
+def _left(error: BaseException) -> str:
+    """What a signal leaves behind, in half a sentence: no task of a job, and the tables as they were, or as they are changed already."""
     store = sys.modules.get("akrunner.tables.store")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f". Changed already, and it stays so: {', '.join(names[:5])}{more}" if names else ""
+    tasks = "akrunner.engines.gang" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
+    told = "; every task was stopped" if tasks else ""
+    if names:
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        return f"{told}. Changed already, and it stays so: {', '.join(names[:5])}{more}"
+    # of MaxCompute nobody knows what came of a statement that it was sent
+    untouched = store is not None and "akrunner.tables.maxcompute" not in sys.modules
+    return told or ("; no table was changed" if untouched else "")
+
+
+def _raised_in(error: BaseException, module: str) -> bool:
+    """Whether a module's function was at work when it, or what it comes from, was raised."""
+    places = (frame for one in _chain(error) for frame, _ in traceback.walk_tb(one.__traceback__))
+    return any(frame.f_globals.get("__name__", "") == module for frame in places)
 
 
 def _in_engine(error: BaseException) -> bool:

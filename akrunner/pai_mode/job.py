@@ -209,6 +209,7 @@ class Runner:
 
     def plans(self, given: texts.Statements) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
+        self._shown, self._folder = False, given.folder
         if given.command is not None:
             return [self._planned(given.command, dry=True)]
         project, found = self._project, []
@@ -226,7 +227,7 @@ class Runner:
     def steps(self, given: texts.Statements) -> List[Step]:
         """What would be done, in order, as far as it can be known; nothing is started, no statement run, and environments and tables need
         not be there. Raises: ConfigError: one of PAI's commands is wrong in itself."""
-        self._shown = True
+        self._shown, self._folder = True, given.folder
         if given.command is not None:
             return [Step(None, self._planned(given.command, dry=True))]
         project, found = self._project, []

@@ -222,19 +222,23 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
     store = wishes.store(name.project)
     try:
         info = store.describe(name)
+        made = isinstance(store, RehearsedTables) and store.is_made(name)
         columns = ", ".join(f"{one.name} {types.words_of(one)}" for one in info.columns)
         columns += "".join(f", {one.name} {types.words_of(one)} (partition)" for one in info.keys)
+        return TablePlan(text, columns, _rows(store, name), made)
     except Unforeseen:
         return TablePlan(text)
     except (SourceError, SinkError):
         if needed:
             raise
         return TablePlan(text)
-    made = isinstance(store, RehearsedTables) and store.is_made(name)
+
+
+def _rows(store: TableStore, name: TableName) -> Optional[int]:
     try:
-        return TablePlan(text, columns, store.count(name) if store.exists(name) else None, made)
+        return store.count(name) if store.exists(name) else None
     except Unforeseen:
-        return TablePlan(text, columns, None, made)
+        return None
 
 
 def _user_flags(parameters: Mapping[str, str], places: Places) -> List[str]:

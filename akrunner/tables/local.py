@@ -224,7 +224,7 @@ class LocalTables:
                         self._check_new(name)
                     if self.info_at(target) is None:
                         removed(carry_out(self.place, layout.puts(staged, target)))
-                        CHANGED.append(str(name))
+                        CHANGED.append(str(name.whole))
             finally:
                 removed(staged)
 
@@ -242,7 +242,7 @@ class LocalTables:
                     return
                 raise SinkError(nothing_to_drop(name, layout.visible(os.path.join(self.place, name.project)), self.place))
             self._take_away([target])
-            CHANGED.append(f"{name} (dropped)")
+            CHANGED.append(f"{name.whole} (dropped)")
 
     def _take_away(self, targets: List[str]) -> None:
         """Directories go, for everybody at once: all of them, or none."""
@@ -262,7 +262,7 @@ class LocalTables:
             if os.path.lexists(layout.table_dir(self.place, to)):
                 raise SinkError(no_new_name(name, to))
             os.rename(layout.table_dir(self.place, name), layout.table_dir(self.place, to))
-            CHANGED.append(f"{name} (is {to} now)")
+            CHANGED.append(f"{name.whole} (is {to} now)")
 
     def add_columns(self, name: TableName, columns: Sequence[pa.Field]) -> None:
         with self._writing(name), layout.locked(self.place, exclusive=True):
@@ -275,7 +275,7 @@ class LocalTables:
             try:
                 self.write_sql(staged, name, more)
                 os.replace(os.path.join(staged, layout.TABLE_SQL), os.path.join(folder, layout.TABLE_SQL))
-                CHANGED.append(str(name))
+                CHANGED.append(str(name.whole))
             finally:
                 removed(staged)
 

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from typing import Any
+from typing import Any, List
 
 import pytest
 
@@ -57,7 +57,29 @@ def test_a_signal_that_comes_when_tables_were_changed(
         raise KeyboardInterrupt
 
     assert ended(run, False) == 130
-    assert "every task was stopped. Changed already, and it stays so: odps://p/tables/t" in capsys.readouterr().err
+    assert ". Changed already, and it stays so: odps://p/tables/t" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("loaded", "module", "said"),
+    [
+        (["gang"], "akrunner.engines.gang", "interrupted; every task was stopped"),
+        (["gang"], "akrunner.tables.statements", "interrupted; no table was changed"),
+        ([], "akrunner.cli.tables", "interrupted; no table was changed"),
+    ],
+)
+def test_what_a_signal_stopped_is_said_as_it_is(
+    loaded: List[str], module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "CHANGED", [])
+    for name in ("akrunner.engines.gang", "akrunner.tables.maxcompute"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    if loaded:
+        monkeypatch.setitem(sys.modules, "akrunner.engines.gang", sys)
+    scope: Any = {"__name__": module}
+    exec("def run():\n    raise KeyboardInterrupt()\n", scope)
+    assert ended(scope["run"], False) == 130
+    assert capsys.readouterr().err == f"akrunner: {said}\n"
 
 
 def test_what_is_told_of_a_failure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, List, Optional
 
 import pytest
 
+from akrunner.cli.main import main as command
 from akrunner.cli.pai import _short, divided
 from akrunner.cli.show import Screen
 from akrunner.cli.statements import _checkpoints
@@ -76,3 +78,30 @@ def test_where_checkpoints_are(tmp_path: Path) -> None:
 def test_a_statement_is_shown_in_one_line() -> None:
     assert _short("insert  into t\n  select 1") == "insert into t select 1"
     assert len(_short("x" * 300)) == 100
+
+
+PAI = "PAI -name tensorflow1150 -Dscript=train.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("select 1 as a", ["select 1 as a"]),
+        ("set a=b; select nope", ["line 1: set a=b", "line 1: select nope", "problem: line 1: sql: "]),
+        (f"{PAI}", ["tensorflow1150", "environment"]),
+        (
+            f"set a=b;\n{PAI};\ndrop table if exists p.t;\nset a=c;\n{PAI} -jobname x",
+            ["line 1: set a=b", "", f"line 2: {PAI}", "tensorflow1150", "environment", "", "line 3: drop", "line 4: set", "", "line 5: PAI"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_plan_has_each_statement_in_its_place(
+    text: str, lines: List[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("print(1)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AKRUNNER_TABLES", "tables")
+    code = command(["pai", "--dry-run", text, "--python-env", sys.executable])
+    said = [one for one in capsys.readouterr().out.splitlines() if not one.startswith(("script ", "tasks ", "settings ", "  "))]
+    assert code == (2 if any(one.startswith("problem") for one in said) else 0)
+    assert [one[: len(begin)] if begin else one for one, begin in zip(said, lines)] == lines

@@ -43,6 +43,13 @@ def one_interpreter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
 
 
+def shown(runner: Runner, given: Any) -> Plan:
+    """What a dry run shows of the only statement."""
+    (step,) = runner.steps(given)
+    assert step.plan is not None
+    return step.plan
+
+
 def plans(command: "str | List[str] | None" = None, file: "str | None" = None, **given: Any) -> List[Plan]:
     runner = Runner({**_NO, "engine": "local", "tables_root": "tables", **given})
     return runner.plans(runner.read(command, file))
@@ -225,7 +232,7 @@ def test_a_plan_is_shown_without_its_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(interpreters, "resolve", resolve)
     runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
     given = runner.read("PAI -name tensorflow1150 -Dscript=train.py;", None)
-    (found,) = runner.plans(given, shown=True)
+    found = shown(runner, given)
     assert "akrunner env create tf1.15" in as_json(found)["problem"] and as_json(found)["python"] is None
     assert "tf1.15: cannot be used" in as_text(found) and "problem: python_env: tf1.15 is not there" in as_text(found)
     with pytest.raises(PythonEnvError, match="env create tf1.15"):
@@ -236,7 +243,7 @@ def test_a_plan_is_shown_without_its_tables() -> None:
     runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
     tables = "-Dtables=odps://p/tables/no_input -Doutputs=odps://p/tables/no_output"
     given = runner.read(f"PAI -name tensorflow1150 -Dscript=train.py {tables};", None)
-    (found,) = runner.plans(given, shown=True)
+    found = shown(runner, given)
     text, problem = as_text(found), as_json(found)["problem"]
     for name in ("no_input", "no_output"):
         assert f"odps://p/tables/{name}  (not there yet)" in text and f"there is no table odps://p/tables/{name}" in problem
@@ -256,7 +263,7 @@ def test_a_plan_is_shown_with_a_partition_that_cannot_be(role: str) -> None:
     assert made is not None
     LocalTables("tables").create(TableName.parse("odps://p/tables/t"), made)
     given = runner.read(f"PAI -name tensorflow1150 -Dscript=train.py -D{role}=odps://p/tables/t/pt=abc;", None)
-    (found,) = runner.plans(given, shown=True)
+    found = shown(runner, given)
     assert "odps://p/tables/t/pt=abc: the partition column pt is bigint, and 'abc' is none" in as_json(found)["problem"]
     assert "odps://p/tables/t/pt=abc" in as_text(found)
     with pytest.raises(SourceError if role == "tables" else SinkError, match="'abc' is none"):
