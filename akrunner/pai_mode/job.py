@@ -39,6 +39,11 @@ from akrunner.tables.store import SqlStore, TableStore
 
 #: a file that becomes a resource of the project's
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
+#: notes on programs of a script that make files, and no tables
+_FILES_ONLY = re.compile(
+    r" is not run: (\S*/)?(tar|zip|unzip|gzip|gunzip|rm|mv|cp|ln|mkdir|rmdir|touch|chmod|ls|cat|tee|head|tail|sort|sed|awk|grep|find|wc|sleep|"
+    r"wget|curl|ossutil(64)?|osscmd|git|md5sum|du|df)( |$)"
+)
 _USE = re.compile(r"use\s+([A-Za-z_]\w*)\Z", re.IGNORECASE)
 #: lines of a script that an error shows
 _NOTES = 5
@@ -231,14 +236,15 @@ class Runner:
         if given.command is not None:
             return [Step(None, self._planned(given.command, dry=True))]
         project, found = self._project, []
-        rehearsal = foreseen.Rehearsal(self._store, project, given.folder)
+        blind = not all(_FILES_ONLY.search(note) for note in given.notes)
+        rehearsal = foreseen.Rehearsal(self._store, project, given.folder, bool(given.notes), blind)
         for one, begins in given.called:
             if begins is not None:
                 self._project = begins or project
                 rehearsal.client(self._project)
             if one.kind == "pai":
                 with _located(one, given):
-                    found.append(Step(one, self._rehearsed(one, rehearsal, bool(given.others))))
+                    found.append(Step(one, self._rehearsed(one, rehearsal, blind, bool(given.others))))
                 continue
             self._heed(one)
             problem = rehearsal.problem(one) if _ADD.match(one.text) is None else None
@@ -257,11 +263,12 @@ class Runner:
         elif used is not None:
             self._project = used[1]
 
-    def _rehearsed(self, one: Statement, rehearsal: foreseen.Rehearsal, others: bool) -> Plan:
-        """The plan of a command behind other statements. Args: others: there are any."""
+    def _rehearsed(self, one: Statement, rehearsal: foreseen.Rehearsal, blind: bool, others: bool) -> Plan:
+        """The plan of a command among other statements. Args: blind: programs may make tables; others: there are statements before or behind it."""
         remote = bool(self._project) and isinstance(self._store(str(self._project)), SqlStore)
         # MaxCompute's tables are as they are, and not as statements are going to leave them
-        plan = self._planned(words.parsed(one.text, one.line), True, None, not (remote and others), rehearsal.store)
+        tables = not blind and not (remote and others)
+        plan = self._planned(words.parsed(one.text, one.line), True, None, tables, rehearsal.store)
         rehearsal.job([table.text for table in plan.outputs], self._project)
         return plan
 
