@@ -40,13 +40,25 @@ _LISTS = re.compile(r"[${]([@*])|(\w+)\[[@*]\]")
 def read(text: str, folder: str, variables: Mapping[str, str]) -> Script:
     """Args: folder: the script is in; variables: it begins with, `1` for the first argument; they stand, too, for what only running it would tell.
 
-    Raises: ConfigError: it is not known what bash would run of it; a quote or a here-document is not closed; a call needs a variable whose value is
-    not known.
+    Raises: Unread: it is not known what bash would run of it from some line on, or a call needs a variable whose value is not known; ConfigError: a
+    quote or a here-document is not closed.
     """
     try:
-        return Reader(checked(text), folder, variables).read()
+        reader = Reader(checked(text), folder, variables)
+        try:
+            return reader.read()
+        except ConfigError as e:
+            raise Unread(str(e), reader.script) from None
     except RecursionError:
         raise ConfigError("the script's expansions are nested too deep") from None
+
+
+class Unread(ConfigError):
+    """Only running a script would tell what it calls. Attributes: found: the calls before that."""
+
+    def __init__(self, message: str, found: Script) -> None:
+        super().__init__(message)
+        self.found = found
 
 
 def _file_alone(body: "List[Node]") -> Optional[Word]:

@@ -116,8 +116,11 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
         return Statements((filled(text, variables),), folder=folder)
     if depth > _DEEPEST:
         raise ConfigError(f"file: {path} calls files that call files, more than {_DEEPEST} deep")
+    untold = ""
     try:
         script = shell.read(text, folder, variables)
+    except shell.Unread as e:
+        script, untold = e.found, str(e)
     except ConfigError as e:
         raise ConfigError(f"--dry-run: {path} is only read, not run, and it cannot be told what it calls: {e}") from None
     texts: List[str] = []
@@ -139,6 +142,12 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
             # errors name the line of the script
             texts.append("\n" * (piece.line - 1) + piece.text)
             clients.append(None if piece.more else piece.project)
+    if untold and not texts:
+        raise ConfigError(f"--dry-run: {path} is only read, not run, and it cannot be told what it calls: {untold}")
+    if untold:
+        notes.append(
+            f"a dry run reads {os.path.basename(path)}, and only running it tells what it calls from here on: {untold}"
+        )
     if not texts:
         raise ConfigError(f"file: {path} calls odpscmd nowhere, as far as akrunner reads it; " + "; ".join(notes[:5]))
     return Statements(tuple(texts), folder=folder, notes=tuple(notes), clients=tuple(clients))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode import shell
+from akrunner.pai_mode import shell, texts
 from akrunner.pai_mode.job import pai
 
 _SCRIPT = r"""#!/usr/bin/env bash
@@ -194,3 +194,13 @@ def test_of_several_ways_the_one_is_taken(
 def test_a_call_that_may_not_be_made_is_an_error(text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         shell.read(text, "/", {})
+
+
+def test_calls_before_the_line_that_only_running_would_tell_are_planned(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text('odpscmd -e "select 1;"\nn=$(odpscmd -e "select 2;")\nodpscmd -e "select $n;"\n')
+    given = texts.from_file(str(tmp_path / "run.sh"), {})
+    assert [one.text for one in given.every] == ["select 1"]
+    assert "reads run.sh, and only running it tells what it calls from here on: line 2: a call stands in" in given.notes[-1]
+    with pytest.raises(shell.Unread, match="line 2: .*a call stands in") as raised:
+        shell.read((tmp_path / "run.sh").read_text(), str(tmp_path), {})
+    assert len(raised.value.found.pieces) == 1
