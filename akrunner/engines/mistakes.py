@@ -358,7 +358,7 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
     ),
     (
         re.compile(
-            r"[Ff]ile system scheme 'oss' not implemented|No such file or directory: b?'oss://|Protocol not known: oss\b|[Ii]nstall ossfs"
+            r"[Ff]ile system scheme 'oss' not implemented|No such file or directory( \(.*\))?: b?'oss://|Protocol not known: oss\b|[Ii]nstall ossfs"
         ),
         _always(
             "the script opens an oss:// path of its own, which TensorFlow cannot: hand the path in as a flag (-Dbuckets, -DcheckpointDir, "

@@ -2,7 +2,16 @@
 
 `latest_checkpoint` finds nothing, `isdir` says no, `walk` gives nothing: a script would train from scratch without a word. All of them ask a
 module of TensorFlow's own, and here that is asked through one which refuses evenly.
+
+Python's functions, and numpy's, take such a path for one of this machine and say that there is no such file: a script that catches and prints
+that would not say what to do. They raise what they would, with that in its words.
 """
+
+import builtins
+import functools
+import io
+import os
+import sys
 
 from akrunner.worker import imports
 
@@ -16,6 +25,11 @@ _TAKE_PATHS = frozenset(
         "DeleteRecursively IsDirectory HasAtomicMove Stat BufferedInputStream WritableFile CreateBufferedInputStream CreateWritableFile"
     ).split()
 )
+#: functions of `os` that say that there is no such file
+_OF_OS = ("chdir", "listdir", "lstat", "mkdir", "open", "remove", "rename", "replace", "rmdir", "scandir", "stat", "unlink")
+#: numpy's, which opens texts and URLs, by the names of 2 and 1
+_NUMPYS = "numpy.lib._datasource"
+_HOW = "hand the path in as a flag (-Dbuckets, -DcheckpointDir, -DuserDefinedParameters='--dir=oss://...')"
 
 
 class OssPathError(RuntimeError):
@@ -25,6 +39,66 @@ class OssPathError(RuntimeError):
 def refuse():
     """From here on."""
     imports.when_imported(_FILES, _refuse)
+    builtins.open = io.open = _told(builtins.open, "io")
+    # Python 3.7's pathlib has taken them from os
+    for place in (os, getattr(sys.modules.get("pathlib"), "_NormalAccessor", os)):
+        for name in _OF_OS:
+            if hasattr(place, name):
+                setattr(place, name, _told(getattr(place, name), "os"))
+    imports.when_imported(_NUMPYS, lambda module: setattr(module, "open", _told(module.open, _NUMPYS)))
+
+
+def _told(function, module):
+    """A function that raises what it would, and says of an oss:// path what to do. Args: module: in which it has its name, for pickle."""
+    return function if isinstance(function, _Told) else _Told(function, module)
+
+
+class _Told(object):
+    """A function, in the place of the one it calls. No function itself: as an attribute of a class it would become a method, as `open` does not."""
+
+    # TensorFlow's autograph leaves it as it is
+    autograph_info__ = {}
+
+    def __init__(self, function, module):
+        functools.update_wrapper(self, function)
+        self.__module__ = module
+        self._function = function
+
+    def __call__(self, *args, **kwargs):
+        try:
+            return self._function(*args, **kwargs)
+        except OSError as e:
+            _tell(e)
+            raise
+
+    def __eq__(self, other):
+        # os.supports_fd and its like have the functions themselves
+        return other is self or other is self._function
+
+    def __hash__(self):
+        return hash(self._function)
+
+    def __repr__(self):
+        return repr(self._function)
+
+    def __reduce__(self):
+        return self.__name__
+
+
+def _tell(error):
+    """Put into the words of a file's error what to do, if it is about an oss:// path."""
+    if not isinstance(error, FileNotFoundError) and error.errno is not None:
+        return
+    for path in (error.filename, error.filename2, *error.args[:1]):
+        path = os.fspath(path) if hasattr(path, "__fspath__") else path
+        # a pathlib.Path has one / left
+        if isinstance(path, (str, bytes)) and path[:5].lower() in ("oss:/", b"oss:/"):
+            said = "TensorFlow and Python open no oss:// of a script's own: " + _HOW
+            if error.errno is None:
+                error.args = ("%s (%s)" % (error.args[0], said),)
+            else:
+                error.strerror = "%s (%s)" % (error.strerror, said)
+            return
 
 
 def _refuse(module):
@@ -60,8 +134,7 @@ class _Asked(object):
         except Exception as e:
             if "not implemented" in str(e):
                 raise OssPathError(
-                    "%s: File system scheme 'oss' not implemented: hand the path in as a flag (-Dbuckets, -DcheckpointDir, "
-                    "-DuserDefinedParameters='--dir=oss://...')" % text.partition("?")[0]
+                    "%s: File system scheme 'oss' not implemented: %s" % (text.partition("?")[0], _HOW)
                 ) from None
 
 

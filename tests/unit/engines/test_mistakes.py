@@ -64,6 +64,7 @@ def said(kind: str, message: str) -> str:
         ("TypeError", 'can only concatenate str (not "bytes") to str', 'can only concatenate str (not "bytes") to str: text is bytes'),
         (INVALID, "File system scheme 'oss' not implemented (file: 'oss://b/x')", "the script opens an oss:// path of its own, which TensorFlow cannot: hand the path in as a flag (-Dbuckets, -DcheckpointDir"),
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'oss://b/x.csv'", "the script opens an oss:// path of its own, which TensorFlow cannot"),
+        ("FileNotFoundError", "[Errno 2] No such file or directory (hand it in (-Dbuckets)): b'oss://b/x.csv'", "the script opens an oss:// path of its own, which TensorFlow cannot"),
         ("ValueError", "Protocol not known: oss", "the script opens an oss:// path of its own, which TensorFlow cannot"),
         (INVALID, "File system scheme 'odps' not implemented (file: 'odps://p/tables/t')", "odps:// is a table's name, and was opened as a file"),
         ("ValueError", "Attempt to convert a value (PerReplica:{\n  0: tf.Tensor(\n[1", "Keras 3 does not train under MultiWorkerMirroredStrategy: give keras='legacy'"),
