@@ -149,8 +149,9 @@ def run(
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who
             waits for whom is told; 0: never. stall_action: and then "fail", or "warn" and go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
-        profile_input: steps in which it is looked closely at what the scripts' input waits for: `stats.inputs`, and in words
-            `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. None: what costs nothing is measured anyway.
+        profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in words
+            `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the process. None: it is not
+            started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.

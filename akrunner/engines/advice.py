@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, Optional
 
-from akrunner.engines import blame, unseen
+from akrunner.engines import blame, likely, unseen
 from akrunner.engines.blame import Blamed
 from akrunner.engines.unseen import wait_share
 
@@ -13,8 +13,6 @@ from akrunner.engines.unseen import wait_share
 WORTH_SAYING = 0.1
 #: of what could be won at best, what is promised
 _PROMISED = 0.5
-#: seconds of a call that is cheap, calls for one batch from which on that matters
-_CHEAP, _MANY = 300e-6, 8
 #: seconds, and share of main, after which a first batch is late
 _LATE, _LATE_SHARE = 1.0, 0.1
 #: of the time it takes, what Python computes that does not only wait
@@ -27,19 +25,22 @@ _SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range"
 
 @dataclass(frozen=True)
 class Advice:
-    """Attributes: rule: its name; share: of the steps' time that goes there; saves: of it, what the change wins at least; what: goes wrong where; change:
-    what to do."""
+    """Attributes: rule: its name; share: of the steps' time that goes there; saves: of it, what the change wins at least (if it is likely, by which
+    it is only ranked); what: goes wrong where; change:
+    what to do; likely: nobody has looked, and it follows from what the pipeline is made of: what would tell for sure, else ""."""
 
     rule: str
     share: float
     saves: float
     what: str
     change: str
+    likely: str = ""
 
     @property
     def words(self) -> str:
         """One sentence."""
-        return f"{self.what}: {self.change}"
+        words = f"{self.what}: {self.change}"
+        return f"most likely because {words}; {self.likely} tells for sure" if self.likely else words
 
 
 def whole(record: Mapping[str, Any]) -> float:
@@ -51,23 +52,41 @@ def whole(record: Mapping[str, Any]) -> float:
 def advised(record: Mapping[str, Any]) -> List[Advice]:
     """What to change, what wins most first."""
     found: List[Advice] = []
-    rules = (_of_nodes, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python)
+    rules = (_of_nodes, _of_busy_python, _of_prefetch, _of_cache, _of_shuffle, _of_decoding, _of_saving, _of_python)
     # of what another thread reads it is not known whether anybody waits for it
     for rule in (_of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
-    return sorted(found, key=lambda one: -one.saves)
+    return sorted(found, key=lambda one: (-one.saves, -one.share))
+
+
+def if_it_waits(record: Mapping[str, Any]) -> str:
+    """What a script would wait for of which nobody knows whether it does, "": that is not known either."""
+    suspect = likely.suspect(record)
+    made = _of_node(suspect.node, 1.0, record) if suspect is not None else None
+    return made.what if made is not None else ""
 
 
 def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
     waiting = wait_share(record)
     if waiting < WORTH_SAYING or record["by"] == "feed_dict":
         return []
+    if not record["nodes"]:
+        return _of_suspect(likely.suspect(record), waiting, record) if record["by"] == "dataset" else []
     found = []
     for node in blame.blamed(record):
         made = _of_node(node, waiting * node.share, record)
         if made is not None and made.share >= WORTH_SAYING:
             found.append(made)
     return found
+
+
+def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:
+    """Nobody has looked."""
+    made = _of_node(suspect.node, waiting * suspect.node.share, record) if suspect is not None else None
+    if suspect is None or made is None:
+        return []
+    # whether rows have come is timed, too
+    return [made if suspect.timed or made.rule == "pipe" else replace(made, likely=unseen.look(record))]
 
 
 def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[Advice]:
@@ -87,7 +106,7 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "small_files", share, won, f"{node.where} opens a file for every element",
             f"pack them into records once (akrunner pack), and meanwhile {_TUNED}",
         )  # fmt: skip
-    if node.kind == "Map" and node.call < _CHEAP and node.calls >= _MANY:
+    if node.kind == "Map" and node.call < likely.CHEAP and node.calls >= likely.MANY:
         change = "`batch` first, and let it work on whole batches"
         if node.facts.get("parses"):
             change += " (tf.io.parse_example)"
@@ -116,12 +135,24 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
     return Advice("node", share, 0.0, f"{node.where} is slow", "see what it does there, and whether it has to")
 
 
+def _of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
+    """Of steps that draw their batches themselves, and that nobody has looked at: Python of their pipeline that is at work all the time."""
+    if record["known"] or record["by"] not in unseen.INSIDE:
+        return []
+    suspect = likely.python_keeps_up(record)
+    made = _of_node(suspect.node, suspect.node.share, record) if suspect is not None else None
+    if made is None:
+        return []
+    return [replace(made, what=f"{made.what}, and that takes {made.share:.0%} of the time", saves=0.0)]
+
+
 def _only_waits(record: Mapping[str, Any]) -> bool:
     """Whether the Python that the input calls waits (for a network, a lock, a clock) and hardly computes. What computes in several threads
     takes turns, so that each of them waits, too: together they compute all the time."""
     python = record.get("python", {})
     wall, computed = python.get("wall", 0.0), python.get("computed", 0.0)
-    return bool(wall > 0 and computed < _COMPUTES * min(wall, max(record["wait"], record["first"])))
+    waited = record["wait"] if record["known"] else wall
+    return bool(wall > 0 and computed < _COMPUTES * min(wall, max(waited, record["first"])))
 
 
 def _of_waiting(node: Blamed, where: str, share: float) -> Advice:
@@ -175,7 +206,9 @@ def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
     # what is at the end need not be drawn from in a look: its name is there all the same
     chain = blame.chain_of(record)
     ahead = "Prefetch" in {*seen, blame.outermost([blame.plain(node["node"]) for node in chain])}
-    if waiting < WORTH_SAYING or not chain or ahead or not seen:
+    # newer ones of TensorFlow add one by themselves, which only a look shows
+    perhaps = not seen and (record.get("tunes", True) or record["by"] != "dataset")
+    if waiting < WORTH_SAYING or not chain or ahead or perhaps:
         return []
     both = min(waiting, 1 - waiting)
     if both < WORTH_SAYING:
@@ -192,9 +225,11 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
     waiting = wait_share(record)
     nodes = blame.chain_of(record)
     kept = any(blame.plain(node["node"]) == "Cache" for node in nodes)
-    if waiting < WORTH_SAYING or kept or not blame.passes(record) or record["by"] == "feed_dict":
+    if waiting < WORTH_SAYING or kept or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
         return []
-    slow = next((node for node in blame.blamed(record) if node.kind in ("Map", "Generator", *_SOURCES)), None)
+    looked = bool(record["nodes"])
+    some = blame.blamed(record) if looked else [likely.repeated(record)]
+    slow = next((node for node in some if node is not None and node.kind in ("Map", "Generator", *_SOURCES)), None)
     # what is in memory is as quick again
     if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random"):
         return []
@@ -202,7 +237,7 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
     return [
         Advice(
             "cache", share, share * _PROMISED * 0.5, f"{slow.where} does the same again in every pass over the rows",
-            "`.cache()` behind it, before shuffle and repeat, if what it makes is not random and fits into memory",
+            "`.cache()` behind it, before shuffle and repeat, if what it makes is not random and fits into memory", "" if looked else unseen.look(record),
         )
     ]  # fmt: skip
 

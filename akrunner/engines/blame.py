@@ -77,14 +77,20 @@ def outermost(nodes: Sequence[str]) -> str:
     return next((kind for kind in nodes if kind not in _HOW), "")
 
 
+def hands_on(name: str) -> bool:
+    """Whether a kind of dataset only hands on what others have made, or puts it together."""
+    return plain(name) in _PASSIVE | {"Batch", "PaddedBatch", "Shuffle", "Cache", "TensorSlice", "Tensor", "Range"}
+
+
 def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """The datasets of the pipeline that was looked at: the one that the nodes of the trace are most like."""
+    """The datasets of the pipeline that was looked at: the one that the nodes of the trace are most like. Where nobody has looked, of the one that was
+    waited for most."""
     paths = [set(kind for kind, _ in kinds(node["path"])) for node in record["nodes"]]
     seen = {one for kind in set().union(*paths) for one in _FUSED.get(kind, (kind,))}
 
-    def alike(pipeline: Mapping[str, Any]) -> Tuple[int, int]:
+    def alike(pipeline: Mapping[str, Any]) -> Tuple[int, float, int]:
         own = {plain(node["node"]) for node in pipeline["nodes"]}
-        return len(own & seen) - len(own - seen), pipeline["passes"]
+        return len(own & seen) - len(own - seen) if seen else 0, pipeline.get("waited", 0.0), pipeline["passes"]
 
     pipelines = sorted(record["pipelines"], key=alike)
     return list(pipelines[-1]["nodes"]) if pipelines else []

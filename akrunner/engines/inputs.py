@@ -11,11 +11,13 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     calls         of functions that are handed their input, while nothing else is known: how many, seconds inside, outside
     python        that the pipeline calls (generators, py_function): calls, wall: their seconds, computed: of them, those in which they did not wait
     first         the wait for the first batch; main: in `main`
-    unlooked      of functions or a session: seconds of steps of which none was looked at (they are in between)
+    unlooked      of functions or a session: seconds of steps of which none was looked at (they are in between): all, if nobody asked
     hidden        a tf.function draws from a dataset by itself; elsewhere: another thread than the main one reads
+    served        looks were asked for, but a server of TensorFlow's runs in the process, which its profiler could end
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
-    nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls
-    pipelines     the datasets the script iterated over: nodes (kind, line, ...) and how often (passes)
+    nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls; none, if nobody asked
+    pipelines     the datasets the script iterated over: nodes (kind, line, ...), how often (passes), and how long it waited for each (waited)
+    tunes         whether its TensorFlow may run maps in parallel, and make batches ahead, by itself
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
     spent         checkpoint, report, output -> seconds; pipe: a stream waited for rows to come
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
@@ -28,7 +30,7 @@ from __future__ import annotations
 from typing import Any, List, Mapping, Union
 
 from akrunner.engines import unseen
-from akrunner.engines.advice import WORTH_SAYING, Advice, advised
+from akrunner.engines.advice import WORTH_SAYING, Advice, advised, if_it_waits
 from akrunner.engines.base import Stats
 from akrunner.engines.unseen import TOO_SHORT, most_waiting, wait_share
 
@@ -37,6 +39,10 @@ _MOST = 4
 #: of sentences that tell of nothing to change
 _FINE, _CARDS, _LITTLE = "the input is fine", "the graphics cards were busy", "there is little to win"
 _NO_LOOK = f"{unseen.UNSURE}: no steps could be looked at (the script's own profiler ran, or this TensorFlow has none)"
+_BESIDE_A_SERVER = (
+    f"{unseen.UNSURE}: no steps were looked at, as TensorFlow's profiler can end a process in which its server runs, as in a task of a "
+    "cluster: --profile-input looks at a job of one task"
+)
 #: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
 _SURELY_FINE = 0.05
 _TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
@@ -104,12 +110,13 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
         node = next((one for one in changes if one.rule not in ("checkpoint", "report", "output", "pandas", "between")), None)
         steps = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
-        found.append(f"{steps}; {_saving(node)}" if node is not None else steps)
+        why = "" if record["nodes"] or not record["pipelines"] else f"; for what, {unseen.look(record)} tells"
+        found.append(steps + (f"; {_saving(node)}" if node is not None else why))
         changes = [one for one in changes if one is not node]
     found += [_saving(one) for one in changes]
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
-        unsure = [_NO_LOOK]
+        unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]
     if not found and not unsure and unseen.late(record):
         unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of the time"]
         if not record["batches"]:
@@ -120,16 +127,24 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     if record["asked"] and not found and not unsure and record["known"] and record["by"]:
         fine = _FINE if share < _SURELY_FINE else _LITTLE
         unsure = [f"{fine}: {share:.0%} of the time of {record['batches']:,} steps is waiting for it"]
+    if not found and not unsure and unseen.not_looked(record):
+        unsure = [_not_looked(record)]
     found += unsure
     if record["busy"] is not None:
         found.append(f"{_CARDS} {record['busy']:.0%} of the time")
     return found
 
 
+def _not_looked(record: Mapping[str, Any]) -> str:
+    perhaps = if_it_waits(record)
+    words = f"{unseen.UNSURE}, as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): {unseen.look(record)} tells"
+    return words + (f"; if it does, then most likely because {perhaps}" if perhaps else "")
+
+
 def _saving(one: Advice) -> str:
     # nobody saves all of the time
     saves = min(one.saves, _MOST_SAVED)
-    return one.words + (f" (saves {saves:.0%} of the time or more)" if saves >= 0.02 else "")
+    return one.words + (f" (saves {saves:.0%} of the time or more)" if saves >= 0.02 and not one.likely else "")
 
 
 def _as_asked(words: str) -> str:

@@ -13,7 +13,10 @@ TOO_SHORT, ENOUGH = 0.5, 10
 _WORTH_NAMING = 0.25
 _TENSORFLOW = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator")
 #: ways of reading that are measured wholly
-_MEASURED = ("dataset", "function", "session", "feed_dict")
+INSIDE = ("function", "session")
+#: seconds of steps for which it is worth saying that nobody has looked
+_LONG = 5.0
+_MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
 def wait_share(record: Mapping[str, Any]) -> float:
@@ -93,6 +96,18 @@ def told(record: Mapping[str, Any]) -> List[str]:
     if record["by"] == "batches":
         return [f"{UNSURE}: between its batches Python is at {at} for {share:.0%} of the time{other}"]
     return [f"{UNSURE}, as it reads in a way of its own: {share:.0%} of the time Python is at {at}{other}"]
+
+
+def not_looked(record: Mapping[str, Any]) -> bool:
+    """Whether steps that draw their batches themselves take long, and no look was asked for."""
+    return record["by"] in INSIDE and not record["known"] and not record["asked"] and record["between"] >= _LONG
+
+
+def look(record: Mapping[str, Any]) -> str:
+    """What would tell more."""
+    if record.get("served"):
+        return "--profile-input in a job of one task"
+    return "a look at more steps" if record["asked"] else "--profile-input (profile_input=20)"
 
 
 #: how such a sentence begins

@@ -97,7 +97,8 @@ def test_columns_on_the_matrix(leaves_nothing: Path, script: Script, matrix_pyth
 @pytest.mark.matrix
 def test_what_a_script_waits_for_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
     path = script(scripts.WAITS)
-    result = akrunner.run(path, {"a": [1]}, output_schema="total bigint", python_env=matrix_python.path, profile_input=10)
+    options: Any = dict(output_schema="total bigint", python_env=matrix_python.path)
+    result = akrunner.run(path, {"a": [1]}, user_params={"asked": True}, profile_input=10, **options)
     assert result.table is not None and result.table["total"].to_pylist() == [sum(range(240))]
     told = result.stats.inputs["chief:0"]
     assert told["by"] == ("session" if matrix_python.tensorflow.startswith("1.") else "dataset")
@@ -109,9 +110,28 @@ def test_what_a_script_waits_for_on_the_matrix(leaves_nothing: Path, script: Scr
         and wait_share(told) > 0.5
     )
     first = advised(told)[0]
-    line = 1 + next(i for i, text in enumerate(Path(path).read_text().splitlines()) if "py_func" in text)
-    assert first.rule == "python_waits" and f"{Path(path).name}:{line}" in first.what
+    assert first.rule == "python_waits" and f"{Path(path).name}:{line_of('py_func', path)}" in first.what
     assert result.stats.bound == "input" and verdict(result.stats)[0].startswith("[chief:0] ")
+    check_waits_without_a_look(path, matrix_python.path)
+
+
+def test_what_a_script_waits_for_without_a_look(leaves_nothing: Path, script: Script) -> None:
+    check_waits_without_a_look(script(scripts.WAITS), None)
+
+
+def check_waits_without_a_look(path: str, python_env: Optional[str]) -> None:
+    """Nobody has asked: TensorFlow's profiler is not started, and what is known all the same is said."""
+    result = akrunner.run(path, {"a": [1]}, user_params={"asked": False}, output_schema="total bigint", python_env=python_env)
+    told = result.stats.inputs["chief:0"]
+    assert (told["looked"], told["nodes"], told["known"]) == (0, [], told["by"] == "dataset")
+    first = advised(told)[0]
+    assert first.rule == "python_waits" and f"{Path(path).name}:{line_of('py_func', path)}" in first.what
+    assert result.stats.bound == ("input" if told["by"] == "dataset" else "unknown") and not first.likely
+
+
+def line_of(text: str, path: str) -> int:
+    """The first line of a file that has it."""
+    return 1 + next(i for i, line in enumerate(Path(path).read_text().splitlines()) if text in line)
 
 
 def a_png(value: int, width: int = 8, height: int = 6) -> bytes:

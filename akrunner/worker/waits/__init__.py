@@ -4,8 +4,9 @@
 
     hooks      next() of iterators, calls of tf.function and of sessions, in whatever way a script reads  ->  meter
     drawing    which runs of a session draw from an iterator, and which only initialize
-    meter      time in next() against the time between; now and then a look of a few steps               ->  the task's record
+    meter      time in next() against the time between                                                   ->  the task's record
     ways       the time of each way of reading, and of each function it calls
+    looks      on request only: when a few steps are looked at
     tracing    TensorFlow's own profiler around these steps -> events
     nodes      events of Iterator:: nodes -> each node's own time
     pipeline   the script's datasets: what each is, and on which line it was made

@@ -59,8 +59,9 @@ def install():
         made = _now["meter"]
         if made is None or not hasattr(sys.modules.get("tensorflow"), "__version__"):
             return
-        made.may_look(bool(made.steps) or tracing.cheap())
-        tracing.give_way(made.give_up, made.look_no_more)
+        if made.looks is not None:
+            made.looks.may = True
+            tracing.give_way(made.looks.give_up, made.looks.serve)
         pipeline.install(made)
         _not_to_be_named()
         python.install(made.python)
@@ -150,7 +151,8 @@ def _watch_draws(made):
             if not context.executing_eagerly():
                 _will_draw(ops)
                 return real(*args, **kwargs)
-            if began < quick.until and thread() == quick.thread:
+            source = args[0] if args else None
+            if began < quick.until and id(source) == quick.of and thread() == quick.thread:
                 try:
                     drawn = real(*args, **kwargs)
                 finally:
@@ -164,7 +166,7 @@ def _watch_draws(made):
             if made is None:
                 return real(*args, **kwargs)
             try:
-                return _timed(made, "dataset", None, real, args, kwargs, _rows)
+                return _timed(made, "dataset", source, real, args, kwargs, _rows)
             except BaseException as e:
                 raise shown.cut(e)
 
@@ -419,7 +421,7 @@ class spending(object):
 
 @shown.named
 def _timed(made, name, of, real, args, kwargs, rows_of=None):
-    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls."""
+    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from."""
     try:
         way = made.way(name)
         if way is not None:

@@ -1,11 +1,11 @@
-"""How long the script waits for its input, step by step, and now and then for what.
+"""How long the script waits for its input, step by step.
 
 ::
 
     step     | next() ......... | train, print, write ... |
                wait               between                     (dataset, batches: each step is timed)
              | call of a function or session ..... | ...  |
-               wait, somewhere in it                          (only steps that are looked at tell how much)
+               wait, somewhere in it                          (only steps that are looked at, on request, tell how much)
 
 The first step is not counted: graphs are built in it, and buffers filled.
 """
@@ -14,30 +14,25 @@ import os
 import threading
 import time
 
-from akrunner.worker.waits import lines, nodes, python, tracing
+from akrunner.worker.waits import lines, looks, python
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 
 #: ways that tell what the script reads by; of "call", of functions that are handed their input, only the time is known
 _READS = ("dataset", "function", "session", "feed_dict")
-#: looks in which as many steps are to be seen as were asked for: a validation may be shorter
-_TRIES = 8
-#: steps of a look, seconds after which it ends early, bytes of a trace that are worth reading
-_STEPS, _LONGEST, _MOST = 4, 3.0, 2 << 20
-#: of the time, what looks may take
-_SHARE = 0.002
-_FIRST_NS = 500 * 1000 * 1000
 #: steps that come within so many ns of one that was looked at wholly are only counted, and their waiting summed
 _QUICK_NS = 10 * 1000 * 1000
+#: iterators of which it is known what they draw from; most are gone
+_MOST_SOURCES = 1024
 
-clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else time.monotonic_ns
+clock = time.perf_counter_ns
 
 
 class Meter(object):
     """The clocks of one task.
 
-    Args: steps: to look at on request, 0: only as many as cost next to nothing.
+    Args: steps: to look at, which the user has asked for; 0: none.
     Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; hidden: a
-        function draws by itself; the others: as in `record`.
+        function draws by itself; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
     """
 
     def __init__(self, steps=0):
@@ -47,29 +42,23 @@ class Meter(object):
         self.python = python.Calls()
         self.reads = self.hidden = False
         self.pipelines = []
+        self._sources = {}
+        self.tunes = False
         self.spent = {}
         self._began = clock()
         self._idled = None
         self.lines = lines.Lines(bool(steps))
         self._thread = None
-        self._may_look = False
-        self._cheap = True
-        self._not_before = 0
         self.failed = ""
-        self._due = None
-        self._cost = 0
-        self._trace = None
-        self._lock = threading.Lock()
-        self._looks_at = self._look_part = None
         self._first_of = ""
-        self._look_began = self._look_calls = 0
-        self._timer = None
+        # on request only: what is always on starts no profiler
+        self.looks = looks.Looks(steps, self.say_failed, self.wholly) if steps else None
 
-    def may_look(self, may):
-        """Whether looks may be taken. Without TensorFlow there are none."""
-        self._may_look = may
-        # looks that were asked for are taken where others would cost too much
-        self._cheap = not self.steps or tracing.cheap()
+    def draws_from(self, iterator, pipeline):
+        """An iterator has been made. Args: iterator: id of its resource; pipeline: its place in `pipelines`, None: it is none of them."""
+        if len(self._sources) >= _MOST_SOURCES:
+            self._sources.clear()
+        self._sources[iterator] = pipeline
 
     def way(self, name):
         """The clock of a way of reading, None: another thread than the one that reads asks."""
@@ -82,53 +71,30 @@ class Meter(object):
         if found is None:
             found = self.ways[name] = Way(name, self._began, self.quick.get(name))
             self.reads = self.reads or name in _READS
-            self._due = self._due or clock() + (0 if self.steps else _FIRST_NS)
         found.elsewhere = thread != threading.main_thread().ident
         return found
 
     def before(self, way, of=None):
-        """The script is about to make a step: perhaps it is the first of a look. Args: of: id of what it calls. Returns: ns, now."""
+        """The script is about to make a step. Args: of: id of what it calls, or draws from. Returns: ns, now."""
         way.settle()
         now = clock()
         last = way.part
         way.turn(of)
-        if self._trace is not None and self._looks_at is way and last is not way.part:
-            # a look is at the training, or at the validation
-            self._close(way.last or now)
-        if self._trace is None and self._may_look and way.name in _READS and way.part.calls >= 3 and self._is_due(way, now):
-            self._open(way)
+        way.source = self._sources.get(of)
+        if self.looks is not None and way.name in _READS:
+            self.looks.before(way, last, now)
         after = clock()
         way.skip(after - now)
         return after
-
-    def _is_due(self, way, now):
-        """Whether it is time for a look: what has never been looked at is not to wait for its turn."""
-        part = way.part
-        first = part.tried < (_TRIES if self.steps else 1) and self._missing(part) and now >= self._not_before
-        if first and (self.steps or part.ns >= _FIRST_NS):
-            return True
-        if not self._cheap or now < self._due:
-            return False
-        least = min(way.parts.values(), key=lambda one: float(one.look_ns) / one.ns if one.ns > _FIRST_NS else 2.0)
-        return part is least or now >= self._due + 4 * _FIRST_NS
-
-    def _missing(self, part):
-        """Steps of the first look that are still to be made."""
-        return max(0, (self.steps or 1) - part.looked)
 
     def after(self, way, now):
         """It has made one. Args: now: ns, when."""
         if way.calls == 1:
             self.first_step(way)
-        if self._trace is None and way.part.calls >= 3:
+        if way.part.calls >= 3 and (self.looks is None or not self.looks.running):
             way.quick.thread, way.quick.until = self._thread, now + _QUICK_NS
-        if self._trace is None or self._looks_at is not way:
-            return
-        self._look_calls += 1
-        asked = self.steps and self._missing(self._look_part)
-        if self._look_calls >= (asked or _STEPS) or (now - self._look_began > _LONGEST * 1e9 / 10 and not asked):
-            self._close(now)
-            way.skip(clock() - now)
+        if self.looks is not None:
+            self.looks.after(way, now)
 
     def first_step(self, way):
         """The first step of a way is done: what Python did until then prepared it."""
@@ -136,68 +102,10 @@ class Meter(object):
             self._first_of = way.name
             self.lines.again()
 
-    def _open(self, way):
-        began = clock()
-        try:
-            self._trace = tracing.Trace()
-        except Exception as e:
-            # the script's own profiler runs, or TensorFlow has none
-            self.say_failed(e)
-            self._due = self._not_before = began + _FIRST_NS * (2 if self.steps and self._missing(way.part) else 20)
-            return
-        self._looks_at, self._look_part, self._look_calls = way, way.part, 0
-        self.wholly()
-        seconds = _LONGEST * (20 if self.steps and self._missing(way.part) else 1)
-        self._timer = threading.Timer(seconds, self._late)
-        self._timer.daemon = True
-        self._timer.start()
-        self._look_began = clock()
-        self._cost += self._look_began - began
-
-    def _taken(self):
-        """The trace that runs, for whoever ends it."""
-        with self._lock:
-            trace, self._trace = self._trace, None
-        if trace is not None and self._timer is not None:
-            self._timer.cancel()
-        return trace
-
     def give_up(self):
-        """End a look that is in the script's way; there is none for a while."""
-        self._due = max(self._due or 0, clock() + _FIRST_NS)
-        self._not_before = self._due
-        trace = self._taken()
-        if trace is None:
-            return
-        try:
-            trace.stop()
-        except Exception as e:
-            # whoever asks is about to start a profiler of the script's, which has nothing to do with it
-            self.say_failed(e)
-
-    def look_no_more(self):
-        """End a look; there is to be none from now on."""
-        self.give_up()
-        self._may_look = False
-
-    def _late(self):
-        """A look lasts too long."""
-        self.give_up()
-        self._due = self._not_before = max(self._due, clock() + _FIRST_NS * 20)
-
-    def _close(self, now):
-        trace = self._taken()
-        if trace is None:
-            return
-        part, began = self._look_part, clock()
-        part.tried += 1
-        asked = self.steps and self._missing(part)
-        events = trace.stop(_MOST if not asked else None)
-        if events is not None and self._look_calls:
-            part.add(nodes.looked(events), self._look_calls, now - self._look_began)
-        self._cost += clock() - began
-        self._not_before = clock() + (0 if asked else _FIRST_NS)
-        self._due = max(clock() + _FIRST_NS, self._began + int(self._cost / _SHARE))
+        """End a look that is in the script's way, if one runs."""
+        if self.looks is not None:
+            self.looks.give_up()
 
     def say_failed(self, error):
         """Why something was not measured. An error of the script's own kind may have no words."""
@@ -210,8 +118,8 @@ class Meter(object):
         """It is of no use any more; nothing of it is left running."""
         self.say_failed(error)
         self.wholly()
-        self.give_up()
-        self._may_look = False
+        if self.looks is not None:
+            self.looks.no_more()
 
     def wholly(self):
         """From now on no step is a quick one, until one has been looked at wholly."""
@@ -273,6 +181,7 @@ class Meter(object):
             "outside": way.between * seconds if way.name in (*INSIDE, "call") else 0.0,
             "first": way.first * seconds,
             "looked": way.looked,
+            "served": self.looks is not None and self.looks.served,
             "known": bool(looked) if way.name in INSIDE else way.name != "call",
             "hidden": self.hidden and way.name not in INSIDE,
             "elsewhere": way.elsewhere,
@@ -280,7 +189,8 @@ class Meter(object):
             "python": self.python.record(),
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
-            "pipelines": self.pipelines,
+            "pipelines": [dict(one, waited=way.waited.get(place, 0) * seconds) for place, one in enumerate(self.pipelines)],
+            "tunes": self.tunes,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
         }

@@ -48,6 +48,7 @@ _inner = weakref.WeakKeyDictionary()
 def install(meter):
     """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
     _here["tensorflow"] = os.path.dirname(sys.modules["tensorflow.python"].__file__) + os.sep
+    meter.tunes = tunes(sys.modules["tensorflow"].__version__)
     module = sys.modules["tensorflow.python.data.ops.dataset_ops"]
     base = module.DatasetV2
     real = base.__init__
@@ -93,10 +94,27 @@ def _watch(kind, name, meter, first=False):
 
     @shown.named
     def make(self, *args, **kwargs):
-        tell(meter, args[0] if first and args else kwargs.get("dataset", self))
-        return real(self, *args, **kwargs)
+        place = tell(meter, args[0] if first and args else kwargs.get("dataset", self))
+        made = real(self, *args, **kwargs)
+        if first:
+            _draws_from(meter, self, place)
+        return made
 
     setattr(kind, name, make)
+
+
+def _draws_from(meter, iterator, place):
+    try:
+        meter.draws_from(id(iterator._iterator_resource), place)
+    except Exception as e:
+        # of another TensorFlow: it is not known from which of them a batch comes
+        meter.say_failed(e)
+
+
+def tunes(version):
+    """Whether that TensorFlow runs maps in parallel, and makes batches ahead, where the script has not said so: 2.6 was the first, others may not."""
+    found = [int(part) for part in version.split(".")[:2]]
+    return found >= [2, 6]
 
 
 def at(above=2):
@@ -123,19 +141,20 @@ def is_script(name):
 
 
 def tell(meter, dataset):
-    """An iterator over a dataset is about to be made."""
+    """An iterator over a dataset is about to be made. Returns: its pipeline's place among the meter's, None: it has none."""
     try:
-        if len(meter.pipelines) >= _MOST:
-            return
         found = chain(dataset)
-        same = next((one for one in meter.pipelines if one["nodes"] == found), None)
-        if same is None:
+        for place, one in enumerate(meter.pipelines):
+            if one["nodes"] == found:
+                one["passes"] += 1
+                return place
+        if len(meter.pipelines) < _MOST:
             meter.pipelines.append({"nodes": found, "passes": 1})
-        else:
-            same["passes"] += 1
+            return len(meter.pipelines) - 1
     except Exception as e:
         # a dataset of another kind: nobody knows what is in it
         meter.say_failed(e)
+    return None
 
 
 def chain(dataset):
@@ -205,8 +224,10 @@ def _graph(function):
 def _function(function):
     """What a map's function does, as far as the names of its operations tell."""
     made, graph = _graph(function)
+    stateful = False
     if graph is not None:
         kinds = [op.type for op in graph.get_operations()]
+        stateful = any(op.op_def.is_stateful for op in graph.get_operations())
         if any(kind in CALLS for kind in kinds):
             # a tf.function, or a branch: what they do is there, too
             inner = graph.as_graph_def().library.function
@@ -215,6 +236,9 @@ def _function(function):
         definition = getattr(made, "definition", None)
         kinds = [node.op for node in definition.node_def] if definition is not None else []
     told = {"ops": len(kinds)}
+    if stateful:
+        # no TensorFlow runs several calls of it at once by itself
+        told["stateful"] = True
     if any(kind in _PYTHON for kind in kinds):
         told["python"] = True
     if any(kind.startswith(_DECODES) for kind in kinds):

@@ -1,9 +1,11 @@
 """TensorFlow's own profiler for a few steps: on 1.15 and on 2.x it gives the same kind of trace."""
 
 import contextlib
+import functools
 import importlib
-import os
 import sys
+
+from akrunner.worker.waits import shown
 
 _V1 = "tensorflow.python.pywrap_tensorflow"
 _V2 = "tensorflow.python.profiler.internal._pywrap_profiler"
@@ -43,11 +45,6 @@ class Trace(object):
         """The events, None: too many. Args: most: bytes that are read."""
         raw = self._session()
         return events(raw) if len(raw) <= (most or _MOST_BYTES) else None
-
-
-def cheap():
-    """Whether a trace is: where it takes a graphics card's counters, it is slow, and may be forbidden."""
-    return (_V2 in sys.modules and not _deaf()) or not os.path.exists("/dev/nvidiactl")
 
 
 def _deaf():
@@ -90,26 +87,41 @@ def _first():
     return stop
 
 
+#: methods that start a server in this process, by module and class
+_SERVERS = (
+    ("tensorflow.python.training.server_lib", "Server", ("__init__",)),
+    ("tensorflow.python.eager.context", "Context", ("set_server_def", "update_server_def", "enable_collective_ops")),
+)
+
+
 def give_way(call, for_ever):
-    """Have `call` called before the script starts a profiler of its own, and `for_ever` before it starts a server that others ask for one."""
+    """Have `call` called before the script starts a profiler of its own, and `for_ever` before a server starts: one that others ask for a
+    profile, or one of TensorFlow's clusters, beside which the profiler ends processes."""
     module, name = (sys.modules[_V2], "ProfilerSession") if _V2 in sys.modules else (sys.modules[_V1], "TFE_NewProfiler")
     _known["session"] = getattr(module, name)
     _first_call(module, name, call)
     for name in ("start_server", "TFE_StartProfilerServer"):
         if hasattr(module, name):
             _first_call(module, name, for_ever)
+    for name, kind, methods in _SERVERS:
+        for method in methods:
+            owner = getattr(sys.modules.get(name), kind, None)
+            if hasattr(owner, method):
+                _first_call(owner, method, for_ever)
 
 
-def _first_call(module, name, call):
-    real = getattr(module, name)
+def _first_call(owner, name, call):
+    real = getattr(owner, name)
 
+    @functools.wraps(real)
+    @shown.named
     def made(*args, **kwargs):
         with contextlib.suppress(Exception):
             # what goes wrong with ours is not the script's
             call()
         return real(*args, **kwargs)
 
-    setattr(module, name, made)
+    setattr(owner, name, made)
 
 
 def events(raw):

@@ -11,7 +11,7 @@ _MOST_PARTS = 8
 class Quick(object):
     """Steps that are too short to do more than read the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
 
-    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: id of the function, or graph, it calls; at: which tensor of
+    Attributes: until: ns to which steps are taken so, 0: none is; thread: that reads; of: id of the function, or graph, it calls, or of the iterator; at: which tensor of
         a batch has its rows, None: none has; calls, rows, wait (ns): since the last step that was looked at wholly; last: ns when the last ended.
     """
 
@@ -54,7 +54,8 @@ class Way(object):
     """One way in which the script reads.
 
     Attributes: batches, rows drawn (rows None: not known); wait, between: ns of all steps but the first; first: ns of its wait; parts: id of what is called -> its steps;
-        part: the one whose step it is; elsewhere: another thread than the main one reads; windows: [ns, batches, wait, between].
+        part: the one whose step it is; source: which of the script's pipelines it draws from, None: nobody knows; waited: source -> ns of wait;
+        elsewhere: another thread than the main one reads; windows: [ns, batches, wait, between].
     """
 
     def __init__(self, name, began, quick=None):
@@ -64,6 +65,8 @@ class Way(object):
         self.wait = self.between = self.first = 0
         self.part = Part()
         self.parts = {None: self.part}
+        self.source = None
+        self.waited = {}
         self.elsewhere = False
         self.windows = []
         self._began = began
@@ -76,8 +79,11 @@ class Way(object):
         return sum(part.looked for part in self.parts.values())
 
     def turn(self, of):
-        """The next step is one of another part, or of the same. Args: of: id of what it calls."""
+        """The next step is one of another part, or of the same. Args: of: id of what it calls, or of the iterator it draws from."""
         self.quick.of = of
+        if self.name == "dataset":
+            # iterators that are drawn from in turn are one step's
+            return
         # functions that are made anew for each epoch are one
         of = of if of in self.parts or len(self.parts) < _MOST_PARTS else None
         self.part = self.parts.get(of)
@@ -94,6 +100,7 @@ class Way(object):
         elif part.calls:
             self.wait += took
             part.ns += took
+            self.waited[self.source] = self.waited.get(self.source, 0) + took
         if self.calls >= 2 and part.calls:
             self.between += gap
             part.ns += gap
@@ -116,6 +123,7 @@ class Way(object):
         self.part.calls += quick.calls
         self.batches += quick.calls
         self.wait += quick.wait
+        self.waited[self.source] = self.waited.get(self.source, 0) + quick.wait
         self.between += gap
         self.part.ns += quick.wait + gap
         if self.rows is not None:

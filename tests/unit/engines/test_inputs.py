@@ -313,7 +313,8 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("call", outside=0.5), "compute", ""),
         (other("call", outside=6.0, looks=3), "unknown", ""),
         (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
-        (other("function", known=False), "unknown", ""),
+        (other("function", known=False, between=4.0), "unknown", ""),
+        (other("function", known=False), "unknown", "as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): --profile-input"),
         (other("dataset"), "compute", ""),
         (other("dataset", wait=0.1, between=0.1), "unknown", ""),
         (other("function", unlooked=6.0), "unknown", ""),
@@ -326,9 +327,8 @@ def test_of_input_that_is_no_dataset_what_is_known_is_said_and_no_more(told: Dic
     assert bound({"chief:0": told}, 0.0, 11.0) == side and bound({"chief:0": told}, 12.0, 11.0) == "input"
     said = inputs.verdict({"inputs": {"chief:0": told}})
     assert len(said) == bool(words) and all(words in one for one in said)
-    assert [inputs.calls_for_change(one) for one in said] == [told["by"] in ("call", "function") and not told["hidden"]] * len(
-        said
-    )
+    changes = told["outside"] > 5.0 and not told["hidden"]
+    assert [inputs.calls_for_change(one) for one in said] == [changes] * len(said)
 
 
 WAITED = {"calls": 300, "wall": 7.5, "computed": 0.2}
@@ -397,3 +397,81 @@ def test_what_nobody_has_looked_at_is_not_fine() -> None:
     told = record({}, [], wait=0.1, between=9.9, by="function", unlooked=4.0)
     words = inputs.verdict({"inputs": {"chief:0": told}})
     assert len(words) == 1 and "which take 40% of the time" in words[0] and not inputs.calls_for_change(words[0])
+
+
+def unlooked(chain: List[Dict[str, Any]], **more: Any) -> Dict[str, Any]:
+    """A record of a job in which nobody asked for a look."""
+    return record({}, chain, **{"asked": 0, "looked": 0, "look": 0.0, "tunes": False, **more})
+
+
+SOURCES = [node("Batch", 32), node("FlatMap", 31), node("TFRecord", 30, depth=1), node("TensorSlice", 29)]
+
+
+@pytest.mark.parametrize(
+    "chain, more, rule, words",
+    [
+        (CHAIN, {}, "map", "most likely because `Map` at train.py:31 runs one call at a time: num_parallel_calls"),
+        (CHAIN, {"tunes": True}, "", "100 steps is waiting for input; for what, --profile-input (profile_input=20) tells"),
+        ([*CHAIN[:2], node("Map", 31, stateful=True), CHAIN[3]], {"tunes": True}, "map", "most likely because `Map` at train.py:31"),
+        ([*CHAIN[:2], node("Map", 31, reads=True), CHAIN[3]], {"tunes": True}, "small_files", "most likely because `Map` at train.py:31 opens a file"),
+        ([CHAIN[0], node("Batch", 32, rows=512), *CHAIN[2:]], {"tunes": True}, "cheap_map", "is called 512 times for one batch"),
+        ([CHAIN[0], *SOURCES], {}, "one_source", "most likely because the sources at train.py:31 are read one after another"),
+        ([node("Prefetch", 9), node("ParallelMap", 8, decodes=True), node("TFRecord", 7)], {"passes": 6}, "cache", "most likely because `Map` at train.py:8"),
+        ([node("ParallelMap", 8), node("TFRecord", 7)], {"wait": 5.0, "between": 5.0}, "prefetch", "no batch is made while the script computes: `.prefetch(2)` as the last of the dataset (saves 25%"),
+        ([node("Prefetch", 9, ours=True), node("Map", 9, ours=True), node("TFRecord", 9, ours=True)], {"spent": {"pipe": 7.0}}, "pipe", "task_config's dataset at train.py:9 waits for rows to come"),
+        ([node("Prefetch", 9, ours=True), node("Map", 9, ours=True), node("TFRecord", 9, ours=True)], {}, "parse", "most likely because task_config's dataset at train.py:9 parses"),
+    ],
+)  # fmt: skip
+def test_without_a_look_what_is_most_likely_is_said_and_what_is_timed(
+    chain: List[Dict[str, Any]], more: Dict[str, Any], rule: str, words: str
+) -> None:
+    told = unlooked(chain, **more)
+    assert [one.rule for one in advised(told)][:1] == ([rule] if rule else [])
+    (said,) = inputs.verdict({"inputs": {"a": told}})
+    assert words in said and ("most likely" not in said or "saves" not in said) and inputs.calls_for_change(said)
+
+
+@pytest.mark.parametrize(
+    "wall, rule, likely", [(7.0, "python_waits", False), (0.1, "map", True)], ids=["it takes the time", "it takes none"]
+)
+def test_python_is_to_blame_for_what_it_took(wall: float, rule: str, likely: bool) -> None:
+    chain = [node("Prefetch", 33), node("Batch", 32), node("Map", 31, python=True), node("Map", 30)]
+    found = first(unlooked(chain, python={"calls": 300, "wall": wall, "computed": 0.05}))
+    assert found.rule == rule and bool(found.likely) == likely and ("train.py:31" in found.what) != likely
+
+
+def test_of_several_datasets_the_one_that_is_waited_for_is_taken() -> None:
+    told = unlooked(CHAIN)
+    told["pipelines"][0]["waited"] = 1.0
+    told["pipelines"].append({"nodes": [node("Batch", 60), node("Map", 61)], "passes": 1, "waited": 7.0})
+    assert "train.py:61" in first(told).what
+
+
+def within(chain: List[Dict[str, Any]], wall: float = 0.0, **more: Any) -> Dict[str, Any]:
+    """Of a script that calls Keras' fit, and did not ask."""
+    clocks = {"known": False, "wait": 0.0, "between": 10.0, "unlooked": 10.0}
+    return unlooked(chain, by="function", python={"calls": 300, "wall": wall, "computed": 0.1}, **clocks, **more)
+
+
+def test_of_steps_that_draw_themselves_it_is_said_that_nobody_knows() -> None:
+    told = {"a": within(CHAIN)}
+    (said,) = inputs.verdict({"inputs": told})
+    assert said.endswith(
+        "(profile_input=20) tells; if it does, then most likely because `Map` at train.py:31 runs one call at a time"
+    )
+    assert not inputs.calls_for_change(said) and bound(told, 0.0, 11.0) == "unknown"
+
+
+@pytest.mark.parametrize("wall, ahead, rules", [(9.8, True, 1), (6.0, True, 0), (6.0, False, 1), (4.0, False, 0)])
+def test_python_that_a_fit_calls_all_the_time_is_what_it_waits_for(wall: float, ahead: bool, rules: int) -> None:
+    chain = [node("Prefetch", 33)] * ahead + [node("Batch", 32), node("Map", 31, python=True), node("Range", 30)]
+    found = advised(within(chain, wall))
+    assert [one.rule for one in found] == ["python_waits"] * rules
+    assert all(f"and that takes {wall / 10.1:.0%} of the time" in one.what for one in found)
+
+
+def test_who_asked_in_a_cluster_is_told_why_nobody_looked() -> None:
+    (said,) = inputs.verdict({"inputs": {"a": {**within(CHAIN), "asked": 20, "served": True}}})
+    assert "TensorFlow's profiler can end a process in which its server runs" in said and "a job of one task" in said
+    (said,) = inputs.verdict({"inputs": {"a": unlooked(CHAIN, asked=20, served=True)}})
+    assert said.endswith("--profile-input in a job of one task tells for sure")

@@ -15,7 +15,7 @@ import pytest
 
 from akrunner.engines.inputs import verdict
 from akrunner.engines.unseen import bound, wait_share
-from akrunner.worker.waits import drawing, hooks, lines, meter, nodes, pipeline, python, shown, tracing, ways
+from akrunner.worker.waits import drawing, hooks, lines, looks, meter, nodes, pipeline, python, shown, tracing, ways
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
@@ -138,11 +138,28 @@ def test_a_trace_is_read_in_each_versions_words(key: bytes) -> None:
 
 @pytest.fixture
 def clocks() -> Iterator[meter.Meter]:
-    made = hooks.enter(0)
+    yield from _clocks(0)
+
+
+@pytest.fixture
+def asked() -> Iterator[meter.Meter]:
+    """Clocks of a task of which the user wants steps to be looked at."""
+    yield from _clocks(4)
+
+
+def _clocks(steps: int) -> Iterator[meter.Meter]:
+    made = hooks.enter(steps)
     made.begin()
     yield made
     made.lines.stop()
     hooks.off(RuntimeError("the test is over"))
+
+
+def looks_of(clocks: meter.Meter) -> looks.Looks:
+    """Its looks, as if TensorFlow were there."""
+    assert clocks.looks is not None
+    clocks.looks.may = True
+    return clocks.looks
 
 
 def test_plain_batches_are_timed(clocks: meter.Meter) -> None:
@@ -169,23 +186,55 @@ def test_a_script_that_raises_is_none_of_the_doctors_business(clocks: meter.Mete
     assert clocks.record()["batches"] == 1
 
 
-def test_a_look_that_fails_is_none(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_profiler_is_ever_started_that_nobody_asked_for(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has ended a worker."""
+    started: List[int] = []
+    monkeypatch.setattr(tracing, "Trace", lambda: started.append(1))
+    now = [0]
+    monkeypatch.setattr(meter, "clock", lambda: now[0])
+    for name in ("dataset", "function", "session"):
+        made = clocks.way(name)
+        assert made is not None
+        for _ in range(200):
+            began = clocks.before(made, 1)
+            now[0] += SECOND
+            made.drew(began, now[0])
+            clocks.after(made, now[0])
+    assert clocks.looks is None and started == [] and clocks.record()["nodes"] == []
+
+
+def test_it_is_known_which_pipeline_a_loop_waits_for(clocks: meter.Meter) -> None:
+    """Training and validation, each epoch with iterators of its own."""
+    clocks.pipelines = [{"nodes": [], "passes": 2}, {"nodes": [], "passes": 2}]
+    made = clocks.way("dataset")
+    assert made is not None
+    for epoch in range(2):
+        for pipeline_of, seconds in ((0, 1), (1, 3)):
+            iterator = 10 * epoch + pipeline_of
+            clocks.draws_from(iterator, pipeline_of)
+            for _ in range(5):
+                clocks.before(made, iterator)
+                made.drew(0, seconds * SECOND)
+    # without the first step of all
+    assert [one["waited"] for one in clocks.record()["pipelines"]] == pytest.approx([9.0, 30.0])
+
+
+def test_a_look_that_fails_is_none(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_trace() -> None:
         raise RuntimeError("another profiler is running")
 
     monkeypatch.setattr(tracing, "Trace", no_trace)
-    clocks.may_look(True)
-    clocks._due = 1
-    made = clocks.way("dataset")
+    looks_of(asked)
+    made = asked.way("dataset")
     assert made is not None
     for _ in range(10):
-        began = clocks.before(made)
+        began = asked.before(made)
         made.drew(began, began)
-        clocks.after(made, began)
-    assert "another profiler" in clocks.failed and clocks.record()["looked"] == 0
+        asked.after(made, began)
+    assert "another profiler" in asked.failed and asked.record()["looked"] == 0
 
 
-def test_a_look_ends_after_its_steps(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_ends_after_its_steps(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: List[int] = []
 
     class Trace:
@@ -194,17 +243,47 @@ def test_a_look_ends_after_its_steps(clocks: meter.Meter, monkeypatch: pytest.Mo
             return [Event(1, "Iterator::Model", "Model", 0, 1000), Event(1, "Iterator::Map", "Model::Map", 0, 900)]
 
     monkeypatch.setattr(tracing, "Trace", Trace)
-    clocks.may_look(True)
-    clocks._due = 1
-    made = clocks.way("function")
+    taken = looks_of(asked)
+    made = asked.way("function")
     assert made is not None
-    for step in range(20):
-        began = clocks.before(made)
+    for _ in range(20):
+        began = asked.before(made)
         made.drew(began, began + 1000)
-        clocks.after(made, began + 1000)
-        clocks._due = clocks._due if step < 3 else meter.clock() + SECOND * 60
-    told = clocks.record()
+        asked.after(made, began + 1000)
+        taken._due = meter.clock() + SECOND * 60
+    told = asked.record()
     assert stopped == [1] and told["known"] and {one["path"] for one in told["nodes"]} == {"Model", "Model::Map"}
+
+
+def test_a_look_ends_before_a_server_starts_and_there_is_none_beside_it(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow's profiler ends processes in which one runs."""
+    done: List[str] = []
+
+    class Server:
+        def __init__(self) -> None:
+            done.append("server")
+
+    class Context:
+        def enable_collective_ops(self, server_def: Any) -> None:
+            done.append("collectives")
+
+    for name, module in (
+        (tracing._V2, types.SimpleNamespace(ProfilerSession=lambda: done.append("profiler"))),
+        ("tensorflow.python.training.server_lib", types.SimpleNamespace(Server=Server)),
+        ("tensorflow.python.eager.context", types.SimpleNamespace(Context=Context)),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(tracing, "_known", {})
+    taken = looks_of(asked)
+    tracing.give_way(taken.give_up, taken.serve)
+    for start in (sys.modules[tracing._V2].ProfilerSession, lambda: Context().enable_collective_ops(None), Server):
+        assert not taken.served or not taken.may
+        monkeypatch.setattr(taken, "_trace", types.SimpleNamespace(stop=lambda: done.append("look ends")))
+        start()
+    assert done == ["look ends", "profiler", "look ends", "collectives", "look ends", "server"]
+    assert asked.record()["served"] and not taken.may
 
 
 def test_cores_that_idle_are_counted() -> None:
@@ -288,22 +367,23 @@ def test_of_functions_that_are_handed_their_input_only_the_time_is_known(clocks:
         assert name == "batches" or (not told["known"] and told["wait"] == 0 and told["between"] == 8.25)
 
 
-def test_what_was_asked_for_is_looked_at_first_and_then_as_ever(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_asked_for_is_looked_at_first_and_then_a_few_now_and_then(
+    asked: meter.Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Trace:
         def stop(self, most: Any = None) -> List[Event]:
             return [Event(1, "Iterator::Model", "Model", 0, 1000)]
 
     monkeypatch.setattr(tracing, "Trace", Trace)
-    monkeypatch.setattr(tracing, "cheap", lambda: True)
-    clocks.steps = 7
-    clocks.may_look(True)
-    made = clocks.way("dataset")
+    taken = looks_of(asked)
+    taken._steps = 7
+    made = asked.way("dataset")
     assert made is not None
     for _ in range(40):
-        clocks._due = 1
-        began = clocks.before(made)
+        taken._due = 1
+        began = asked.before(made)
         made.drew(began, began + 1000)
-        clocks.after(made, began + 1000)
+        asked.after(made, began + 1000)
     # after three steps seven, then four at a time
     assert made.looked == 7 + 4 * 7
 
@@ -445,11 +525,11 @@ def test_an_error_that_makes_its_own_tracebacks_stays_the_scripts() -> None:
     assert shown.cut(made) is made
 
 
-def test_a_meter_that_is_switched_off_leaves_no_trace_running(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_meter_that_is_switched_off_leaves_no_trace_running(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: List[int] = []
-    clocks._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
+    looks_of(asked)._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
     hooks.off(RuntimeError("of ours"))
-    assert stopped == [1] and hooks.running() is None and clocks.failed == "RuntimeError: of ours"
+    assert stopped == [1] and hooks.running() is None and asked.failed == "RuntimeError: of ours"
 
 
 def test_a_record_that_cannot_be_made_is_one_of_a_script_that_did_nothing(clocks: meter.Meter) -> None:
@@ -459,40 +539,41 @@ def test_a_record_that_cannot_be_made_is_one_of_a_script_that_did_nothing(clocks
     assert told["by"] == "" and "of " in clocks.failed
 
 
-def test_training_and_validation_are_weighed_apart(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_and_validation_are_weighed_apart(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     now, waits = [0], [0]
-    monkeypatch.setattr(meter, "clock", lambda: now[0])
+    for module in (meter, looks):
+        monkeypatch.setattr(module, "clock", lambda: now[0])
 
     class Trace:
         def stop(self, most: Any = None) -> List[Event]:
-            took = waits[0] * clocks._look_calls
+            took = waits[0] * taken._calls
             return [Event(1, "Iterator::Root", "Root", 0, took), Event(1, "Iterator::Map", "Root::Map", 0, took)]
 
     monkeypatch.setattr(tracing, "Trace", Trace)
-    clocks.may_look(True)
-    clocks._began = 0
-    made = clocks.way("function")
+    taken = looks_of(asked)
+    taken._began = asked._began = 0
+    made = asked.way("function")
     assert made is not None
 
     def steps(count: int, of: int, seconds: float, wait: float) -> None:
         for _ in range(count):
-            began = clocks.before(made, of)
+            began = asked.before(made, of)
             now[0] += int(seconds * SECOND)
             waits[0] = int(wait * SECOND)
             made.drew(began, now[0])
-            clocks.after(made, now[0])
+            asked.after(made, now[0])
 
     for _ in range(4):
         steps(50, 1, 0.1, 0.0)
         steps(50, 2, 0.3, 0.27)
-    told = clocks.record()
+    told = asked.record()
     assert told["known"] and told["unlooked"] == 0
     # a minute of validation, nine tenths of it waiting; twenty seconds of training, which does not wait
     assert told["wait"] / (told["wait"] + told["between"]) == pytest.approx(0.675, abs=0.02)
     assert {node["path"] for node in told["nodes"]} == {"Root", "Root::Map"}
-    clocks.may_look(False)
+    taken.may = False
     steps(200, 3, 0.4, 0.4)
-    told = clocks.record()
+    told = asked.record()
     # what nobody has looked at: without the first step
     assert told["unlooked"] == pytest.approx(199 * 0.4) and wait_share(told) < 0.5
     assert bound({"chief:0": told}, 0.0, 200.0) == "unknown"

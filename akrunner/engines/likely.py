@@ -1,0 +1,142 @@
+"""What a script most likely waits for where nobody has looked: what its pipeline is made of, and what was timed -> the node that is to blame.
+
+TensorFlow's profiler runs on request only (`profile_input`): it can end a process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+
+from akrunner.engines import blame
+from akrunner.engines.blame import Blamed
+
+#: of what is waited for, what Python that the pipeline calls must take to be what is waited for
+_MUCH = 0.5
+#: of the time, what runs beside the script must take to be what holds it up
+_ALL = 0.9
+#: seconds of a call that is cheap, calls for one batch from which on that matters
+CHEAP, MANY = 300e-6, 8
+#: datasets that read files
+_FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV", "Sleep")
+
+
+class Suspect(NamedTuple):
+    """Attributes: node: that is waited for; timed: whether clocks say so, and not only its kind."""
+
+    node: Blamed
+    timed: bool
+
+
+def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
+    """What is waited for, None: only a look can tell."""
+    chain = blame.chain_of(record)
+    works = [one for one in chain if not blame.hands_on(one["node"])]
+    if works and all(one.get("ours") for one in works):
+        return Suspect(_blamed(works[0], record), False)
+    called = next((one for one in works if _calls_python(one)), None)
+    took = record.get("python", {}).get("wall", 0.0)
+    waited = record["wait"] if record["known"] else record["wait"] + record["between"]
+    if called is not None and took >= _MUCH * waited:
+        node = _blamed(called, record, source=_source(called, chain))
+        at_once = node.parallel or _within_parallel(called, chain)
+        share = 1.0 if at_once or waited <= 0 else min(1.0, took / waited)
+        return Suspect(replace(node, share=share, parallel=at_once), not at_once)
+    for fits in (_reads, _alone, _cheap):
+        found = [one for one in works if fits(one, record)]
+        if found:
+            return Suspect(_blamed(max(found, key=_weight), record), False)
+    sources = [one for one in works if _kind(one) in _FILES and _source(one, chain) and not _within_parallel(one, chain)]
+    if sources and not any("ops" in one for one in works):
+        return Suspect(_blamed(sources[0], record, source=_source(sources[0], chain)), False)
+    return None
+
+
+def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
+    """What decodes, parses or reads files, None: nothing does. Of several, the one that is read first by the script."""
+    works = [one for one in blame.chain_of(record) if one.get("decodes") or one.get("parses") or one.get("reads")]
+    return _blamed(works[0], record) if works else None
+
+
+def python_keeps_up(record: Mapping[str, Any]) -> Optional[Suspect]:
+    """Of steps of which nobody knows how long they wait: the Python that their pipeline calls, if it takes so much of the time that they wait
+    for it."""
+    chain = blame.chain_of(record)
+    called = next((one for one in chain if _calls_python(one)), None)
+    whole = float(record["wait"] + record["between"] + record["first"])
+    if called is None or whole <= 0:
+        return None
+    node = _blamed(called, record, source=_source(called, chain))
+    share = record.get("python", {}).get("wall", 0.0) / whole
+    if node.parallel or _within_parallel(called, chain):
+        return None
+    ahead = record.get("tunes", True) or any(_kind(one) == "Prefetch" for one in chain)
+    return Suspect(replace(node, share=min(1.0, share)), True) if share >= (_ALL if ahead else _MUCH) else None
+
+
+def _kind(node: Mapping[str, Any]) -> str:
+    return blame.plain(node["node"])
+
+
+def _calls_python(node: Mapping[str, Any]) -> bool:
+    return bool(node.get("python")) or _kind(node) == "Generator"
+
+
+def _reads(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    return bool(node.get("reads")) and not node.get("ours")
+
+
+def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map runs one call at a time: newer ones of TensorFlow see to that by themselves, if its calls do not depend on each other."""
+    plain = _kind(node) == "Map" and not _parallel(node) and not node.get("ours")
+    return plain and not _calls_python(node) and (bool(node.get("stateful")) or not record.get("tunes", True))
+
+
+def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map is called for each row, and had little time for it."""
+    if _kind(node) != "Map" or node.get("ours") or _calls_python(node):
+        return False
+    made = _blamed(node, record)
+    return made.call < CHEAP and made.calls >= MANY
+
+
+def _parallel(node: Mapping[str, Any]) -> bool:
+    return str(node["node"]).startswith("Parallel")
+
+
+def _weight(node: Mapping[str, Any]) -> Any:
+    return bool(node.get("decodes")), bool(node.get("parses")), node.get("ops", 0)
+
+
+def _source(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> str:
+    """The line of the flat_map or interleave a node is in, "": it is in none."""
+    reader = _reader(node, chain)
+    return str(reader["at"]) if reader is not None else ""
+
+
+def _within_parallel(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> bool:
+    reader = _reader(node, chain)
+    return reader is not None and _parallel(reader)
+
+
+def _reader(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> Optional[Mapping[str, Any]]:
+    before = chain[: next(place for place, one in enumerate(chain) if one is node)]
+    depth = node.get("depth", 0)
+    return next((one for one in reversed(before) if one.get("depth", 0) < depth and _kind(one) in blame.SEVERAL), None)
+
+
+def _blamed(node: Mapping[str, Any], record: Mapping[str, Any], source: str = "") -> Blamed:
+    """A node of the pipeline as if somebody had looked. A call takes no longer than the time there was for each row."""
+    rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 1)
+    there = float(record["wait"] + record["between"]) / max(1, record["batches"]) / rows
+    kind = _kind(node)
+    return Blamed(
+        kind, kind, node["at"], 1.0, there, rows if _below_batch(node, record) else 1, _parallel(node), node, source, bool(node.get("ours")),
+    )  # fmt: skip
+
+
+def _below_batch(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether it is asked once for each row of a batch."""
+    chain = blame.chain_of(record)
+    place = next(place for place, one in enumerate(chain) if one is node or one == node)
+    return any(_kind(one) == "Batch" for one in chain[:place])
