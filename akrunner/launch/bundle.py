@@ -2,14 +2,24 @@
 
 Alink's names are packages of their own in it: `worker/akdl` is `akdl`, what is in `worker/flink_ml` lies at the top. They come last on
 the module path, so that a script's own files of these names win.
+
+Beside each source lies what this Python compiles it to: nothing is kept of what is compiled out of a zip, and each worker process would do
+it again. An interpreter of another version passes over what it cannot read, and takes the source.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import importlib.util
 import io
+import marshal
+import sys
 import zipfile
 from importlib import resources
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Iterator, Tuple
 
 if TYPE_CHECKING:
@@ -26,21 +36,56 @@ if __name__ == "__main__":
 _PACKAGE = '"""The worker half of akrunner: only what runs beside a script. The package itself is on the host."""\n'
 _FLINK_ML = "akrunner/worker/flink_ml/"
 _TIME = (1980, 1, 1, 0, 0, 0)
+#: before the path of a file, in what is compiled: the bundle is somewhere else for each job
+_ROOT = "<bundle>/"
+#: a .pyc's flags: it is not compared with a source. `zipimport` reads no other kind in every version
+_UNCHECKED = b"\1\0\0\0"
 
 
 @functools.lru_cache(maxsize=1)
 def bundle_bytes() -> bytes:
-    """The zip; the same bytes for the same sources."""
+    """The zip; the same bytes for the same sources, as long as Python is the same."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", _TIME), _MAIN)
-        archive.writestr(zipfile.ZipInfo("akrunner/__init__.py", _TIME), _PACKAGE)
-        for half in ("wire", "worker"):
-            root = resources.files("akrunner").joinpath(half)
-            for path, data in sorted(_sources(root, f"akrunner/{half}")):
-                if path != _FLINK_ML + "__init__.py":
-                    archive.writestr(zipfile.ZipInfo(_place(path), _TIME), data)
+        for path, data, file in _all():
+            archive.writestr(zipfile.ZipInfo(path, _TIME), data)
+            # `-O` leaves out what says that something of ours is wrong
+            if file is not None and not sys.flags.optimize:
+                archive.writestr(zipfile.ZipInfo(path + "c", _TIME), _compiled(file, data, _ROOT + path))
     return out.getvalue()
+
+
+@functools.lru_cache(maxsize=1)
+def version() -> str:
+    """The same for the same sources, whatever Python it is."""
+    digest = hashlib.sha256()
+    for path, data, _ in _all():
+        digest.update(b"%s %d " % (path.encode(), len(data)) + data)
+    return digest.hexdigest()
+
+
+def _all() -> "Iterator[Tuple[str, bytes, Traversable | None]]":
+    """(path in the bundle, source, its file), in the order of the zip."""
+    yield "__main__.py", _MAIN.encode(), None
+    yield "akrunner/__init__.py", _PACKAGE.encode(), None
+    for half in ("wire", "worker"):
+        root = resources.files("akrunner").joinpath(half)
+        for path, file in sorted(_sources(root, f"akrunner/{half}"), key=lambda found: found[0]):
+            if path != _FLINK_ML + "__init__.py":
+                yield _place(path), file.read_bytes(), file
+
+
+def _compiled(file: "Traversable", source: bytes, name: str) -> bytes:
+    """A .pyc. Python's own, beside the file, is taken where there is one, and made where it can be."""
+    kept = SourceFileLoader("akrunner.bundle", str(file)).get_code("akrunner.bundle") if isinstance(file, Path) else None
+    code = _named(kept or compile(source, name, "exec", dont_inherit=True), name)
+    return importlib.util.MAGIC_NUMBER + _UNCHECKED + importlib.util.source_hash(source) + marshal.dumps(code)
+
+
+def _named(code: CodeType, name: str) -> CodeType:
+    """The code, as if compiled from a file of that name."""
+    inner = tuple(_named(part, name) if isinstance(part, CodeType) else part for part in code.co_consts)
+    return code.replace(co_filename=name, co_consts=inner)
 
 
 def _place(path: str) -> str:
@@ -50,11 +95,11 @@ def _place(path: str) -> str:
     return path
 
 
-def _sources(folder: "Traversable", prefix: str) -> Iterator[Tuple[str, bytes]]:
+def _sources(folder: "Traversable", prefix: str) -> "Iterator[Tuple[str, Traversable]]":
     for entry in folder.iterdir():
         path = f"{prefix}/{entry.name}"
         if entry.is_dir():
             if entry.name != "__pycache__":
                 yield from _sources(entry, path)
         elif entry.name.endswith(".py"):
-            yield path, entry.read_bytes()
+            yield path, entry

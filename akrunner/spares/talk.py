@@ -19,7 +19,7 @@ import time
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from akrunner import leftovers
-from akrunner.launch.bundle import bundle_bytes
+from akrunner.launch import bundle
 from akrunner.wire.ending import started
 
 #: bytes of one message: environments, names of files
@@ -51,7 +51,7 @@ def name() -> str:
 
 def version() -> str:
     """Ends of two versions do not talk: what the workers run is another program."""
-    return hashlib.sha256(bundle_bytes()).hexdigest()
+    return bundle.version()
 
 
 @contextlib.contextmanager

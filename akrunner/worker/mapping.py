@@ -2,15 +2,15 @@
 
 import builtins
 import inspect
-import os
 import re
 import traceback
+
+from akrunner.worker.waits import shown
 
 _RETURNED = re.compile(r"Unsupported return value|attr '?output_(?:types|shapes)'?|Could not build a `?TypeSpec")
 _RAISED = re.compile(r"^\s*([\w.]*\w): (.*)", re.MULTILINE)
 #: AutoGraph's lines on where it was, of TensorFlow 1 and 2
 _PLACE = re.compile(r'^\s*(?:File "([^"\n]+)", line (\d+)|([^\s:][^:\n]*):(\d+)),?[^\n]*', re.MULTILINE)
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def check_arguments(function, label, weighted):
@@ -64,7 +64,7 @@ def refused(function, error, asked="map"):
         places = [
             (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename == script
         ]
-    at = [place for place in places if not place[0].startswith(_OURS + os.sep)]
+    at = [place for place in places if not place[0].startswith(shown.OURS)]
     where = " at line %s of %s" % (at[-1][1], at[-1][0]) if at else ""
     kept = getattr(builtins, type(error).__name__, None)
     made = kept if kept in (TypeError, ValueError, NameError, AttributeError) else ValueError

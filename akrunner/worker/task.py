@@ -15,7 +15,7 @@ from akrunner.worker.forked import Refused
 from akrunner.worker.leaving import flush, only_here
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
-from akrunner.worker.waits import hooks
+from akrunner.worker.waits import hooks, shown
 
 _IN_MAIN = "in main()"
 _IN_PROGRAM = "in the script"
@@ -386,9 +386,7 @@ def load_entry(context, real_name=None):
 def format_failure(error, context):
     """The script's own traceback, as text."""
     names = {os.path.join(context["work_dir"], *k.split("/")): v for k, v in context["file_names"].items()}
-    # this module is <bundle>/akrunner/worker/task.py; a warm worker was started from another bundle, which its code still names
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(format_failure.__code__.co_filename))) + os.sep
-    return script.format_failure(error, names, ours)
+    return script.format_failure(error, names, shown.OURS)
 
 
 def leave(closed, link):

@@ -38,9 +38,10 @@ CALLS = (
     "StatelessWhile",
     "StatelessCase",
 )
-_here = {"ours": __file__.split("akrunner" + os.sep + "worker")[0] + "akrunner" + os.sep, "tensorflow": ""}
-#: where these modules are
-HERE = _here["waits"] = os.path.dirname(__file__) + os.sep
+#: what the files of these modules begin with
+HERE = os.path.join(shown.OURS, "worker", "waits", "")
+#: of other code
+_here = {"ours": shown.OURS, "waits": HERE, "tensorflow": ""}
 #: graph of a function that gives a dataset (of interleave, flat_map) -> the nodes of the last dataset that was made in it
 _inner = weakref.WeakKeyDictionary()
 

@@ -1,5 +1,6 @@
 """What the script's tracebacks show of us, where a call went through our clocks: one line, which says why it is there."""
 
+import os
 import types
 
 #: in place of the path of our file
@@ -20,6 +21,10 @@ def named(function):
         parts = [NAME if part == "filename" else getattr(code, "co_" + part) for part in _PARTS]
         function.__code__ = types.CodeType(*parts)
     return function
+
+
+#: what the files of our code begin with, as tracebacks name them. It is no place: the host compiles them (`launch.bundle`)
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(named.__code__.co_filename))) + os.sep
 
 
 def cut(error):
