@@ -48,8 +48,9 @@ def odpscmd(ctx: typer.Context) -> None:
         options = called.options if called is not None else options
         if call.project:
             options["project"] = call.project
-        screen = show.Screen(as_json=False, quiet=False, log=bool(options["debug"]))
-        job = statements.Statements(options, screen, False, False, done)
+        quiet = bool(options.get("quiet"))
+        screen = show.Screen(as_json=False, quiet=quiet, log=bool(options["debug"]))
+        job = statements.Statements(options, screen, False, quiet, done)
         printed = client.as_csv if call.machine else client.framed
         job.run(_given(job, call, options), lambda rows: typer.echo(printed(rows)))
 

@@ -172,16 +172,19 @@ def pai(
     done: List["Done"] = []
     with statements.telling(called, done):
         options = called.options if called is not None else options
+        quiet = quiet or bool(options.get("quiet"))
         screen = show.Screen(as_json=as_json, quiet=quiet, log=bool(options["debug"]))
         job = statements.Statements(options, screen, as_json, quiet, done)
         text, words = command or [], ctx.obj or []
-        if file is not None and not dry_run and not words:
+        if file is not None and not words:
             # what stands behind the name of a shell script is its own
             script = job.runner.script(execute, file, text)
-            if script is not None:
+            if script is not None and not dry_run:
                 statements.ended(job.run_script(script))
                 return
-        given = job.runner.read(_command(text, words, execute), file)
+            given = job.runner.read(execute, file, text)
+        else:
+            given = job.runner.read(_command(text, words, execute), file)
         if dry_run:
             _plan(job.runner, given, as_json)
         else:

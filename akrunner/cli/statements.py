@@ -105,7 +105,7 @@ class Statements:
             self._screen.note(f"bash runs {script.path}, all of it; what it hands to odpscmd comes here")
         # what a script prints would stand between what is to be one JSON object
         sys.stdout.flush()
-        outcome = self.runner.called(script, sys.stderr if self._json else None)
+        outcome = self.runner.called(script, sys.stderr if self._json else None, self._quiet)
         done = [_as_json(one) for call in outcome.calls for one in call.done]
         if self._json:
             error = scripts.failure(script, outcome) if outcome.code else None

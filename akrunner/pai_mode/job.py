@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -23,6 +24,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.table import TableSource
+from akrunner.launch.environments import RECIPES
 from akrunner.launch.fetch import fetch
 from akrunner.pai_mode import pais, scripts, texts, words
 from akrunner.pai_mode.places import Places
@@ -156,9 +158,13 @@ class Runner:
         self._shown = False
         self._resources: Dict[str, str] = {}
 
-    def read(self, command: Union[str, Sequence[str], None], file: Optional[PathLike]) -> texts.Statements:
-        """The statements. Raises: ConfigError."""
-        found = texts.given(command, check_path("file", file) if file is not None else None, self._variables)
+    def read(
+        self, command: Union[str, Sequence[str], None], file: Optional[PathLike], arguments: Sequence[str] = ()
+    ) -> texts.Statements:
+        """The statements. Args: arguments: of a shell script, for a dry run. Raises: ConfigError."""
+        numbered = {str(number): one for number, one in enumerate(arguments, 1)}
+        variables = {**self._variables, **numbered}
+        found = texts.given(command, check_path("file", file) if file is not None else None, variables)
         for bucket, path in self._roots.items():
             if not os.path.isdir(os.path.expanduser(path)):
                 raise ConfigError(f"oss_roots (--oss-root): {bucket}={path}: there is no such directory")
@@ -198,16 +204,20 @@ class Runner:
             raise scripts.failure(script, outcome)
         return [done for call in outcome.calls for done in call.done]
 
-    def called(self, script: scripts.ShellScript, output: Union[int, IO[Any], None] = None) -> scripts.Outcome:
-        """Run a shell script. Args: output: as `scripts.run`. Raises: ConfigError: bash cannot be started."""
+    def called(
+        self, script: scripts.ShellScript, output: Union[int, IO[Any], None] = None, quiet: bool = False
+    ) -> scripts.Outcome:
+        """Run a shell script. Args: output: as `scripts.run`; quiet: its calls are to be. Raises: ConfigError: bash cannot be started."""
         for note in script.notes:
             self._say(note)
         options = {
             **self._given,
             "observer": None,
+            "quiet": quiet,
             "project": self._project,
-            "tables_root": self._root,
-            "oss_roots": self._roots,
+            # a script may go elsewhere
+            "oss_roots": {bucket: _absolute(path) for bucket, path in self._roots.items()},
+            **{name: _absolute(self._given[name]) for name in _PATHS if self._given[name] is not None},
         }
         with ours(ConfigError, f"file: {script.path}", script.path):
             return scripts.run(script, options, self._variables, output)
@@ -397,6 +407,13 @@ class Runner:
         return TablesSpec(inputs, outputs, stores[0], self._project)
 
 
+def _absolute(path: PathLike) -> str:
+    """A path as it is from any directory. What is none, an interpreter's name or a URL, stays."""
+    text = os.path.expanduser(os.fspath(path))
+    named = text in RECIPES or (os.sep not in text and shutil.which(text) is not None)
+    return text if "://" in text or named else os.path.abspath(text)
+
+
 def _nothing(text: str) -> None:
     """What is planned only is said by whoever shows the plan."""
 
@@ -438,3 +455,5 @@ _PASSED = (
     "requirements", "keras", "tensorboard", "env", "start_timeout", "evaluator_timeout", "profile_input", "intra_op_parallelism", "bind_host",
     "advertised_host", "work_dir", "debug",
 )  # fmt: skip
+#: paths among them that a shell script's calls are given
+_PATHS = ("tables_root", "python_env", "requirements", "tensorboard", "work_dir")

@@ -253,11 +253,11 @@ main()
 
 
 def _prelude(folder: str, paths: Sequence[str]) -> str:
-    """What every bash reads before its script."""
+    """What every bash reads before its script. By `sh`, where nothing in the temp directory may be started by itself (noexec)."""
     lines = [f'if [ -n "${{{calls.BEFORE}:-}}" ]; then . "${calls.BEFORE}"; fi']
     for name, command in [*_COMMANDS.items(), *((path, "odpscmd") for path in paths)]:
         there = shlex.quote(os.path.join(folder, "bin", command))
-        lines.append(f'function {name} {{ {calls.PLACE}="${{BASH_SOURCE[1]:-}}:${{BASH_LINENO[0]:-}}" {there} "$@"; }}')
+        lines.append(f'function {name} {{ {calls.PLACE}="${{BASH_SOURCE[1]:-}}:${{BASH_LINENO[0]:-}}" sh {there} "$@"; }}')
     return "\n".join(lines) + "\n"
 
 
@@ -268,6 +268,9 @@ def _environment(folder: str, variables: Mapping[str, str]) -> Dict[str, str]:
     made["BASH_ENV"] = os.path.join(folder, "prelude")
     made["PATH"] = os.pathsep.join([os.path.join(folder, "bin"), made.get("PATH") or os.defpath])
     made[calls.HERE] = folder
+    if made.get("AKRUNNER_TABLES"):
+        # a script may go elsewhere
+        made["AKRUNNER_TABLES"] = os.path.abspath(os.path.expanduser(made["AKRUNNER_TABLES"]))
     return made
 
 

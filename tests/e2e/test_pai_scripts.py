@@ -87,9 +87,9 @@ def test_what_the_calls_came_to_is_one_list(leaves_nothing: Path, place: Path) -
     told = json.loads(done.stdout)
     assert done.returncode == told["exit_code"] == 7 and not told["ok"] and "said" in done.stderr
     assert [one["rows"] for one in told["statements"]] == [[{"a": 1}], [{"b": 2}]]
-    (place / "well.sh").write_text('odpscmd -e "select $1 as a;"')
-    (one,) = akrunner.pai(file="well.sh", arguments=["5"])
-    assert one.rows.to_pylist() == [{"a": 5}]
+    (place / "well.sh").write_text('mkdir d && cd d && odpscmd -e "create table p.a as select $1 as a; select a from p.a;"')
+    _, one = akrunner.pai(file="well.sh", arguments=["5"], tables_root="elsewhere")
+    assert one.rows.to_pylist() == [{"a": 5}] and (place / "elsewhere" / "p" / "a").is_dir()
 
 
 WAITS = """trap 'echo trapped > trapped.txt; exit 5' TERM
