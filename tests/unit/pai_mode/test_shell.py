@@ -8,7 +8,6 @@ import pytest
 
 from akrunner.errors import ConfigError
 from akrunner.pai_mode import shell, texts
-from akrunner.pai_mode.job import pai
 
 _SCRIPT = r"""#!/usr/bin/env bash
 set -e
@@ -65,9 +64,10 @@ def test_use_holds_for_the_call_or_the_file_it_stands_in(tmp_path: Path) -> None
         'odpscmd --project=b -e "create table b1 (x bigint);"\nodpscmd -e "use c;" -e "create table c1 (x bigint);"\n'
         'odpscmd -e "create table a1 (x bigint);"\nodpscmd --project=e -f two.sql\nodpscmd -e "create table a2 (x bigint);"\n'
     )
-    pai(file=tmp_path / "run.sh", project="a", tables_root=tmp_path / "tables")
-    assert sorted(str(one.relative_to(tmp_path / "tables")) for one in (tmp_path / "tables").glob("*/*")) == [
-        "a/a1", "a/a2", "b/b1", "c/c1", "e/e1", "f/f1"
+    called = texts.from_file(str(tmp_path / "run.sh"), {}).called
+    # with each that a new client begins with, its project: "" is the caller's
+    assert [(one.text.partition(" (")[0].rpartition(" ")[2], begins) for one, begins in called] == [
+        ("b1", "b"), ("c", ""), ("c1", None), ("a1", ""), ("e1", "e"), ("f", None), ("f1", None), ("a2", "")
     ]  # fmt: skip
 
 
