@@ -219,21 +219,21 @@ def fine_fit(config, mended):
 def in_turns(one, pairs=40):
     """The processor's seconds of passes with the input doctor's clocks on, and off: in pairs, of which each second one is the other way round. The
     median of the pairs counts."""
-    from akrunner.worker.waits import hooks
+    from akrunner.worker.waits import timing
 
-    clocks, off, ratios = hooks.running(), [], []
+    clocks, off, ratios = timing.running(), [], []
     for pair in range(-1, pairs):
         took = {}
         for on in (True, False) if pair % 2 else (False, True):
             clocks.wholly()
-            hooks._now["meter"] = clocks if on else None
+            timing._now["meter"] = clocks if on else None
             began = time.process_time()
             one()
             took[on] = time.process_time() - began
         if pair >= 0:
             off.append(took[False])
             ratios.append(took[True] / took[False])
-    hooks._now["meter"] = clocks
+    timing._now["meter"] = clocks
     return {"off": float(np.median(off)), "ratio": float(np.median(ratios))}
 
 

@@ -13,12 +13,14 @@ from akrunner.engines.blame import Blamed
 
 #: of what is waited for, what Python that the pipeline calls must take to be what is waited for
 _MUCH = 0.5
+#: seconds that a call of Python takes at least, and no clock sees: TensorFlow makes arrays of tensors, and waits for its turn
+_CALL = 50e-6
 #: of the time, what runs beside the script must take to be what holds it up
 _ALL = 0.9
 #: seconds of a call that is cheap, calls for one batch from which on that matters
 CHEAP, MANY = 300e-6, 8
 #: datasets that read files
-_FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV", "Sleep")
+_FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")
 
 
 class Suspect(NamedTuple):
@@ -35,13 +37,14 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     if works and all(one.get("ours") for one in works):
         return Suspect(_blamed(works[0], record), False)
     called = next((one for one in works if _calls_python(one)), None)
-    took = record.get("python", {}).get("wall", 0.0)
+    python = record.get("python", {})
+    took, calls = python.get("wall", 0.0), python.get("calls", 0)
     waited = record["wait"] if record["known"] else record["wait"] + record["between"]
-    if called is not None and took >= _MUCH * waited:
+    if called is not None and took + calls * _CALL >= _MUCH * waited:
         node = _blamed(called, record, source=_source(called, chain))
         at_once = node.parallel or _within_parallel(called, chain)
-        share = 1.0 if at_once or waited <= 0 else min(1.0, took / waited)
-        return Suspect(replace(node, share=share, parallel=at_once), not at_once)
+        timed = not at_once and took >= _MUCH * waited
+        return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
     for fits in (_reads, _alone, _cheap):
         found = [one for one in works if fits(one, record)]
         if found:

@@ -6,7 +6,7 @@ import os
 
 from akrunner.worker import mapping, placing
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
-from akrunner.worker.waits import hooks
+from akrunner.worker.waits import timing
 
 _BUFFER = 1 << 20
 #: each cache on disk has a file of its own
@@ -248,7 +248,7 @@ def counted(source, batches):
     """The batches of one pass; `source.given` tells how many rows they were."""
     rows = 0
     source.given = source.given or 0
-    for batch in hooks.batches(iter(batches), _rows_of):
+    for batch in timing.batches(iter(batches), _rows_of):
         rows += _rows_of(batch)
         source.given = max(source.given, rows)
         yield batch

@@ -12,7 +12,7 @@ import time
 
 from akrunner.wire import frames
 from akrunner.worker import forked
-from akrunner.worker.waits import hooks
+from akrunner.worker.waits import timing
 
 _FLUSH_BYTES = 256 * 1024
 _FLUSH_ROWS = frames.MOST_EXAMPLES
@@ -118,7 +118,7 @@ class OutputWriter(object):
     def _write_batch(self, columns, most_rows, most_bytes):
         from akrunner.worker import columns as packing
 
-        with self._lock, hooks.spending("output"):
+        with self._lock, timing.spending("output"):
             self._check()
             # raises before anything is sent
             rows, packed = packing.packed(columns, self._names)
@@ -184,5 +184,5 @@ class OutputWriter(object):
         pending, self._pending, self._size = self._pending, [], 0
         lengths = array.array("I", map(len, pending))
         self.rows += len(pending)
-        with hooks.spending("output"):
+        with timing.spending("output"):
             self._writer.write(frames.EXAMPLES, [lengths.tobytes(), b"".join(pending)], len(pending))

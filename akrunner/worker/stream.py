@@ -11,7 +11,7 @@ import threading
 
 from akrunner.wire.frames import WireError
 from akrunner.worker import forked
-from akrunner.worker.waits import hooks
+from akrunner.worker.waits import timing
 
 #: chunks between the reader and the dataset
 _DEPTH = 4
@@ -164,7 +164,7 @@ class RowStream(object):
             while not self._ended:
                 self._check()
                 try:
-                    with hooks.spending("pipe"):
+                    with timing.spending("pipe"):
                         item = self._queue.get(timeout=pause)
                 except queue.Empty:
                     yield None

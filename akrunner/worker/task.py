@@ -15,7 +15,7 @@ from akrunner.worker.forked import Refused
 from akrunner.worker.leaving import flush, only_here
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
-from akrunner.worker.waits import hooks, shown
+from akrunner.worker.waits import hooks, shown, timing
 
 _IN_MAIN = "in main()"
 _IN_PROGRAM = "in the script"
@@ -212,7 +212,7 @@ class Task(object):
             self.tables = link.tables = install.enter(context, link.writer)
         link.writer.write_json(frames.OPENED, {})
         if not context["script"]["module"]:
-            self.meter = hooks.enter(context["profile_input"])
+            self.meter = timing.enter(context["profile_input"])
             quick.afterwards(hooks.install)
             quick.afterwards(lambda: placing.install(context["tf_config"]["task"]))
         stream = None
@@ -302,7 +302,7 @@ class Task(object):
         self.link.writer.write(frames.ANSWERED, b"", number)
 
     def report(self, metrics, step):
-        with hooks.spending("report"):
+        with timing.spending("report"):
             self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
 
     def refuse(self, error):

@@ -435,9 +435,9 @@ def main(task_config):
     elif tf.__version__.startswith("1."):
         as_without_clocks()
     else:
-        from akrunner.worker.waits import hooks
+        from akrunner.worker.waits import timing
 
-        clocks = hooks.running()
+        clocks = timing.running()
         clocks.looks._due = 1
         clocks.before(clocks.way("dataset"))
         assert clocks.looks.running
@@ -529,21 +529,21 @@ def is_traced():
 
 
 def as_without_clocks():
-    from akrunner.worker.waits import hooks
+    from akrunner.worker.waits import timing
 
-    clocks = hooks.running()
+    clocks = timing.running()
     for way in clocks.ways.values():
         way.settle()
     ways = copy.deepcopy(clocks.ways)
     clocks.looks.may = False
     watched = all_drawn()
-    assert hooks.running() is clocks and clocks.failed == "", clocks.failed
+    assert timing.running() is clocks and clocks.failed == "", clocks.failed
     clocks.wholly()
-    hooks._now["meter"] = None
+    timing._now["meter"] = None
     try:
         plain = all_drawn()
     finally:
-        hooks._now["meter"] = clocks
+        timing._now["meter"] = clocks
     assert clocks.hidden != tf.__version__.startswith("1.")
     # what the doctor says is to be of the first loop
     clocks.hidden, clocks.ways = False, ways

@@ -15,9 +15,8 @@ import sys
 import threading
 import weakref
 
-from akrunner.worker.waits import drawing, meter, pipeline, python, shown, tracing
+from akrunner.worker.waits import drawing, meter, naming, pipeline, python, saves, shown, timing, tracing
 
-_now = {"meter": None}
 #: TensorFlow's functions that draw, by module
 _DRAWS = (
     "iterator_get_next",
@@ -26,115 +25,37 @@ _DRAWS = (
     "multi_device_iterator_get_next_from_shard",
 )
 _FUNCTIONS = ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "tensorflow.python.eager.def_function")
-#: (module, class, method) of what writes checkpoints
-_SAVES = (
-    ("tensorflow.python.training.saver", "Saver", "save"),
-    ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver", "save"),
-    ("tensorflow.python.training.tracking.util", "TrackableSaver", "save"),
-    ("tf_keras.src.engine.training", "Model", "save"),
-    ("tf_keras.src.engine.training", "Model", "save_weights"),
-    ("keras.src.models.model", "Model", "save"),
-    ("keras.src.models.model", "Model", "save_weights"),
-    ("tensorflow.python.keras.engine.training", "Model", "save"),
-    ("tensorflow.python.keras.engine.training", "Model", "save_weights"),
-    ("tensorflow.python.keras.engine.network", "Network", "save"),
-    ("tensorflow.python.keras.engine.network", "Network", "save_weights"),
-)
 #: graphs from whose iterators a session may draw -> which of their operations do (`drawing`)
 _drawn_from = weakref.WeakKeyDictionary()
-_saves = set()
-_inside = threading.local()
 _iterators = {}
-
-
-def enter(steps):
-    """From now on a meter runs for this process's task. Returns: it."""
-    made = _now["meter"] = meter.Meter(steps)
-    return made
 
 
 def install():
     """TensorFlow has been imported: watch it."""
     try:
-        made = _now["meter"]
+        made = timing.running()
         if made is None or not hasattr(sys.modules.get("tensorflow"), "__version__"):
             return
         if made.looks is not None:
             made.looks.may = True
             tracing.give_way(made.looks.give_up, made.looks.serve)
         pipeline.install(made)
-        _not_to_be_named()
+        naming.pass_over((install, timing.enter, saves.watch, pipeline.install))
         python.install(made.python)
         _watch_draws(made)
         _watch_functions(made)
         _watch_sessions(made)
-        _watch_saves()
-        # Keras comes when it is used
-        made.lines.also = _watch_saves
+        _watch_late()
+        made.lines.also = _watch_late
     except Exception as e:
         # a TensorFlow that is put together in another way: nothing is said of its input then
-        off(e)
+        timing.off(e)
 
 
-def _not_to_be_named():
-    """TensorFlow's errors name the line of the script an operation was made on: these modules are no script."""
-    errors = sys.modules.get("tensorflow.python.framework.error_interpolation")
-    for name in ("_FRAMEWORK_PATH_PREFIXES", "_BAD_FILE_SUBSTRINGS"):
-        passed_over = getattr(errors, name, None)
-        if isinstance(passed_over, list):
-            # as the stack of an operation has it, too: without the first "/"
-            passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/"), shown.NAME]
-    # newer ones show the whole stack an operation was made in
-    stacks = sys.modules.get("tensorflow.python.util.tf_stack")
-    filters, kind = getattr(stacks, "_source_filter_stacks", None), getattr(stacks, "SentinelFilter", None)
-    if not hasattr(filters, "default_factory") or not hasattr(kind, "get_filtered_filenames"):
-        return
-
-    class Ours(kind):
-        def get_filtered_filenames(self):
-            return _FILES
-
-    def outermost():
-        made = Ours()
-        made.update()
-        return made
-
-    filters.default_factory = lambda: [outermost()]
-    for stack in filters.values():
-        if type(stack[0]) is kind:
-            stack[0] = outermost()
-
-
-#: of code that stands between the script and TensorFlow
-_FILES = frozenset([shown.NAME, *(made.__code__.co_filename for made in (install, pipeline.install))])
-#: modules of TensorFlow and Keras that leave their own lines out of errors
-_SHORTEN = (
-    "tensorflow.python.util.traceback_utils",
-    "keras.src.utils.traceback_utils",
-    "tf_keras.src.utils.traceback_utils",
-    "keras.utils.traceback_utils",
-)
-
-
-def _leave_out():
-    """They are to leave ours out, too."""
-    for name in _SHORTEN:
-        module = sys.modules.get(name)
-        paths = getattr(module, "_EXCLUDED_PATHS", None)
-        if isinstance(paths, (list, tuple)) and shown.NAME not in paths:
-            module._EXCLUDED_PATHS = type(paths)([*paths, shown.NAME])
-
-
-def off(error):
-    """The meter is of no use any more."""
-    made, _now["meter"] = _now["meter"], None
-    if made is not None:
-        made.stop(error)
-
-
-def running():
-    """The meter, None: there is none."""
-    return _now["meter"]
+def _watch_late():
+    """What comes when it is used, as Keras does."""
+    naming.leave_out()
+    saves.watch()
 
 
 def _watch_draws(made):
@@ -162,11 +83,11 @@ def _watch_draws(made):
                 if quick.at is not None:
                     quick.rows += _rows_at(quick.at, drawn)
                 return drawn
-            made = _now["meter"]
+            made = timing.running()
             if made is None:
                 return real(*args, **kwargs)
             try:
-                return _timed(made, "dataset", source, real, args, kwargs, _rows)
+                return timing.timed(made, "dataset", source, real, args, kwargs, _rows)
             except BaseException as e:
                 raise shown.cut(e)
 
@@ -185,17 +106,17 @@ def _will_draw(ops):
         _drawn_from.setdefault(graph, {})
         _drawn_within(graph)
     except Exception as e:
-        off(e)
+        timing.off(e)
 
 
 def _drawn_within(graph):
     """If it is a function's that is handed no iterator, nobody sees how long it waits. What a dataset's map draws is the pipeline's."""
-    made, is_function = _now["meter"], False
+    made, is_function = timing.running(), False
     while getattr(graph, "outer_graph", None) is not None:
         if str(getattr(graph, "name", "")).startswith("Dataset"):
             return
         graph, is_function = graph.outer_graph, True
-    if made is not None and is_function and getattr(_inside, "call", "") != "function":
+    if made is not None and is_function and getattr(timing.inside, "call", "") != "function":
         made.hidden = True
 
 
@@ -211,7 +132,7 @@ def _watch_epochs(module):
             try:
                 _drawn_within(ops.get_default_graph())
             except Exception as e:
-                off(e)
+                timing.off(e)
         return real(*args, **kwargs)
 
     module.reduce_dataset = reduced
@@ -249,21 +170,21 @@ def _watch_functions(made):
     @functools.wraps(real)
     @shown.named
     def call(self, *args, **kwargs):
-        made = _now["meter"]
-        if made is None or getattr(_inside, "call", False):
+        made = timing.running()
+        if made is None or getattr(timing.inside, "call", False):
             return real(self, *args, **kwargs)
         began, name, of = clock(), "function", self
         if id(self) == quick.of and began < quick.until and thread() == quick.thread:
-            return _quickly(quick, began, real, (self,) + args, kwargs)
+            return timing.quickly(quick, began, real, (self,) + args, kwargs)
         if not _handed_one(args):
             # it has been handed what it computes with; where the script reads is known from elsewhere, if it is
             if made.reads or not context.executing_eagerly():
                 return real(self, *args, **kwargs)
             if began < calls.until and thread() == calls.thread:
-                return _quickly(calls, began, real, (self,) + args, kwargs)
+                return timing.quickly(calls, began, real, (self,) + args, kwargs)
             name, of = "call", None
         try:
-            return _timed(made, name, of, real, (self,) + args, kwargs)
+            return timing.timed(made, name, of, real, (self,) + args, kwargs)
         except BaseException as e:
             raise shown.cut(e)
 
@@ -292,18 +213,6 @@ def _is_iterator(value):
     return known
 
 
-@shown.named
-def _quickly(quick, began, real, args, kwargs):
-    """What `real` returns: a step that is counted, and no more."""
-    try:
-        made = real(*args, **kwargs)
-    finally:
-        quick.last = meter.clock()
-        quick.wait += quick.last - began
-    quick.calls += 1
-    return made
-
-
 def _watch_sessions(made):
     base = sys.modules["tensorflow.python.client.session"].BaseSession
     run, call = base.run, base._Callable.__call__
@@ -312,30 +221,30 @@ def _watch_sessions(made):
     @functools.wraps(run)
     @shown.named
     def run_watched(self, *args, **kwargs):
-        made = _now["meter"]
+        made = timing.running()
         name = _way_of_run(made, self, args, kwargs) if made is not None else None
         if made is None or name is None:
             return run(self, *args, **kwargs)
         graph, quick, began = self.graph, quicks[name], clock()
         if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
-            return _quickly(quick, began, run, (self,) + args, kwargs)
+            return timing.quickly(quick, began, run, (self,) + args, kwargs)
         try:
-            return _timed(made, name, graph, run, (self,) + args, kwargs)
+            return timing.timed(made, name, graph, run, (self,) + args, kwargs)
         except BaseException as e:
             raise shown.cut(e)
 
     @functools.wraps(call)
     @shown.named
     def call_watched(self, *args, **kwargs):
-        made = _now["meter"]
+        made = timing.running()
         name = _way_of_call(self, args) if made is not None else None
         if made is None or name is None:
             return call(self, *args, **kwargs)
         quick, began = quicks[name], clock()
         if began < quick.until and id(self) == quick.of and thread() == quick.thread:
-            return _quickly(quick, began, call, (self,) + args, kwargs)
+            return timing.quickly(quick, began, call, (self,) + args, kwargs)
         try:
-            return _timed(made, name, self, call, (self,) + args, kwargs)
+            return timing.timed(made, name, self, call, (self,) + args, kwargs)
         except BaseException as e:
             raise shown.cut(e)
 
@@ -349,7 +258,7 @@ def _way_of_run(made, session, args, kwargs):
         if len(args) > 2 or kwargs.get("options") is not None:
             # it may have a trace of its own
             made.give_up()
-        if getattr(_inside, "call", False):
+        if getattr(timing.inside, "call", False):
             return None
         if isinstance(feed, dict) and len(feed) > 0:
             return "feed_dict"
@@ -365,125 +274,10 @@ def _way_of_run(made, session, args, kwargs):
 def _way_of_call(callable_, args):
     """In which way what a session has made reads, None: in none. Keras of 1.15 hands arrays over so."""
     try:
-        if getattr(_inside, "call", False):
+        if getattr(timing.inside, "call", False):
             return None
         drawn = getattr(callable_._session, "graph", None) in _drawn_from
         return "session" if drawn else "feed_dict" if args else None
     except Exception as e:
-        off(e)
+        timing.off(e)
         return None
-
-
-def _watch_saves():
-    """What saves, as far as it is there by now; called again."""
-    _leave_out()
-    for module, name, method in _SAVES:
-        kind = vars(sys.modules[module]).get(name) if module in sys.modules else None
-        if kind is not None and method in vars(kind) and (module, name, method) not in _saves:
-            _saves.add((module, name, method))
-            _watch_save(kind, method)
-
-
-def _watch_save(kind, method):
-    real = getattr(kind, method)
-
-    @functools.wraps(real)
-    @shown.named
-    def save(self, *args, **kwargs):
-        with spending("checkpoint"):
-            return real(self, *args, **kwargs)
-
-    setattr(kind, method, save)
-
-
-class spending(object):
-    """Time that goes into something else than reading and computing; what is within another counts once."""
-
-    def __init__(self, what):
-        self._what = what
-        self._outer = False
-
-    def __enter__(self):
-        self._outer = not getattr(_inside, "spending", False)
-        _inside.spending = True
-        self._began = meter.clock()
-
-    def __exit__(self, *error):
-        if self._outer:
-            _inside.spending = False
-            made = _now["meter"]
-            try:
-                if made is not None:
-                    made.add(self._what, meter.clock() - self._began)
-            except Exception as e:
-                off(e)
-
-
-@shown.named
-def _timed(made, name, of, real, args, kwargs, rows_of=None):
-    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from."""
-    try:
-        way = made.way(name)
-        if way is not None:
-            # no reference: the script's things go when it lets them go
-            began = made.before(way, id(of) if of is not None else None)
-    except Exception as e:
-        off(e)
-        way = None
-    if way is None:
-        return real(*args, **kwargs)
-    _inside.call = name
-    try:
-        drawn = real(*args, **kwargs)
-    except BaseException:
-        _told(made, way, began, None, True)
-        raise
-    finally:
-        _inside.call = False
-    _told(made, way, began, drawn if rows_of else None, False, rows_of)
-    return drawn
-
-
-def _told(made, way, began, drawn, end, rows_of=None):
-    try:
-        now = meter.clock()
-        way.drew(began, now, rows_of(drawn, way.quick) if rows_of is not None and drawn is not None else None, end)
-        made.after(way, now)
-    except Exception as e:
-        off(e)
-
-
-@shown.named
-def batches(made, rows_of):
-    """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
-    way = _way_of_batches()
-    while True:
-        began = meter.clock()
-        try:
-            batch = next(made)
-        except StopIteration:
-            if way is not None:
-                _came(way, began, None, None)
-            return
-        if way is not None:
-            _came(way, began, batch, rows_of)
-        yield batch
-
-
-def _way_of_batches():
-    clocks = _now["meter"]
-    try:
-        return clocks.way("batches") if clocks is not None else None
-    except Exception as e:
-        off(e)
-        return None
-
-
-def _came(way, began, batch, rows_of):
-    """A batch has come, or, without `rows_of`, none."""
-    try:
-        way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)
-        if way.calls == 1 and _now["meter"] is not None:
-            _now["meter"].first_step(way)
-    except Exception as e:
-        off(e)

@@ -432,12 +432,14 @@ def test_without_a_look_what_is_most_likely_is_said_and_what_is_timed(
 
 
 @pytest.mark.parametrize(
-    "wall, rule, likely", [(7.0, "python_waits", False), (0.1, "map", True)], ids=["it takes the time", "it takes none"]
+    "wall, calls, rule, line, likely",
+    [(7.0, 300, "python_waits", 31, False), (0.1, 300, "map", 30, True), (1.0, 100_000, "python", 31, True)],
+    ids=["it takes the time", "it takes none", "its calls take it"],
 )
-def test_python_is_to_blame_for_what_it_took(wall: float, rule: str, likely: bool) -> None:
+def test_python_is_to_blame_for_what_it_took(wall: float, calls: int, rule: str, line: int, likely: bool) -> None:
     chain = [node("Prefetch", 33), node("Batch", 32), node("Map", 31, python=True), node("Map", 30)]
-    found = first(unlooked(chain, python={"calls": 300, "wall": wall, "computed": 0.05}))
-    assert found.rule == rule and bool(found.likely) == likely and ("train.py:31" in found.what) != likely
+    found = first(unlooked(chain, python={"calls": calls, "wall": wall, "computed": 0.05 * wall if calls == 300 else wall}))
+    assert found.rule == rule and bool(found.likely) == likely and f"train.py:{line}" in found.what
 
 
 def test_of_several_datasets_the_one_that_is_waited_for_is_taken() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from akrunner.engines.inputs import verdict
 from akrunner.engines.unseen import bound, wait_share
-from akrunner.worker.waits import drawing, hooks, lines, looks, meter, nodes, pipeline, python, shown, tracing, ways
+from akrunner.worker.waits import drawing, hooks, lines, looks, meter, nodes, pipeline, python, shown, timing, tracing, ways
 from akrunner.worker.waits.tracing import Event
 
 SECOND = 1_000_000_000
@@ -148,11 +148,11 @@ def asked() -> Iterator[meter.Meter]:
 
 
 def _clocks(steps: int) -> Iterator[meter.Meter]:
-    made = hooks.enter(steps)
+    made = timing.enter(steps)
     made.begin()
     yield made
     made.lines.stop()
-    hooks.off(RuntimeError("the test is over"))
+    timing.off(RuntimeError("the test is over"))
 
 
 def looks_of(clocks: meter.Meter) -> looks.Looks:
@@ -163,13 +163,13 @@ def looks_of(clocks: meter.Meter) -> looks.Looks:
 
 
 def test_plain_batches_are_timed(clocks: meter.Meter) -> None:
-    assert list(hooks.batches(iter([[1, 2], [3]]), len)) == [[1, 2], [3]]
+    assert list(timing.batches(iter([[1, 2], [3]]), len)) == [[1, 2], [3]]
     told = clocks.record()
     assert (told["by"], told["batches"], told["rows"], told["known"]) == ("batches", 2, 3, True)
 
 
 def test_what_is_spent_within_something_else_counts_once(clocks: meter.Meter) -> None:
-    with hooks.spending("checkpoint"), hooks.spending("report"):
+    with timing.spending("checkpoint"), timing.spending("report"):
         pass
     assert list(clocks.record()["spent"]) == ["checkpoint"]
 
@@ -180,8 +180,8 @@ def test_a_script_that_raises_is_none_of_the_doctors_business(clocks: meter.Mete
         raise KeyError("the script's own")
 
     with pytest.raises(KeyError, match="own"):
-        list(hooks.batches(broken(), len))
-    with pytest.raises(KeyError), hooks.spending("output"):
+        list(timing.batches(broken(), len))
+    with pytest.raises(KeyError), timing.spending("output"):
         raise KeyError
     assert clocks.record()["batches"] == 1
 
@@ -469,8 +469,8 @@ def test_what_is_drawn_is_given_on_whatever_it_is(drawn: Any, clocks: meter.Mete
     way = clocks.way("dataset")
     assert way is not None and hooks._rows_at(0, drawn) == 1
     for _ in range(5):
-        assert hooks._timed(clocks, "dataset", None, lambda: drawn, (), {}, hooks._rows) is drawn
-    given = list(hooks.batches(iter([drawn] * 3), len))
+        assert timing.timed(clocks, "dataset", None, lambda: drawn, (), {}, hooks._rows) is drawn
+    given = list(timing.batches(iter([drawn] * 3), len))
     assert len(given) == 3 and all(one is drawn for one in given)
     assert clocks.record()["main"] >= 0
 
@@ -498,7 +498,7 @@ def test_what_a_script_hands_over_is_not_asked_what_it_does_not_have(clocks: met
     assert not hooks._handed_one((odd(), Hostile(), 7))
     assert hooks._way_of_run(clocks, Hostile(), (Hostile(), {}), {}) is None
     assert hooks._way_of_run(clocks, Hostile(), (), {"feed_dict": {1: 2}}) == "feed_dict"
-    assert hooks._way_of_call(Hostile(), (1,)) is None and hooks.running() is None
+    assert hooks._way_of_call(Hostile(), (1,)) is None and timing.running() is None
     assert clocks.failed == "RuntimeError: of _session"
 
 
@@ -528,8 +528,8 @@ def test_an_error_that_makes_its_own_tracebacks_stays_the_scripts() -> None:
 def test_a_meter_that_is_switched_off_leaves_no_trace_running(asked: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: List[int] = []
     looks_of(asked)._trace = types.SimpleNamespace(stop=lambda: stopped.append(1))
-    hooks.off(RuntimeError("of ours"))
-    assert stopped == [1] and hooks.running() is None and asked.failed == "RuntimeError: of ours"
+    timing.off(RuntimeError("of ours"))
+    assert stopped == [1] and timing.running() is None and asked.failed == "RuntimeError: of ours"
 
 
 def test_a_record_that_cannot_be_made_is_one_of_a_script_that_did_nothing(clocks: meter.Meter) -> None:

@@ -1,0 +1,132 @@
+"""One call, or one batch, timed for the meter of this process's task; what goes wrong with a clock switches it off, and is never the script's fault."""
+
+import threading
+
+from akrunner.worker.waits import meter, shown
+
+_now = {"meter": None}
+#: of each thread: the way in whose call it is (`call`), and whether it is in something that is timed apart (`spending`)
+inside = threading.local()
+
+
+def enter(steps):
+    """From now on a meter runs for this process's task. Returns: it."""
+    made = _now["meter"] = meter.Meter(steps)
+    return made
+
+
+def off(error):
+    """The meter is of no use any more."""
+    made, _now["meter"] = _now["meter"], None
+    if made is not None:
+        made.stop(error)
+
+
+def running():
+    """The meter, None: there is none."""
+    return _now["meter"]
+
+
+@shown.named
+def quickly(quick, began, real, args, kwargs):
+    """What `real` returns: a step that is counted, and no more."""
+    try:
+        made = real(*args, **kwargs)
+    finally:
+        quick.last = meter.clock()
+        quick.wait += quick.last - began
+    quick.calls += 1
+    return made
+
+
+class spending(object):
+    """Time that goes into something else than reading and computing; what is within another counts once."""
+
+    def __init__(self, what):
+        self._what = what
+        self._outer = False
+
+    def __enter__(self):
+        self._outer = not getattr(inside, "spending", False)
+        inside.spending = True
+        self._began = meter.clock()
+
+    def __exit__(self, *error):
+        if self._outer:
+            inside.spending = False
+            made = _now["meter"]
+            try:
+                if made is not None:
+                    made.add(self._what, meter.clock() - self._began)
+            except Exception as e:
+                off(e)
+
+
+@shown.named
+def timed(made, name, of, real, args, kwargs, rows_of=None):
+    """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from."""
+    try:
+        way = made.way(name)
+        if way is not None:
+            # no reference: the script's things go when it lets them go
+            began = made.before(way, id(of) if of is not None else None)
+    except Exception as e:
+        off(e)
+        way = None
+    if way is None:
+        return real(*args, **kwargs)
+    inside.call = name
+    try:
+        drawn = real(*args, **kwargs)
+    except BaseException:
+        _told(made, way, began, None, True)
+        raise
+    finally:
+        inside.call = False
+    _told(made, way, began, drawn if rows_of else None, False, rows_of)
+    return drawn
+
+
+def _told(made, way, began, drawn, end, rows_of=None):
+    try:
+        now = meter.clock()
+        way.drew(began, now, rows_of(drawn, way.quick) if rows_of is not None and drawn is not None else None, end)
+        made.after(way, now)
+    except Exception as e:
+        off(e)
+
+
+@shown.named
+def batches(made, rows_of):
+    """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
+    way = _way_of_batches()
+    while True:
+        began = meter.clock()
+        try:
+            batch = next(made)
+        except StopIteration:
+            if way is not None:
+                _came(way, began, None, None)
+            return
+        if way is not None:
+            _came(way, began, batch, rows_of)
+        yield batch
+
+
+def _way_of_batches():
+    clocks = _now["meter"]
+    try:
+        return clocks.way("batches") if clocks is not None else None
+    except Exception as e:
+        off(e)
+        return None
+
+
+def _came(way, began, batch, rows_of):
+    """A batch has come, or, without `rows_of`, none."""
+    try:
+        way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)
+        if way.calls == 1 and _now["meter"] is not None:
+            _now["meter"].first_step(way)
+    except Exception as e:
+        off(e)
