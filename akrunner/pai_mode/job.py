@@ -195,6 +195,7 @@ class Runner:
             raise ConfigError("give PAI's command, or file= (-f) with a file of statements")
         # $0 is what the caller has written; a URL's is where it was put
         here = os.path.expanduser(path)
+        here = here if not here.startswith("-") else f"./{here}"
         return scripts.prepared(here if os.path.exists(here) else fetch(path, "file").path, text, words, self._variables)
 
     def run_script(self, script: scripts.ShellScript) -> List[Done]:

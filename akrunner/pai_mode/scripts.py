@@ -133,8 +133,8 @@ def _numbered(arguments: List[str], variables: Mapping[str, str]) -> List[str]:
 
 
 def _client_argument(text: str, given: int) -> str:
-    """The number of the argument that holds the client's path, if it is the next that is not given: `odpscmd=$1`."""
-    found = re.search(r"(?mi)^\s*(?:export\s+|local\s+)?\w*odps_?cmd\w*=[\"']?\$\{?([1-9])\}?[\"']?\s*(?:#.*)?$", text)
+    """The number of the argument that holds the client's path, if it is the next that is not given: `odpscmd=$1`, in no function."""
+    found = re.search(r"(?mi)^(?:export\s+)?\w*odps_?cmd\w*=[\"']?\$\{?([1-9])\}?[\"']?\s*(?:#.*)?$", text)
     return found[1] if found is not None and int(found[1]) == given + 1 else ""
 
 

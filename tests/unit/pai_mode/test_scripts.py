@@ -28,6 +28,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
         ("odpscmd=$1\n", ["mine"], {}, ["mine"], []),
         ("odpscmd=$3\n", ["1"], {}, ["1"], []),
         ("#!/usr/bin/python3\n", [], {}, [], []),
+        ("f() {\n  local odpscmd=$1\n}\n", [], {}, [], []),
     ],
 )
 def test_how_a_script_is_started(
