@@ -165,15 +165,18 @@ def _tables(
     told: List[str] = []
     needed = tables and not wishes.shown
     if tables:
-        checks: List[Callable[[], object]] = [functools.partial(_table, one, wishes, True) for one in inputs]
-        checks += [functools.partial(_check_output, one, wishes, dry, told) for one in outputs]
-        for check in checks:
+        checks: List[Tuple[str, Callable[[], object]]] = [
+            ("tables", functools.partial(_table, one, wishes, True)) for one in inputs
+        ]
+        checks += [("outputs", functools.partial(_check_output, one, wishes, dry, told)) for one in outputs]
+        for parameter, check in checks:
             try:
                 check()
             except (SourceError, SinkError) as e:
+                named = type(e)(f"-D{parameter}: {e}")
                 if not wishes.shown:
-                    raise
-                problems.append(e)
+                    raise named from e
+                problems.append(named)
             except Unforeseen:
                 continue  # the statements before it say, when they are run
     return [_table(one, wishes, needed) for one in inputs], told, [_table(one, wishes, needed) for one in outputs], problems
@@ -211,7 +214,7 @@ def _check_output(text: str, wishes: Wishes, dry: bool, told: List[str]) -> None
     if not store.exists(name):
         spec = ", ".join(f"{key}={quoted_text(value)}" for key, value in name.partition)
         told.append(
-            f"-Doutputs: {text} is not there, and is made with the rows the job writes to it; if PAI refuses it: "
+            f"-Doutputs: the partition {text} is not there: here it is made when the script writes to it, and PAI wants it before the job: "
             f"ALTER TABLE {name.sql} ADD IF NOT EXISTS PARTITION ({spec});"
         )
 
@@ -235,10 +238,12 @@ def _table(text: str, wishes: Wishes, needed: bool) -> TablePlan:
 
 
 def _rows(store: TableStore, name: TableName) -> Optional[int]:
+    """How many a name stands for: `?start=` and `end=` are some of the table's."""
     try:
-        return store.count(name) if store.exists(name) else None
+        first, end = name.rows(store.count(name)) if store.exists(name) else (0, None)
     except Unforeseen:
         return None
+    return end - first if end is not None else None
 
 
 def _user_flags(parameters: Mapping[str, str], places: Places) -> List[str]:

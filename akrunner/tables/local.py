@@ -20,6 +20,7 @@ from akrunner.tables.local_output import LocalOutput, commit
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move, carry_out, removed
+from akrunner.tables.sqltext import quoted_name
 from akrunner.tables.store import (
     CHANGED,
     NOTHING_DROPPED,
@@ -336,9 +337,11 @@ class LocalTables:
 
 def no_table_yet(name: TableName, there: Sequence[str], place: str) -> str:
     """What is said of a table that is not there. Args: there: those of its project."""
+    keys = ", ".join(f"{quoted_name(key)} STRING" for key, _ in name.partition)
+    by = f" PARTITIONED BY ({keys})" if keys else ""
     return (
-        f'{no_table(name, there, _where(place))}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...)"`, or from a '
-        f"file with `akrunner tables put FILE {name.whole}`"
+        f'{no_table(name, there, _where(place))}; make it with `akrunner tables sql "CREATE TABLE {name.sql} (name TYPE, ...){by}"`, its types '
+        f"BIGINT, DOUBLE, STRING, ..., or from a file with `akrunner tables put FILE {name.whole}`"
     )
 
 

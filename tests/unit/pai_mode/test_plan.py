@@ -309,7 +309,10 @@ def test_an_output_names_its_partition_and_one_that_is_not_there_is_told(tmp_pat
     assert found.outputs[0].rows == 0 and not found.warnings
     # as public scripts have it: nothing adds the partition of the day
     (made,) = plans("PAI -name tensorflow1150 -Dscript=train.py -Doutputs=odps://p/tables/o/ds=2/h=0")
-    assert "is not there, and is made with the rows" in made.warnings[0] and "PARTITION (ds='2', h='0');" in made.warnings[0]
+    assert (
+        "is not there: here it is made when the script writes to it" in made.warnings[0]
+        and "PARTITION (ds='2', h='0');" in made.warnings[0]
+    )
     for spec, words in (
         ("", "is partitioned by ds, h: name one partition of it"),
         ("/ds=1", "name one partition of it"),
@@ -355,3 +358,22 @@ def test_an_upload_that_fails_behind_a_job_says_that_the_job_succeeded(monkeypat
     with pytest.raises(WriteError, match="cannot upload.* The job itself has succeeded, and odps://p/tables/o is written"):
         runner.run(runner.read("PAI -name tensorflow -Dscript=train.py;", None))
     os.rmdir(kept[0])
+
+
+def test_tables_are_what_their_names_say_however_they_are_spelt() -> None:
+    kept = LocalTables("tables")
+    for table, words in (("p.n", "(a bigint)"), ("q.m", "(b string) partitioned by (pt string, hh string)")):
+        statements.run(f"create table {table} {words}", lambda project: kept)
+    statements.run(
+        "insert into p.n values (1), (2), (3); insert into q.m partition (pt='1', hh='x') values ('a')", lambda project: kept
+    )
+    given = "n, ODPS://Q/tables/M/PT=1/ ,odps://p/tables/n?start=1&end=2,n,q.m/pt=1/hh=x/"
+    found = plans(f"PAI -name tensorflow1150 -Dscript=train.py -Dtables='{given}';", project="p")[0]
+    assert found.flags[0] == "--tables=" + ",".join(one.strip() for one in given.split(","))
+    assert [one.rows for one in found.inputs] == [3, 1, 1, 3, 1]
+    with pytest.raises(SourceError, match="^-Dtables: there is no table odps://q/tables/n"):
+        plans("PAI -name tensorflow1150 -Dscript=train.py -Dtables=p.n,q.n")
+    with pytest.raises(
+        SinkError, match=r"^-Doutputs: there is .*CREATE TABLE p.o \(name TYPE, ...\) PARTITIONED BY \(ds STRING, hh STRING\)"
+    ):
+        plans("PAI -name tensorflow1150 -Dscript=train.py -Doutputs=p.o/ds=1/hh=2")
