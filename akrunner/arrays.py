@@ -6,11 +6,14 @@ a second, and its memory, of every job. And some versions cannot do without it (
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Sequence
+from typing import Dict, Optional, Sequence, Union
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+#: bytes of somebody's own, or where they lie in memory that is used again
+Octets = Union[bytes, memoryview]
 
 _NAMES: Dict[pa.DataType, str] = {
     **{getattr(pa, name)(): name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
@@ -53,7 +56,7 @@ def array_of(values: "NDArray[np.generic]", valid: "Optional[NDArray[np.bool_]]"
     return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(packed)])
 
 
-def octets_of(values: Sequence[bytes], kind: pa.DataType) -> pa.Array:
+def octets_of(values: Sequence[Octets], kind: pa.DataType) -> pa.Array:
     """Byte strings as an array of a binary type, or of one of UTF-8 text that they are."""
     wide = pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
     ends = np.zeros(len(values) + 1, np.int64)

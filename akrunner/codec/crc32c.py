@@ -8,8 +8,9 @@ disappears in the cost of the bytes.
 
 from __future__ import annotations
 
+import os
 from functools import cache, lru_cache
-from typing import Iterable, List, Sequence, Tuple, cast
+from typing import Iterable, List, Sequence, Tuple, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ if google_crc32c is not None and google_crc32c.implementation != "c":
 
 #: whether long records go through a C library
 IN_C = google_crc32c is not None
+#: the directory of that library's module `_crc32c`, for an interpreter without packages; "": there is none
+LIBRARY = os.path.dirname(google_crc32c.__file__) if IN_C else ""
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -77,7 +80,12 @@ def crc_of(data: bytes) -> int:
     return cast(int, google_crc32c.value(data))
 
 
-def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes]) -> U32:
+def crcs_of(values: Sequence[bytes]) -> U32:
+    """[rows] CRC-32C of byte strings, unmasked."""
+    return np.fromiter(map(crc_of if google_crc32c is None else google_crc32c.value, values), np.uint32, len(values))
+
+
+def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[Union[bytes, memoryview]]) -> U32:
     """CRC-32C of pairs of byte strings, one behind the other, without a copy.
 
     Args:
@@ -87,6 +95,31 @@ def crcs_of_both(firsts: Sequence[bytes], seconds: Sequence[bytes]) -> U32:
     if google_crc32c is None:
         return np.fromiter((crc_of(first + second) for first, second in zip(firsts, seconds)), np.uint32, len(firsts))
     return np.fromiter(map(google_crc32c.extend, map(google_crc32c.value, firsts), seconds), np.uint32, len(firsts))
+
+
+def joined(firsts: U32, seconds: U32, lengths: I64) -> U32:
+    """CRC-32C of pairs of byte strings, one behind the other, of the CRC-32C of each. Args: lengths: [rows] of the second ones. Returns: [rows] unmasked."""
+    crcs = firsts.copy()
+    for bit in range(int(lengths.max(initial=0)).bit_length()):
+        rows = np.flatnonzero(lengths >> bit & 1)
+        crcs[rows] = _shifted(_zeros(bit), crcs[rows])
+    return crcs ^ seconds
+
+
+@cache
+def _zeros(bit: int) -> U32:
+    """[4, 256] What 2^bit zero bytes make of each byte of a CRC; of a whole one the four together."""
+    if bit:
+        return _shifted(_zeros(bit - 1), _zeros(bit - 1))
+    values = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+    tables: U32 = _byte_table()[values & np.uint32(0xFF)] ^ (values >> np.uint32(8))
+    return tables
+
+
+def _shifted(tables: U32, crcs: U32) -> U32:
+    octets = [(crcs >> np.uint32(8 * i)) & np.uint32(0xFF) for i in range(4)]
+    shifted: U32 = tables[0][octets[0]] ^ tables[1][octets[1]] ^ tables[2][octets[2]] ^ tables[3][octets[3]]
+    return shifted
 
 
 def crc_of_layout(template: bytes, columns: Iterable[Tuple[int, U8]], rows: int) -> U32:

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
@@ -34,6 +35,8 @@ from akrunner.packing.state import INDEX, PLAN, State
 
 #: of files that are read, or written, together
 _BATCH_BYTES, _BATCH_ROWS = 16 << 20, 1024
+#: from how many files on a process of its own reads them, if they have less bytes than this on average
+_HELPED, _SMALL = 2000, 1 << 20
 #: the bytes a row has besides its file's
 _AROUND = 150
 _THREAD = "akrunner-pack"
@@ -231,6 +234,8 @@ class FilePacker:
             ThreadPoolExecutor(1, _THREAD) as closer,
             ThreadPoolExecutor(1, _THREAD) as writer,
         ):
+            if self._is_worth_help(open_):
+                pool.help(_BATCH_BYTES)
             batches = pool.read(self._asked(open_))
             closing: List["Future[None]"] = []
             for shard in open_:
@@ -250,6 +255,14 @@ class FilePacker:
             error = ReadError(_refused(self._kind, self._broken, self._unfetched))
             error.broken, error.unfetched = self._broken, self._unfetched
             raise error
+
+    def _is_worth_help(self, shards: List[Dict[str, Any]]) -> bool:
+        """Whether they are many files of this machine, and small: of others, each keeps a thread busy enough."""
+        rows = sum(shard["end"] - shard["first"] for shard in shards)
+        if rows < _HELPED or self._plan["base"] is None:
+            return False
+        sizes = numbers(self._index.column(SIZE))
+        return float(sizes.mean()) < _SMALL and not pc.any(pc.match_substring(self._index.column(NAME), "://")).as_py()
 
     def _asked(self, shards: List[Dict[str, Any]]) -> Iterator[Tuple[Tuple[int, int], List[bytes], List[int]]]:
         """What to read, one batch after the other; none of two shards."""
@@ -276,6 +289,8 @@ class FilePacker:
                     at = batch.key[0] + batch.first + len(batch.datas)
                     self._add(batch, file, tally)
                     self._meter.add(len(batch.datas), sum(len(data) for data in batch.datas if data is not None))
+                # the next batch but one may lie where the last one does
+                file.settle()
             except BaseException:
                 file.drop()
                 raise
@@ -315,10 +330,12 @@ class FilePacker:
         if self._labels:
             for i in np.flatnonzero(label < 0).tolist():
                 batch.problems.setdefault(i, "the list says no class for it")
-        good = np.setdiff1d(np.arange(end - first), list(batch.problems), assume_unique=True)
+        good = np.delete(np.arange(end - first), list(batch.problems))
         if batch.problems:
             self._note(rows, batch, tally)
         if not len(good):
+            # as if something had been written
+            file.settle()
             return
         taken = rows if len(good) == len(batch.datas) else rows.take(array_of(good))
         columns: Dict[str, Any] = {"path": text_of(taken.column(NAME))}
@@ -338,7 +355,8 @@ class FilePacker:
             columns[one.name] = taken.column(one.name).combine_chunks()
         datas = [batch.datas[i] for i in good.tolist()]
         made = pa.RecordBatch.from_arrays([_whole(columns[one.name]) for one in self._others], schema=self._others)
-        file.write_files(made, self._schema.field(CONTENT[self._kind]), [data for data in datas if data is not None])
+        crcs = None if batch.crcs is None else batch.crcs[good]
+        file.write_files(made, self._schema.field(CONTENT[self._kind]), [data for data in datas if data is not None], crcs)
 
     def _note(self, rows: pa.Table, batch: Batch, tally: Tally) -> None:
         """Of the bad ones: their names and why; where they are to be kept, a copy of each."""

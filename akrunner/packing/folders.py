@@ -20,7 +20,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io.paths import ENDINGS as TABLES
 from akrunner.io.paths import is_local
 from akrunner.packing import images
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Gathered, Index, numbers, text_of, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, ROWS, SIZE, Gathered, Index, numbers, text_of, truths
 from akrunner.packing.result import counted
 from akrunner.packing.settings import MOST_BYTES
 
@@ -47,34 +47,51 @@ def listed(source: str) -> Tuple[pa.Table, Optional[str]]:
 
 def _local(base: str) -> pa.Table:
     gathered = Gathered()
-    met = {_identity(os.stat(base)): base}
-    folders = [""]
+    met = {_identity(os.stat(base)): os.fsencode(base)}
+    folders = [b""]
     while folders:
         inside = folders.pop()
-        with os.scandir(os.path.join(base, inside)) as entries:
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                name = f"{inside}/{entry.name}" if inside else entry.name
-                try:
-                    about: Optional[os.stat_result] = entry.stat()
-                except OSError:
-                    about = None  # a link to nothing: whoever reads it says so
-                if about is not None and stat.S_ISDIR(about.st_mode):
-                    first = met.setdefault(_identity(about), entry.path)
-                    if first != entry.path:
-                        raise SourceError(
-                            f"source: {entry.path} leads to {first}, whose files are listed already; remove the link"
-                        )
-                    folders.append(name)
-                    continue
-                known = about is not None and stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES
-                gathered.add(
-                    os.fsencode(name),
-                    about.st_size if about is not None and known else -1,
-                    about.st_mtime_ns if about is not None else 0,
-                )
+        names, sizes, times = _files_in(os.path.join(os.fsencode(base), inside), inside, gathered, folders, met)
+        gathered.more(names, sizes, times)
     return gathered.table()
+
+
+def _files_in(
+    path: bytes, inside: bytes, gathered: Gathered, folders: List[bytes], met: Dict[Tuple[int, int], bytes]
+) -> Tuple[List[bytes], List[int], List[int]]:
+    """Args: inside: the directory below that of all; folders: those that are met go there; met: all that were met.
+    Returns: (names, sizes, times) of its files; of very many the first are gathered already."""
+    names: List[bytes] = []
+    sizes: List[int] = []
+    times: List[int] = []
+    above = inside + b"/" if inside else b""
+    with os.scandir(path) as entries:
+        for entry in entries:
+            own = entry.name
+            if own.startswith(b"."):
+                continue
+            try:
+                about = entry.stat()
+            except OSError:
+                # a link to nothing: whoever reads it says so
+                gathered.add(above + own, -1, 0)
+                continue
+            mode = stat.S_IFMT(about.st_mode)
+            if mode == stat.S_IFDIR:
+                first = met.setdefault(_identity(about), entry.path)
+                if first != entry.path:
+                    raise SourceError(
+                        f"source: {os.fsdecode(entry.path)} leads to {os.fsdecode(first)}, whose files are listed already; remove the link"
+                    )
+                folders.append(above + own)
+                continue
+            names.append(above + own)
+            sizes.append(about.st_size if mode == stat.S_IFREG and about.st_size <= MOST_BYTES else -1)
+            times.append(about.st_mtime_ns)
+            if len(names) == ROWS:
+                gathered.more(names, sizes, times)
+                names, sizes, times = [], [], []
+    return names, sizes, times
 
 
 def _identity(about: os.stat_result) -> Tuple[int, int]:

@@ -16,6 +16,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from akrunner.arrays import Octets
 from akrunner.packing.result import counted
 
 U8 = NDArray[np.uint8]
@@ -59,19 +60,20 @@ class Looked:
     problems: Dict[int, str]
 
 
-def look(datas: Sequence[Optional[bytes]]) -> Looked:
+def look(datas: Sequence[Optional[Octets]]) -> Looked:
     """Look at the headers. Args: datas: each file; None: there is none, and nothing is said of it."""
     rows = len(datas)
     found = Looked(np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, -1, np.int8), {})
-    _look_at(datas, found, np.array([i for i, data in enumerate(datas) if data is not None], np.int64), _HEAD)
-    _check_sizes(datas, found)
+    sizes = np.fromiter((-1 if data is None else len(data) for data in datas), np.int64, rows)
+    _look_at(datas, sizes, found, np.flatnonzero(sizes >= 0), _HEAD)
+    _check_sizes(sizes, found)
     for i in np.flatnonzero(found.format == 3).tolist():
         if i not in found.problems and (words := _odd_bitmap(datas[i] or b"", int(found.height[i]), int(found.width[i]))):
             found.problems[i] = f"{words}; resize= (--resize) makes a PNG of it"
     return found
 
 
-def _odd_bitmap(data: bytes, height: int, width: int) -> str:
+def _odd_bitmap(data: Octets, height: int, width: int) -> str:
     """Why TensorFlow does not decode a BMP with a header, "": it does. The newest takes neither less than its rows nor anything behind them."""
     if len(data) < 30:
         return "a BMP that is cut short"
@@ -86,43 +88,42 @@ def _odd_bitmap(data: bytes, height: int, width: int) -> str:
     return f"a BMP with {counted(len(data) - wanted, 'byte')} behind its picture, which TensorFlow does not decode"
 
 
-def _check_sizes(datas: Sequence[Optional[bytes]], found: Looked) -> None:
+def _check_sizes(sizes: I64, found: Looked) -> None:
     """Headers that say what cannot be."""
     # the product of two numbers of 32 bits is more than 64 hold
     pixels = found.height.astype(np.float64) * found.width
-    sizes = np.fromiter((len(data or b"") for data in datas), np.float64, len(datas))
     for kind, most in _PIXELS_A_BYTE.items():
         for i in np.flatnonzero((found.format == kind) & (pixels > sizes * most)).tolist():
-            words = f"{found.width[i]:,} x {found.height[i]:,} pixels, more than its {int(sizes[i]):,} bytes can hold"
+            words = f"{found.width[i]:,} x {found.height[i]:,} pixels, more than its {sizes[i]:,} bytes can hold"
             found.problems.setdefault(i, f"a damaged {FORMATS[kind].upper()}: its header says {words}")
     for i in np.flatnonzero(pixels >= MOST_PIXELS).tolist():
         words = f"{found.width[i]:,} x {found.height[i]:,} pixels; TensorFlow decodes less than {MOST_PIXELS:,}"
         found.problems.setdefault(i, f"its header says {words}")
 
 
-def _look_at(datas: Sequence[Optional[bytes]], found: Looked, rows: I64, head: Optional[int]) -> None:
-    """Args: rows: which; head: bytes of each to look at, None: all."""
+def _look_at(datas: Sequence[Optional[Octets]], whole: I64, found: Looked, rows: I64, head: Optional[int]) -> None:
+    """Args: whole: [datas] bytes of each; rows: which; head: bytes of each to look at, None: all."""
     if not len(rows):
         return
-    some = [datas[i] or b"" for i in rows.tolist()]
-    heads = [data[:head] for data in some]
+    heads = [(datas[i] or b"")[:head] for i in rows.tolist()]
     sizes = np.fromiter(map(len, heads), np.int64, len(heads))
     flat = np.frombuffer(b"".join([*heads, bytes(64)]), np.uint8)
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    cut = np.fromiter(map(len, some), np.int64, len(some)) > sizes
+    cut = whole[rows] > sizes
     kinds = _kinds(flat, starts, sizes)
     found.format[rows] = kinds
     for at in np.flatnonzero(kinds < 0).tolist():
-        found.problems[int(rows[at])] = _what(heads[at])
+        found.problems[int(rows[at])] = _what(bytes(heads[at]))
     for kind, (least, height, width) in _PLACES.items():
         here = np.flatnonzero(kinds == kind)
-        _read_sizes(flat, starts[here], sizes[here], rows[here], found, least, height, width, kind)
+        if len(here):
+            _read_sizes(flat, starts[here], sizes[here], rows[here], found, least, height, width, kind)
     here = np.flatnonzero(kinds == 4)
     for at in here.tolist():
-        _read_webp(heads[at], int(rows[at]), found)
+        _read_webp(bytes(heads[at]), int(rows[at]), found)
     here = np.flatnonzero(kinds == 0)
     longer = _walk(flat, starts[here], starts[here] + sizes[here], cut[here], rows[here], found)
-    _look_at(datas, found, longer, None)
+    _look_at(datas, whole, found, longer, None)
     if head is not None:
         for i in rows[(found.format[rows] >= 0) & ((found.height[rows] == 0) | (found.width[rows] == 0))].tolist():
             found.problems.setdefault(

@@ -106,9 +106,13 @@ class Gathered:
         self._spilled = Spilled()
 
     def add(self, name: bytes, size: int, mtime: int) -> None:
-        self._names.append(name)
-        self._sizes.append(size)
-        self._times.append(mtime)
+        self.more([name], [size], [mtime])
+
+    def more(self, names: List[bytes], sizes: List[int], mtimes: List[int]) -> None:
+        """Several rows."""
+        self._names += names
+        self._sizes += sizes
+        self._times += mtimes
         if len(self._names) >= ROWS:
             self._flush()
 

@@ -5,11 +5,14 @@
     batches of names -> advised: the system begins to read their files, two batches ahead, and waits for none
                      -> one thread: open, read, close -> [bytes or why not] of one batch, while the next one is read
                         many threads, where a file that is opened is waited for (a file system of the network), and for URLs
+
+Many small files of this machine's disks are read by a process of their own (`helper`), which says so when threads would be better.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
 import time
@@ -18,8 +21,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from akrunner.arrays import Octets
 from akrunner.checks import kind_in_words
+from akrunner.codec import crc32c
 from akrunner.foreign import in_words
+from akrunner.packing.helper import PIECES, Helper, can_help
 from akrunner.packing.remote import Fetcher, too_large
 from akrunner.packing.settings import MOST_BYTES
 
@@ -38,15 +44,20 @@ _LATE = 0.003
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
+#: (key, names, sizes they were listed with) of a batch
+_Asked = Tuple[Any, List[bytes], List[int]]
+
+
 @dataclass
 class Batch:
     """Files that were read. Attributes: key: whatever the batch was asked for with; datas: None of what could not be read; problems: row -> why, half a sentence;
-    first: how many of those asked for came before, in batches of the same key."""
+    first: how many of those asked for came before, in batches of the same key; crcs: [rows] CRC-32C of each, None: not known."""
 
     key: Any
-    datas: List[Optional[bytes]]
+    datas: List[Optional[Octets]]
     problems: Dict[int, str]
     first: int = 0
+    crcs: Optional[crc32c.U32] = None
 
 
 #: what one thread does with each file it has read: (bytes) -> (bytes, why it is no good or "")
@@ -74,6 +85,7 @@ class Pool:
         #: whether a thread by itself took long: where the system does nothing of what it is asked
         self._late = False
         self._tickets = 0
+        self._helper: Optional[Helper] = None
         self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
 
     def __enter__(self) -> "Pool":
@@ -81,13 +93,63 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self._fetcher.stop()
+        self._unhelped()
         for executor in (self._executor, self._near, self._far):
             executor.shutdown(wait=True, cancel_futures=True)
         if self._fd is not None:
             os.close(self._fd)
 
-    def read(self, asked: Iterable[Tuple[Any, List[bytes], List[int]]]) -> Iterator[Batch]:
-        """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch."""
+    def help(self, room: int) -> None:
+        """Have a process read the files, if it can be started: for many that are small. Args: room: bytes of a batch."""
+        if self._work is None and can_help():
+            # where no process can be started, this one reads
+            with contextlib.suppress(OSError):
+                self._helper = Helper(self._fd, room, self._fetcher.most, _TRIED, _SLOW, _LATE)
+
+    def _unhelped(self) -> None:
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            helper.close()
+
+    def read(self, asked: Iterable[_Asked]) -> Iterator[Batch]:
+        """Args: asked: (key, names, sizes they were listed with, -1: unknown) of each batch. With a helper the bytes of a batch are overwritten once the
+        next but one is asked for."""
+        rest = iter(asked)
+        waiting: Deque[_Asked] = deque()
+        yield from self._helped(rest, waiting)
+        yield from self._threaded(itertools.chain(waiting, rest))
+
+    def _helped(self, asked: Iterator[_Asked], waiting: Deque[_Asked]) -> Iterator[Batch]:
+        """What the helper reads. Args: waiting: left there: what it was asked for and has not read."""
+        pieces = itertools.cycle(range(PIECES))
+        while self._helper is not None:
+            one = next(asked, None)
+            if one is not None:
+                self._helper.ask(next(pieces), one[1], one[2])
+                waiting.append(one)
+            if not waiting:
+                return
+            if one is not None and len(waiting) < PIECES - 1:
+                continue
+            answer = self._helper.answer(len(waiting[0][1]))
+            if answer is None:
+                self._unhelped()
+                return
+            key, names, sizes = waiting.popleft()
+            if not waiting:
+                self._helper.ends()
+            batch = Batch(key, answer.datas, {}, crcs=answer.crcs)
+            for i in answer.missing:
+                # it says nothing of why
+                ((data, why),) = self._some([names[i]], [sizes[i]])
+                batch.datas[i], answer.crcs[i] = data, crc32c.crc_of(data or b"")
+                if why:
+                    batch.problems[i] = why
+            yield batch
+            if answer.late:
+                self._unhelped()
+
+    def _threaded(self, asked: Iterable[_Asked]) -> Iterator[Batch]:
         advised: Deque[Tuple[Any, List[bytes], List[int], Optional["Future[bool]"]]] = deque()
         under_way: Deque[Tuple[Any, List["Future[_Read]"], Optional[int]]] = deque()
         try:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner import leftovers
-from akrunner.arrays import octets_of
+from akrunner.arrays import Octets, octets_of
 from akrunner.codec import crc32c, encode_records
 from akrunner.codec.binary import data_of, offsets_of
 from akrunner.codec.encode import HEAD, record_fronts
@@ -35,8 +35,12 @@ class Writer(Protocol):
 
     def write_rows(self, batch: pa.RecordBatch) -> None: ...
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
-        """Args: batch: the other columns; field: of the column that has the files' bytes, the last but in Parquet and Arrow the first; datas: these."""
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
+        """Args: batch: the other columns; field: of the column that has the files' bytes, the last but in Parquet and Arrow the first; datas: these; crcs:
+        the CRC-32C of each, None: not known."""
+
+    def settle(self) -> None:
+        """What was given is written, and its memory free for something else."""
 
     def close(self) -> None:
         """All is written."""
@@ -60,10 +64,14 @@ class ShardFile:
         self._writer.write_rows(batch)
         self.rows += batch.num_rows
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
         if datas:
-            self._writer.write_files(batch, field, datas)
+            self._writer.write_files(batch, field, datas, crcs)
             self.rows += len(datas)
+
+    def settle(self) -> None:
+        """The bytes that were given may be overwritten. Those of one call may be, too, once the next has returned."""
+        self._writer.settle()
 
     def commit(self, path: str) -> int:
         """It is whole: give it its name. Returns: its bytes."""
@@ -90,32 +98,36 @@ class _Records:
     def write_rows(self, batch: pa.RecordBatch) -> None:
         _write_all(self._stream.fileno(), [encode_records(batch).data])
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
         sizes = np.fromiter(map(len, datas), np.int64, len(datas))
         fronts = record_fronts(batch, field.name, sizes)
         ends = offsets_of(fronts) - offsets_of(fronts)[0]
         flat = data_of(fronts).tobytes()
         places = ends.tolist()
         cut = [flat[a:b] for a, b in zip(places[:-1], places[1:])]
-        crcs = crc32c.crcs_of_both([front[HEAD:] for front in cut], datas)
-        tails = crc32c.mask(crcs).astype("<u4").tobytes()
+        bodies = [front[HEAD:] for front in cut]
+        whole = crc32c.crcs_of_both(bodies, datas) if crcs is None else crc32c.joined(crc32c.crcs_of(bodies), crcs, sizes)
+        tails = crc32c.mask(whole).astype("<u4").tobytes()
         buffers: List[Any] = [b""] * (3 * len(datas))
         buffers[0::3], buffers[1::3] = cut, datas
         buffers[2::3] = [tails[i : i + 4] for i in range(0, len(tails), 4)]
-        self.close()
+        self.settle()
         if self._executor is None:
             _write_all(self._stream.fileno(), buffers)
         else:
             self._written = self._executor.submit(_write_all, self._stream.fileno(), buffers)
 
-    def close(self) -> None:
+    def settle(self) -> None:
         written, self._written = self._written, None
         if written is not None:
             written.result()
 
+    def close(self) -> None:
+        self.settle()
+
     def stop(self) -> None:
         with suppress(OSError):
-            self.close()
+            self.settle()
 
 
 class _Columns:
@@ -129,10 +141,13 @@ class _Columns:
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
 
-    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[bytes]) -> None:
+    def write_files(self, batch: pa.RecordBatch, field: pa.Field, datas: Sequence[Octets], crcs: Optional[crc32c.U32]) -> None:
         blobs = octets_of(datas, field.type)
         columns = [blobs if one.name == field.name else batch.column(one.name) for one in self._schema]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def settle(self) -> None:
+        """Nobody else writes."""
 
     def close(self) -> None:
         self._writer.close()

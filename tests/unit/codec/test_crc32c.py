@@ -44,3 +44,13 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch, length: int) -> No
     ends = np.array([length, length // 2])
     got = crc32c.crc_of_ranges(data, np.zeros(2, np.int64), ends)
     assert got.tolist() == [google_crc32c.value(data[:end].tobytes()) for end in ends]
+
+
+def test_the_checksum_of_both_is_made_of_those_of_each() -> None:
+    random = np.random.default_rng(5)
+    firsts = [random.bytes(int(size)) for size in random.integers(0, 200, 50)]
+    seconds = [random.bytes(int(size)) for size in [0, 1, 255, 256, 65_536, 99_999, *random.integers(0, 3000, 44)]]
+    lengths = np.array([len(second) for second in seconds])
+    joined = crc32c.joined(crc32c.crcs_of(firsts), crc32c.crcs_of(seconds), lengths)
+    assert joined.tolist() == [crc32c.crc_of(first + second) for first, second in zip(firsts, seconds)]
+    assert crc32c.joined(crc32c.crcs_of([]), crc32c.crcs_of([]), lengths[:0]).tolist() == []

@@ -1,0 +1,133 @@
+"""The host's end of a process that reads files: a second interpreter, so that reading and writing do not take turns. `helping` is the other end.
+
+It ends when its pipe does; when this process is killed its guard ends it, too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import marshal
+import mmap
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
+
+import numpy as np
+
+from akrunner import leftovers
+from akrunner.arrays import Octets
+from akrunner.codec import crc32c
+from akrunner.packing import helping
+from akrunner.packing.helping import FOUND, LATE, MESSAGE, SLOW
+
+#: pieces of memory: one is written, one may be waited for, the others are read and asked for
+PIECES = 4
+#: bytes of a path
+_LONGEST = 4096
+_POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def can_help() -> bool:
+    """Whether this system has what it takes, and a second core."""
+    return (
+        crc32c.IN_C
+        and bool(sys.executable)
+        and all(hasattr(os, name) for name in ("memfd_create", "posix_fadvise", "RWF_NOWAIT", "sched_getaffinity"))
+        and (len(os.sched_getaffinity(0)) > 1)
+    )
+
+
+@dataclass
+class Answer:
+    """Attributes: datas: the bytes of each file; crcs: [files] their CRC-32C; missing: files that are to be looked at here; late: whether it took long."""
+
+    datas: List[Optional[Octets]]
+    crcs: crc32c.U32
+    missing: List[int]
+    late: bool
+
+
+class Helper:
+    """A process that reads files.
+
+    Args: base: descriptor of the directory names are below; room: bytes of files in a piece; most: bytes of a file; tried, slow, late: as `pool` has them.
+    Raises: OSError: it cannot be started.
+    """
+
+    def __init__(self, base: Optional[int], room: int, most: int, tried: int, slow: float, late: float) -> None:
+        page = mmap.PAGESIZE
+        self._size = -(-(FOUND + room + 1) // page) * page
+        fd = os.memfd_create("akrunner-pack")
+        try:
+            os.ftruncate(fd, self._size * PIECES)
+            self._view = memoryview(mmap.mmap(fd, self._size * PIECES))
+            given = (fd, self._size, PIECES, -1 if base is None else base, most, tried, slow, late, crc32c.LIBRARY)
+            self._process = _started([str(one) for one in given], (fd,) if base is None else (fd, base))
+        finally:
+            os.close(fd)
+        leftovers.watch(self._process.pid)
+
+    def ask(self, piece: int, names: List[bytes], sizes: List[int]) -> None:
+        """Have files read into a piece, which nobody needs any longer."""
+        # what is no path may be of any length
+        said = marshal.dumps(([name if len(name) <= _LONGEST else b"" for name in names], sizes))
+        start = piece * self._size + FOUND
+        self._view[start : start + len(said)] = said
+        assert self._process.stdin is not None
+        # if it is gone, there is no answer
+        with suppress(BrokenPipeError):
+            os.write(self._process.stdin.fileno(), MESSAGE.pack(piece, len(said)))
+
+    def answer(self, files: int) -> Optional[Answer]:
+        """Wait for what was asked for first. Returns: None: nothing was read, and it is to be asked no more."""
+        assert self._process.stdout is not None
+        said = os.read(self._process.stdout.fileno(), MESSAGE.size)
+        if len(said) < MESSAGE.size:
+            return None
+        piece, how = MESSAGE.unpack(said)
+        if how == SLOW:
+            return None
+        start = piece * self._size
+        found = np.frombuffer(self._view, "<i8", 2 * files, start).reshape(2, files)
+        lengths, view = found[0], self._view
+        ends = start + FOUND + np.cumsum(np.maximum(lengths, 0))
+        datas: List[Optional[Octets]] = [
+            view[end - size : end] if size > 0 else None for end, size in zip(ends.tolist(), lengths.tolist())
+        ]
+        return Answer(datas, found[1].astype(np.uint32), np.flatnonzero(lengths < 0).tolist(), how == LATE)
+
+    def ends(self) -> None:
+        """It is asked for no more, and may go while what it has read is written."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def close(self) -> None:
+        """It ends, whatever it reads."""
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        self._process.wait()
+        leftovers.unwatch(self._process.pid)
+
+
+def _started(words: List[str], kept: Tuple[int, ...]) -> "subprocess.Popen[bytes]":
+    # Ctrl-C is this process's, from the other's first instruction on
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", inspect.getsource(helping), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            pass_fds=kept,
+            start_new_session=True,
+            env={},
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
