@@ -9,7 +9,8 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     wait, between in next() of the script's input, and between one next() and the following, without the first; of feed_dict, the making of it
     outside       of functions or a session: between their calls
     calls         of functions that are handed their input, while nothing else is known: how many, seconds inside, outside
-    python        that the pipeline calls (generators, py_function): calls, wall: their seconds, computed: of them, those in which they did not wait
+    python        that the pipeline calls (generators, py_function): calls, wall: their seconds, steps: of them, those since the first step, computed: those
+                  in which they did not wait
     first         the wait for the first batch; main: in `main`
     unlooked      of functions or a session: seconds of steps of which none was looked at (they are in between): all, if nobody asked
     hidden        a tf.function draws from a dataset by itself; elsewhere: another thread than the main one reads

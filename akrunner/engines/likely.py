@@ -34,12 +34,14 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
     """What is waited for, None: only a look can tell."""
     chain = blame.chain_of(record)
     works = [one for one in chain if not blame.hands_on(one["node"])]
-    if works and all(one.get("ours") for one in works):
-        return Suspect(_blamed(works[0], record), False)
+    waited = record["wait"] if record["known"] else record["wait"] + record["between"]
+    ours = [one for one in works if one.get("ours")]
+    # `task_config` made all that works, or has waited for rows itself
+    if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
+        return Suspect(_blamed(ours[0], record), False)
     called = next((one for one in works if _calls_python(one)), None)
     python = record.get("python", {})
-    took, calls = python.get("wall", 0.0), python.get("calls", 0)
-    waited = record["wait"] if record["known"] else record["wait"] + record["between"]
+    took, calls = python.get("steps", 0.0), python.get("calls", 0)
     if called is not None and took + calls * _CALL >= _MUCH * waited:
         node = _blamed(called, record, source=_source(called, chain))
         at_once = node.parallel or _within_parallel(called, chain)
@@ -66,11 +68,11 @@ def python_keeps_up(record: Mapping[str, Any]) -> Optional[Suspect]:
     for it."""
     chain = blame.chain_of(record)
     called = next((one for one in chain if _calls_python(one)), None)
-    whole = float(record["wait"] + record["between"] + record["first"])
+    whole = float(record["wait"] + record["between"])
     if called is None or whole <= 0:
         return None
     node = _blamed(called, record, source=_source(called, chain))
-    share = record.get("python", {}).get("wall", 0.0) / whole
+    share = record.get("python", {}).get("steps", 0.0) / whole
     if node.parallel or _within_parallel(called, chain):
         return None
     ahead = record.get("tunes", True) or any(_kind(one) == "Prefetch" for one in chain)

@@ -51,6 +51,7 @@ class Meter(object):
         self._thread = None
         self.failed = ""
         self._first_of = ""
+        self._prepared = 0
         # on request only: what is always on starts no profiler
         self.looks = looks.Looks(steps, self.say_failed, self.wholly) if steps else None
 
@@ -100,6 +101,7 @@ class Meter(object):
         """The first step of a way is done: what Python did until then prepared it."""
         if not self._first_of or (self._first_of == "call" and way.name != "call"):
             self._first_of = way.name
+            self._prepared = self.python.wall
             self.lines.again()
 
     def give_up(self):
@@ -186,7 +188,7 @@ class Meter(object):
             "hidden": self.hidden and way.name not in INSIDE,
             "elsewhere": way.elsewhere,
             "calls": {"calls": calls.calls, "inside": calls.wait * seconds, "outside": calls.between * seconds},
-            "python": self.python.record(),
+            "python": dict(self.python.record(), steps=(self.python.wall - self._prepared) * seconds),
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
             "pipelines": [dict(one, waited=way.waited.get(place, 0) * seconds) for place, one in enumerate(self.pipelines)],
