@@ -20,6 +20,7 @@ from hypothesis import settings
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
+from tests import hosts
 
 # the same examples every time, and no time limit on a busy machine
 settings.register_profile("akrunner", deadline=None, derandomize=True)
@@ -97,7 +98,7 @@ def leaves_nothing(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # what several tests share: Flink's cluster, and what it starts
-    before = {process.pid for process in psutil.Process().children()}
+    before = {process.pid for process in [*psutil.Process().children(), *hosts.running()[1]]}
     yield directory
     monkeypatch.setattr(tempfile, "tempdir", None)
     left = still_running(str(directory), before)
@@ -109,8 +110,9 @@ def still_running(tmpdir: str, before: Collection[int] = ()) -> List[Any]:
     """Children of this process that were not there before, and processes of jobs that were given this temp directory, whoever
     their parent is now."""
     found = {}
-    for child in psutil.Process().children():
-        if child.pid not in before:
+    server, forked = hosts.running()
+    for child in [*psutil.Process().children(), *forked]:
+        if child.pid not in before and child.pid != server:
             found.update({p.pid: p for p in [child, *_descendants(child)]})
     for process in psutil.process_iter():
         try:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from tests import hosts
 from tests.chaos import processes, programs
 from tests.chaos.plan import Plan
 
@@ -123,7 +124,7 @@ class Trial:
     def one_host(self) -> Optional[float]:
         """From its start to its end. Returns: as `kills`."""
         with open(self.folder / "log.txt", "wb") as log, self.turns:
-            self.host = subprocess.Popen(
+            self.host = hosts.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ(), cwd=self.folder
             )
             began = time.monotonic()
@@ -281,7 +282,8 @@ class Trial:
         """Processes of this trial that do not end by themselves."""
         began = time.monotonic()
         while (left := self.running()) and time.monotonic() < began + (deadline - began) * busy():
-            time.sleep(0.02)
+            # each look reads what every process of the machine was started with
+            time.sleep(0.05)
         return left
 
     def running(self) -> List[int]:
@@ -295,7 +297,7 @@ class Trial:
 
     def start_again(self) -> None:
         code = "from akrunner import leftovers; leftovers.register('/nowhere/at-all'); leftovers.forget('/nowhere/at-all')"
-        subprocess.run([sys.executable, "-c", code], env={**self.environ(), "TMPDIR": "/tmp"}, check=True)
+        hosts.run([sys.executable, "-c", code], env={**self.environ(), "TMPDIR": "/tmp"}, check=True)
 
     def wrong_output(self) -> List[str]:
         """Success is the whole table; a failure is nothing, or what was there before, or, when the host was killed at its very end, the whole."""

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple, Type
 import pytest
 
 import akrunner
+from tests import hosts
 from tests.conftest import ENDS, Script, ends
 
 from .conftest import Run, hangs
@@ -320,13 +321,12 @@ def main(task_config):
 @pytest.mark.parametrize("busy", ["time.sleep(1000)", "while True: pass", "os.kill(os.getpid(), 19)"])
 def test_host_killed(engine: Any, leaves_nothing: Path, script: Script, tmp_path: Path, busy: str) -> None:
     """A dead host takes its children with it, grandchildren, stopped ones and the temp directory included."""
-    import subprocess
 
     path = script(LONG.replace("BUSY", busy))
     out = tmp_path / "pids"
     out.mkdir()
     where = [] if engine == "local" else [engine.master, engine.python]
-    with subprocess.Popen([sys.executable, "-c", HOST, path, *where], env={**os.environ, "OUT": str(out)}) as host:
+    with hosts.Popen([sys.executable, "-c", HOST, path, *where], env={**os.environ, "OUT": str(out)}) as host:
         pids = wait_for_pids(out, 2)
         host.kill()
     assert gone(pids), "still running after the host was killed"

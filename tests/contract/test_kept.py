@@ -18,6 +18,7 @@ import pytest
 import akrunner
 from akrunner import warming
 from akrunner.spares import client, talk
+from tests import hosts
 from tests.conftest import Script
 
 from .test_crash_table import HOST, LONG, gone, wait_for_pids
@@ -46,7 +47,7 @@ def kept(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[psut
     """The process that keeps two, which wait."""
     for name in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
-    with subprocess.Popen([sys.executable, "-c", KEEP], stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with hosts.Popen([sys.executable, "-c", KEEP], stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "listens\n"
         both_wait()
         yield psutil.Process(process.pid)
@@ -148,7 +149,7 @@ time.sleep(1000)
 def test_one_that_never_answers_is_killed(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_ANSWER", "_ENDING"):
         monkeypatch.setattr(client, name, 0.2)
-    with subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE, text=True) as process:
+    with hosts.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "listens\n"
         with pytest.raises(
             akrunner.StartError, match=rf"\(pid {process.pid}\) does not answer: .*; `akrunner warm stop` ends it"
@@ -181,7 +182,7 @@ def test_the_worker_goes_with_its_jobs_host(kept: psutil.Process, script: Script
     path, out = script(LONG.replace("BUSY", busy)), tmp_path / "pids"
     out.mkdir()
     host = HOST.replace("num_workers=2, ", "").replace('env={"OUT": os.environ["OUT"]}', f'user_params={{"out": {str(out)!r}}}')
-    with subprocess.Popen([sys.executable, "-c", host, path]) as process:
+    with hosts.Popen([sys.executable, "-c", host, path]) as process:
         pids = wait_for_pids(out, 1)
         assert warming.kept_status()["jobs"] == 1, "it is one of those that waited"
         process.kill()
@@ -242,7 +243,7 @@ def test_no_room_at_all_is_another_word_than_dead(kept: psutil.Process, monkeypa
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-m", "akrunner", "warm", *arguments], capture_output=True, text=True, timeout=120)
+    return hosts.run([sys.executable, "-m", "akrunner", "warm", *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_the_commands(leaves_nothing: Path, tmp_path: Path) -> None:

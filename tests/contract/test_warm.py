@@ -25,6 +25,7 @@ from akrunner.spares import pool, registry, room, wanted
 from akrunner.spares.template import Template
 from akrunner.spares.wanted import Wanted
 from akrunner.wire import frames
+from tests import hosts
 from tests.conftest import ENDS, Script, wait_for
 
 from .test_crash_table import gone
@@ -411,7 +412,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("how", ["killed", "killed with its guard", "ended", "closed"])
 def test_all_are_gone_with_the_host(leaves_nothing: Path, how: str) -> None:
     """One of the two is stopped, and so is what they were forked from: they notice nothing."""
-    with subprocess.Popen([sys.executable, "-c", HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
+    with hosts.Popen([sys.executable, "-c", HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdin is not None and host.stdout is not None
         spares = [int(pid) for pid in host.stdout.readline().split()]
         guards = [child for child in psutil.Process(host.pid).children() if child.pid not in spares]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from akrunner.engines.workdir import WorkDir
 from akrunner.io import sql
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess
+from tests import hosts
 
 
 class Row(NamedTuple):
@@ -364,6 +364,6 @@ def test_as_a_process(line: List[str], places: Dict[str, str]) -> None:
     if len(max(line, key=len)) > 1000:
         line = ["run"]
     for more in ([], ["--json"]):
-        done = subprocess.run([sys.executable, "-m", "akrunner", *line, *more], capture_output=True, text=True, timeout=60)
+        done = hosts.run([sys.executable, "-m", "akrunner", *line, *more], capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert json.loads(done.stdout)["exit_code"] == 2 if more else done.stderr and not done.stdout

@@ -14,6 +14,7 @@ from typing import Any, Dict
 import pytest
 
 import akrunner
+from tests import hosts
 from tests.conftest import Script
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ def main(task_config):
 
 
 def doctor(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+    return hosts.run(
         [sys.executable, "-m", "akrunner", "doctor", *arguments], capture_output=True, text=True, timeout=120, **options
     )
 

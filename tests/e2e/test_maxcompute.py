@@ -19,6 +19,7 @@ from akrunner.tables import maxcompute_output, maxcompute_reading, types
 from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo, TableStore, check_writable
+from tests import hosts
 from tests.servers.maxcompute import ACCESS_KEY, MaxCompute, Table
 from tests.servers.oss import Oss
 
@@ -363,7 +364,7 @@ def test_no_such_project(maxcompute: MaxCompute) -> None:
 
 
 def command(*args: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-m", "akrunner", *args], capture_output=True, text=True, timeout=300)
+    return hosts.run([sys.executable, "-m", "akrunner", *args], capture_output=True, text=True, timeout=300)
 
 
 COPY = """

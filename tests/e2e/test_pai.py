@@ -15,6 +15,7 @@ import pytest
 import akrunner
 from akrunner.launch.interpreters import Interpreter
 from akrunner.tables.statements import StatementResult
+from tests import hosts
 from tests.conftest import Script
 from tests.contract.test_pai import lay_code
 from tests.worker.conftest import matrix_python
@@ -63,7 +64,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def pai(*arguments: str) -> "subprocess.CompletedProcess[str]":
     words = [sys.executable, "-m", "akrunner", "pai", *arguments, "--python-env", sys.executable]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120)
+    return hosts.run(words, capture_output=True, text=True, timeout=120)
 
 
 def test_a_shell_script_of_statements_and_what_its_program_sees(leaves_nothing: Path, shop: Path) -> None:

@@ -14,6 +14,7 @@ from typing import List
 
 import pytest
 
+from tests import hosts
 from tests.conftest import Script
 
 pytestmark = pytest.mark.slow
@@ -48,7 +49,7 @@ def test_a_growing_file_until_ctrl_c(leaves_nothing: Path, script: Script, tmp_p
     path = tmp_path / "events.jsonl"
     path.write_text(line(1))
     pipe = subprocess.PIPE
-    with subprocess.Popen(command(script(DOUBLE), "-i", str(path), "--follow"), stdout=pipe, stderr=pipe, text=True) as job:
+    with hosts.Popen(command(script(DOUBLE), "-i", str(path), "--follow"), stdout=pipe, stderr=pipe, text=True) as job:
         assert job.stdout is not None
         for i in range(1, 4):
             assert json.loads(job.stdout.readline()) == {"id": i, "p": i / 2}
@@ -63,13 +64,13 @@ def test_a_growing_file_until_ctrl_c(leaves_nothing: Path, script: Script, tmp_p
 def test_stdin_to_a_file(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     text = "".join(map(line, range(100)))
-    done = subprocess.run(command(script(DOUBLE), "-i", "-", "-o", str(out)), input=text, capture_output=True, text=True)
+    done = hosts.run(command(script(DOUBLE), "-i", "-", "-o", str(out)), input=text, capture_output=True, text=True)
     assert done.returncode == 0 and "100 rows in, 100 rows out" in done.stderr and done.stdout == ""
     assert out.read_text().splitlines()[:2] == ['"id","p"', "0,0"] and len(out.read_text().splitlines()) == 101
 
 
 def test_a_reader_that_has_seen_enough(leaves_nothing: Path, script: Script) -> None:
-    with subprocess.Popen(
+    with hosts.Popen(
         command(script(FOREVER), "-i", "-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as job:
         assert job.stdout is not None and job.stderr is not None
@@ -94,7 +95,7 @@ def test_a_reader_that_has_seen_enough(leaves_nothing: Path, script: Script) -> 
     ],
 )
 def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str) -> None:
-    done = subprocess.run(command(script(FOREVER), *more), input="", capture_output=True, text=True)
+    done = hosts.run(command(script(FOREVER), *more), input="", capture_output=True, text=True)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert not os.path.exists("out.parquet")
 
@@ -114,7 +115,7 @@ def test_an_output_is_no_input(more: List[str], leaves_nothing: Path, script: Sc
     (tmp_path / "here").symlink_to(tmp_path)
     with open(tmp_path / "in.jsonl") as read:
         made = command(script(FOREVER), *more, "--overwrite")
-        done = subprocess.run(made, stdin=read, capture_output=True, text=True, cwd=tmp_path)
+        done = hosts.run(made, stdin=read, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2 and "output:" in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert (tmp_path / "in.jsonl").read_text() == line(1)
 
@@ -144,7 +145,7 @@ def test_an_output_of_a_stream(how: str, live: bool, leaves_nothing: Path, scrip
     out.write_text('{"id": 99}\n')
     made = command(script(LIKE_A_TAIL), "-i", "-", "-o", str(out), "--data-format", "columns")
     made += ["--overwrite", "--output-live"] if live else ["--overwrite"]
-    with subprocess.Popen(made, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+    with hosts.Popen(made, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         assert job.stdin is not None and job.stderr is not None
         job.stdin.write(line(1) + line(2))
         job.stdin.flush()

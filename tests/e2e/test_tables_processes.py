@@ -17,6 +17,7 @@ import pytest
 from akrunner.tables import statements
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
+from tests import hosts
 from tests.conftest import ENDS
 
 pytestmark = pytest.mark.slow
@@ -39,7 +40,7 @@ def store(root: Path) -> LocalTables:
     return store
 
 
-def _process(store: LocalTables, body: str) -> "subprocess.Popen[str]":
+def _process(store: LocalTables, body: str) -> hosts.Popen:
     begin = f"""
     import sys, time
     import numpy as np, pyarrow as pa
@@ -48,7 +49,7 @@ def _process(store: LocalTables, body: str) -> "subprocess.Popen[str]":
     store, name = LocalTables({store.place!r}), TableName.parse("odps://demo/tables/t")
     """
     code = textwrap.dedent(begin) + textwrap.dedent(body)
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return hosts.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_process_reads_while_another_writes(store: LocalTables) -> None:
@@ -227,7 +228,7 @@ print("fine")
 @pytest.mark.parametrize("swaps", ["swaps", "renames"])
 def test_a_writer_of_several_outputs_that_is_killed(tmp_path: Path, leaves_nothing: Path, swaps: str) -> None:
     """Behind any of the steps of a commit: every table and partition is as it was, or every one as it was to be, for whoever looks next."""
-    found = subprocess.run(
+    found = hosts.run(
         [sys.executable, "-c", KILLS, str(tmp_path / "tables"), swaps],
         capture_output=True,
         text=True,

@@ -15,6 +15,7 @@ import pytest
 
 import akrunner
 from akrunner.launch import environments, interpreters
+from tests import hosts
 from tests.conftest import Script
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ def stand_in(tmp_path: Path) -> Path:
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-m", "akrunner", "env", *arguments], capture_output=True, text=True, timeout=120)
+    return hosts.run([sys.executable, "-m", "akrunner", "env", *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_a_name_that_stands_for_nothing() -> None:

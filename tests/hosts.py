@@ -1,0 +1,314 @@
+"""Hosts of jobs that do not begin with a second of imports: forked from a process that has imported akrunner, and has done nothing else.
+
+::
+
+    test -- what a shell would run, its environment, descriptors -->  server (one for each process of pytest)  -- fork -->  host
+
+`run` and `Popen` are as `subprocess`'s, for `[sys.executable, "-m", "akrunner", ...]`, `[sys.executable, "-c", CODE, ...]` and
+`[sys.executable, SCRIPT, ...]`: for tests of what a host does once it is there. Those of how one starts (imports, a shell's limits, Ctrl-C
+before anything is there) take `subprocess`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import psutil
+
+DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
+#: what jobs and commands import sooner or later, where it is there
+_IMPORTED = """
+akrunner.api akrunner.flink akrunner.serving akrunner.packing akrunner.cli.main akrunner.cli.running akrunner.engines.local akrunner.tables.local
+akrunner.engines.attempts duckdb pyarrow.parquet pyarrow.dataset pyarrow.csv pyarrow.json pyarrow.ipc numpy rich.console rich.progress asyncio
+fsspec.implementations.local importlib.readers pydantic.type_adapter pydantic.json_schema sqlglot
+""".split()
+
+
+class _Server:
+    """The process that hosts are forked from, as those see it who ask it for one."""
+
+    def __init__(self) -> None:
+        self._lock, self._owner = threading.Lock(), os.getpid()
+        self._asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        code = "import sys; sys.path.insert(0, sys.argv[1]); from tests import hosts; hosts.serve(int(sys.argv[2]))"
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code, str(Path(__file__).parents[1]), str(theirs.fileno())],
+                stdin=DEVNULL, stdout=DEVNULL, pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
+            )  # fmt: skip
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        # not in what pytest's process has forked
+        if os.getpid() == self._owner:
+            self._asked.close()
+            self.process.wait()
+
+    def ask(self, order: Dict[str, Any], descriptors: Sequence[int]) -> socket.socket:
+        """Args: descriptors: the host's stdin, stdout, stderr. Returns: where its pid is said, and then how it has ended."""
+        answers, theirs = socket.socketpair()
+        with theirs, tempfile.TemporaryFile() as told:
+            told.write(json.dumps(order).encode())
+            told.flush()
+            with self._lock:
+                socket.send_fds(self._asked, [b"!"], [theirs.fileno(), told.fileno(), *descriptors])
+        return answers
+
+
+_server: List[_Server] = []
+_starting = threading.Lock()
+
+
+def _there() -> _Server:
+    with _starting:
+        if not _server:
+            _server.append(_Server())
+        return _server[0]
+
+
+def running() -> Tuple[int, List[psutil.Process]]:
+    """The server's pid, 0 for none, and the hosts it has now."""
+    if not _server:
+        return 0, []
+    pid = _server[0].process.pid
+    try:
+        return pid, psutil.Process(pid).children()
+    except psutil.Error:
+        return pid, []
+
+
+class Popen:
+    """As `subprocess.Popen`, as far as tests want it."""
+
+    def __init__(
+        self, words: Sequence[str], *, env: Optional[Mapping[str, str]] = None, cwd: Any = None, stdin: Any = None, stdout: Any = None,
+        stderr: Any = None, text: bool = False, start_new_session: bool = False,
+    ) -> None:  # fmt: skip
+        assert words[0] == sys.executable
+        self.args, self.returncode = words, None
+        self._lock = threading.Lock()
+        ends: List[int] = []
+        self.stdin, theirs_in = self._end(stdin, 0, "w" if text else "wb", ends)
+        self.stdout, theirs_out = self._end(stdout, 1, "r" if text else "rb", ends)
+        self.stderr, theirs_err = (None, theirs_out) if stderr == STDOUT else self._end(stderr, 2, "r" if text else "rb", ends)
+        order = {
+            "words": list(words[1:]),
+            "env": dict(os.environ if env is None else env),
+            "cwd": os.path.abspath(os.fspath(cwd or ".")),
+            "session": start_new_session,
+        }
+        self._told = _there().ask(order, [theirs_in, theirs_out, theirs_err])
+        for end in ends:
+            os.close(end)
+        self.pid = int(self._line())
+
+    @staticmethod
+    def _end(given: Any, number: int, mode: str, ends: List[int]) -> "Tuple[Any, int]":
+        """(our end of a pipe, None for none; the host's descriptor). Args: ends: gets what is to be closed here."""
+        if given is None:
+            return None, number
+        if given == DEVNULL:
+            ends.append(os.open(os.devnull, os.O_RDWR))
+            return None, ends[-1]
+        if given == PIPE:
+            read, write = os.pipe()
+            ours, theirs = (write, read) if mode.startswith("w") else (read, write)
+            ends.append(theirs)
+            return open(ours, mode, *([] if "b" not in mode else [-1])), theirs
+        return None, given if isinstance(given, int) else given.fileno()
+
+    def _line(self) -> bytes:
+        line = b""
+        while not line.endswith(b"\n"):
+            part = self._told.recv(1)
+            assert part, "the process that hosts are forked from has died"
+            line += part
+        return line
+
+    def poll(self) -> Optional[int]:
+        with self._lock:
+            if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+                self.returncode = int(self._line())
+                self._told.close()
+            return self.returncode
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.poll() is None:
+            left = 1.0 if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            try:
+                select.select([self._told], [], [], left)
+            except (OSError, ValueError):
+                pass  # another thread has just heard of its end
+        assert self.returncode is not None
+        return self.returncode
+
+    def communicate(self, input: Any = None, timeout: Optional[float] = None) -> "Tuple[Any, Any]":
+        heard: Dict[str, Any] = {}
+        readers = [
+            threading.Thread(target=lambda name=name, file=file: heard.update({name: file.read()}), daemon=True)
+            for name, file in (("stdout", self.stdout), ("stderr", self.stderr))
+            if file is not None
+        ]
+        for reader in readers:
+            reader.start()
+        if self.stdin is not None:
+            try:
+                self.stdin.write(input) if input else None
+                self.stdin.close()
+            except BrokenPipeError:
+                pass
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for reader in readers:
+            reader.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            if reader.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        for file in (self.stdout, self.stderr):
+            if file is not None:
+                file.close()
+        self.wait(None if deadline is None else max(1.0, deadline - time.monotonic()))
+        return heard.get("stdout"), heard.get("stderr")
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def __enter__(self) -> "Popen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self.stdin, self.stdout, self.stderr):
+            if file is not None:
+                file.close()
+        self.wait()
+
+
+def run(
+    words: Sequence[str], *, capture_output: bool = False, timeout: Optional[float] = None, check: bool = False, input: Any = None, **options: Any
+) -> "subprocess.CompletedProcess[Any]":  # fmt: skip
+    """As `subprocess.run`."""
+    if capture_output:
+        options.update(stdout=PIPE, stderr=PIPE)
+    if input is not None:
+        options.update(stdin=PIPE)
+    with Popen(words, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(words, process.wait(), out, err)
+    if check:
+        done.check_returncode()
+    return done
+
+
+# -- the server's side
+
+
+def serve(number: int) -> None:
+    """Fork a host for each order, until nobody asks any more. The hosts run below this call, so that they end as any Python does."""
+    for name in _IMPORTED:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    asked = socket.socket(fileno=number)
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    #: pid -> where its end is told
+    hosts: Dict[int, socket.socket] = {}
+    while True:
+        ready = select.select([asked, woken], [], [])[0]
+        if woken in ready:
+            os.read(woken, 4096)
+            _tell_ends(hosts)
+        if asked in ready:
+            _, descriptors, _, _ = socket.recv_fds(asked, 1, 8)
+            if not descriptors:
+                return
+            told, order, *standard = descriptors
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for end in (told, woken, wakes, asked.detach(), *(host.fileno() for host in hosts.values())):
+                    os.close(end)
+                return _become(_order(order), standard)
+            for end in (order, *standard):
+                os.close(end)
+            hosts[pid] = socket.socket(fileno=told)
+            hosts[pid].sendall(b"%d\n" % pid)
+
+
+def _tell_ends(hosts: Dict[int, socket.socket]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        with hosts.pop(pid) as told:
+            try:
+                told.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+            except BrokenPipeError:
+                pass  # who has asked for it waits no longer
+
+
+def _order(descriptor: int) -> Dict[str, Any]:
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        order: Dict[str, Any] = json.load(file)
+        return order
+
+
+def _become(order: Dict[str, Any], standard: Sequence[int]) -> None:
+    """As a process that a shell has just started: then run what it is to run."""
+    for number, descriptor in enumerate(standard):
+        os.dup2(descriptor, number)
+    for descriptor in standard:
+        os.close(descriptor)
+    if order["session"]:
+        os.setsid()
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    tempfile.tempdir = None
+    main = types.ModuleType("__main__")
+    words = order["words"]
+    if words[0] == "-c":
+        sys.argv, sys.path[0], sys.modules["__main__"] = ["-c", *words[2:]], "", main
+        exec(compile(words[1], "<string>", "exec"), vars(main))
+    elif words[0] == "-m":
+        sys.argv, sys.path[0] = words[1:], os.getcwd()
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0], sys.modules["__main__"] = words, os.path.dirname(os.path.abspath(words[0])), main
+        vars(main).update(__file__=words[0])
+        exec(compile(Path(words[0]).read_text(), words[0], "exec"), vars(main))
