@@ -85,7 +85,7 @@ def ls(
         raise akrunner.ConfigError(f"tables ls: of which project of {store.place}? give one (--project, {PROJECT_VARIABLE})")
     if one is not None and store.kind == "local":
         check_project(one, store)
-    names = [one] if one else store.projects()
+    names = [one.lower()] if one else store.projects()
     found: List[Dict[str, Any]] = []
     for owner in names:
         found.extend(_rows(store, owner))

@@ -242,7 +242,7 @@ class Runner:
 
     def steps(self, given: texts.Statements) -> List[Step]:
         """What would be done, in order, as far as it can be known; nothing is started, no statement run, and environments and tables need
-        not be there. Raises: ConfigError: one of PAI's commands is wrong in itself."""
+        not be there. Raises: ConfigError: the only command is wrong in itself."""
         self._shown, self._folder = True, given.folder
         if given.command is not None:
             return [Step(None, self._planned(given.command, dry=True))]
@@ -254,8 +254,13 @@ class Runner:
                 self._project = begins or project
                 rehearsal.client(self._project)
             if one.kind == "pai":
-                with _located(one, given):
-                    found.append(Step(one, self._rehearsed(one, rehearsal, blind, bool(given.others))))
+                try:
+                    with _located(one, given):
+                        found.append(Step(one, self._rehearsed(one, rehearsal, blind, bool(given.others))))
+                except ConfigError as e:
+                    if given.single:
+                        raise
+                    found.append(Step(one, None, e))
                 continue
             self._heed(one)
             problem = rehearsal.problem(one) if _ADD.match(one.text) is None else None

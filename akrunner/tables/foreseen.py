@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from akrunner.errors import AkrunnerError, ConfigError, DataError, SourceError
 from akrunner.tables import tunnel
@@ -64,8 +64,9 @@ class Rehearsal:
             if not self._tunnel(statement):
                 self._session.run(statement)
         except Unforeseen:
-            self._forget(statement)
-            return None
+            # none but RENAME may have changed more of a table than its rows and partitions
+            self._forget(statement, wholly="rename" in statement.text.lower())
+            return self._missing(statement)
         except (ConfigError, DataError) as e:
             later = self._may_be_made(statement, e)
             self._forget(statement)
@@ -85,7 +86,7 @@ class Rehearsal:
                     store.written(name)
                 except (ConfigError, Unforeseen):
                     # of which the job's plan tells
-                    store.forget([(name.project, name.table)])
+                    store.forget(name)
 
     def _tunnel(self, statement: Statement) -> bool:
         """Whether a statement is done with: a download, which would write its file."""
@@ -99,6 +100,17 @@ class Rehearsal:
         self._files.add(path)
         return True
 
+    def _missing(self, statement: Statement) -> Optional[AkrunnerError]:
+        """Of an upload to a table that cannot be followed, what is wrong with its file."""
+        if statement.kind == "tunnel" and not self._jobs and not self._files:
+            asked = tunnel.parsed(statement.text, self._session.project)
+            try:
+                if asked.upload:
+                    tunnel.check_files(asked, self._folder)
+            except SourceError as e:
+                return e
+        return None
+
     def _may_be_made(self, statement: Statement, error: AkrunnerError) -> bool:
         """Whether an upload fails for a file that is not there yet, or is another by then."""
         if statement.kind != "tunnel" or not isinstance(error, SourceError):
@@ -110,16 +122,17 @@ class Rehearsal:
             return False
         return asked.upload and (self._jobs or bool(self._files))
 
-    def _forget(self, statement: Statement) -> None:
-        """What a statement that cannot be followed would change is not known any more."""
-        for key in self._changed(statement):
-            store = self.store(key[0])
+    def _forget(self, statement: Statement, wholly: bool = True) -> None:
+        """What a statement that cannot be followed would change is not known any more. Args: wholly: nor which columns it has."""
+        for name in self._changed(statement):
+            store = self.store(name.project)
             if isinstance(store, RehearsedTables):
-                store.forget([key])
+                store.forget(name) if wholly else store.blur(name)
 
-    def _changed(self, statement: Statement) -> List[Tuple[str, str]]:
+    def _changed(self, statement: Statement) -> List[TableName]:
         """The tables that a statement changes, also one that is wrong."""
-        project, found = self._session.project, []
+        project = self._session.project
+        found: List[TableName] = []
         try:
             if statement.kind == "tunnel":
                 found = [tunnel.parsed(statement.text, project).name]
@@ -134,4 +147,4 @@ class Rehearsal:
                             found.append(TableName.parse(words.table(), project))
         except ConfigError:
             pass  # what it names there is no table
-        return [(one.project, one.table) for one in found]
+        return found

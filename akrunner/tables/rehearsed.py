@@ -15,7 +15,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union, cast
 
 import pyarrow as pa
 
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.tables import ddl, layout, local
 from akrunner.tables.local_output import fitted_to
 from akrunner.tables.local_reading import fields_of
@@ -85,16 +85,22 @@ class RehearsedTables:
             if self.exists(name.whole):
                 self._own(name).vague = True
 
-    def forget(self, keys: Sequence[_Key]) -> None:
-        """Nobody knows what became of these tables."""
-        for key in keys:
-            self._tables[key] = _Table(unknown=True)
+    def forget(self, name: TableName) -> None:
+        """Nobody knows what became of a table."""
+        self._tables[_key(name)] = _Table(unknown=True)
+
+    def blur(self, name: TableName) -> None:
+        """Nobody knows what became of a table's rows and partitions, or of the table, if it was not there."""
+        try:
+            self._own(name.whole).vague = True
+        except (ConfigError, Unforeseen):
+            self.forget(name)
 
     def written(self, name: TableName) -> None:
-        """A job writes a table, or a partition. Raises: ConfigError: it cannot."""
+        """A job may write a table, or a partition. Raises: ConfigError: it cannot."""
         table = self._own(name)
         assert table.info is not None
-        table.parts.setdefault(self._spelled(table, whole_partition(name, table.info)), [])
+        whole_partition(name, table.info)
         table.vague = True
 
     def is_made(self, name: TableName) -> bool:

@@ -265,6 +265,11 @@ def _downloaded(reading: Reading, name: TableName, options: Dict[str, str]) -> p
     return rows_of(reading, columns, limit, name)
 
 
+def check_files(asked: Tunnel, folder: str) -> None:
+    """Raise what an upload would raise of its file. Args: folder: as for `tunnel`. Raises: SourceError: it is not there."""
+    _files(asked.file, folder)
+
+
 def check_download(asked: Tunnel, store: Callable[[str], TableStore], gone: bool = False) -> None:
     """Raise what a download would raise at once, and only look. Args: gone: the file is there only now. Raises: ConfigError."""
     with store(asked.name.project).reading(asked.name) as reading:
