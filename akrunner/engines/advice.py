@@ -139,7 +139,7 @@ def _of_busy_python(record: Mapping[str, Any]) -> List[Advice]:
     """Of steps that draw their batches themselves, and that nobody has looked at: Python of their pipeline that is at work all the time."""
     if record["known"] or record["by"] not in unseen.INSIDE:
         return []
-    suspect = likely.python_keeps_up(record)
+    suspect = likely.python_at_work(record)
     made = _of_node(suspect.node, suspect.node.share, record) if suspect is not None else None
     if made is None:
         return []

@@ -63,7 +63,7 @@ def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
     return _blamed(works[0], record) if works else None
 
 
-def python_keeps_up(record: Mapping[str, Any]) -> Optional[Suspect]:
+def python_at_work(record: Mapping[str, Any]) -> Optional[Suspect]:
     """Of steps of which nobody knows how long they wait: the Python that their pipeline calls, if it takes so much of the time that they wait
     for it."""
     chain = blame.chain_of(record)

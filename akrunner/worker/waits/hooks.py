@@ -6,8 +6,8 @@
     Keras fit, a tf.function over an iterator  Function.__call__ with an iterator among its arguments
     a tf.function that is handed arrays        the same without one: what is between the calls, as long as nothing else is known
     session.run, Estimators, Keras of 1.15    BaseSession.run, BaseSession._Callable.__call__
-    task_config.batches()                     akrunner.worker.data.counted
-    checkpoints                               what saves variables
+    task_config.batches()                     akrunner.worker.data, by `timing.batches`
+    checkpoints                               what saves variables (`saves`)
 """
 
 import functools
