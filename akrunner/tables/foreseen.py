@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
-from akrunner.errors import AkrunnerError, ConfigError, DataError, SourceError
+from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.tables import tunnel
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
@@ -67,7 +67,7 @@ class Rehearsal:
             # none but RENAME may have changed more of a table than its rows and partitions
             self._forget(statement, wholly="rename" in statement.text.lower())
             return self._missing(statement)
-        except (ConfigError, DataError) as e:
+        except AkrunnerError as e:
             later = self._may_be_made(statement, e)
             self._forget(statement)
             return None if later else e
