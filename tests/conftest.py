@@ -20,7 +20,7 @@ from hypothesis import settings
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
-from tests import hosts
+from tests import hosts, java
 
 # the same examples every time, and no time limit on a busy machine
 settings.register_profile("akrunner", deadline=None, derandomize=True)
@@ -167,21 +167,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"NOT RUN ({tests} test{'s' * (tests > 1)}) ON {what}", yellow=True, bold=True)
 
 
-#: for a Java that lives no longer than tests: its quicker compiler
-QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-
-
-@contextlib.contextmanager
-def quick_java() -> Iterator[None]:
-    """What is started within has it."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("JAVA_TOOL_OPTIONS", f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {QUICK_JAVA}".strip())
-        yield
-
-
 def start_cluster(folder: Path, **options: Any) -> cluster.Cluster:
-    """As `cluster.start`."""
-    with quick_java():
+    """As `cluster.start`, of a Java that lives no longer than tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in java.environ().items():
+            patched.setenv(name, value)
         return cluster.start(str(folder), str(FLINK), port=0, **options)
 
 

@@ -17,6 +17,8 @@ from typing import Any, Dict, Iterator, List, Optional
 import psutil
 import pytest
 
+from tests import java
+
 #: marker -> what ends its start in a test that has none of the markers, with these words. (Not in tests on Flink: they share what one of them has
 #: started, with that one's environment.)
 UNMARKED = {
@@ -156,3 +158,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             os.environ[name] = value
         elif os.environ.get(name) == value:
             del os.environ[name]
+    if item.get_closest_marker("flink"):
+        os.environ.update(java.environ())

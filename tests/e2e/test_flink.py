@@ -24,7 +24,7 @@ import pytest
 import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.hub import RemoteProcess
-from tests.conftest import FLINK, QUICK_JAVA, Script, need_flink, nothing_is_left, start_cluster
+from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -349,7 +349,7 @@ def test_the_jobmanager_is_killed(with_jobmanager: There, leaves_nothing: Path, 
 def test_start_and_stop_from_the_command_line(script: Script, tmp_path: Path) -> None:
     """Meanwhile, the only TaskManager is killed under a job."""
     need_flink()
-    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "JAVA_TOOL_OPTIONS": QUICK_JAVA}
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "akrunner", "flink"]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -21,7 +21,7 @@ import pytest
 from akrunner.engines.flink import cluster
 from akrunner.engines.flink.java import java_home
 from akrunner.engines.flink.rest import Rest
-from tests.conftest import FLINK, PROGRAM, QUICK_JAVA, need_flink, nothing_is_left, start_cluster
+from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -48,7 +48,7 @@ class Program:
         self.told: Dict[str, Any] = {}
         environ = {
             **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(folder / "temp"), "XDG_STATE_HOME": str(folder / "state"),
-            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'temp'} {QUICK_JAVA}",
+            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'temp'} {os.environ['JAVA_TOOL_OPTIONS']}",
         }  # fmt: skip
         code = str(Path(__file__).parent / "programs" / "stream.py")
         places = [address, sys.executable, str(folder / "s.py"), str(folder / "kept")]

@@ -17,7 +17,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine, cluster
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 from akrunner.engines.flink.java import java_home
-from tests.conftest import FLINK, Script, need_flink, not_run, quick_java, start_cluster
+from tests.conftest import FLINK, Script, need_flink, not_run, start_cluster
 
 pytestmark = pytest.mark.flink
 
@@ -76,8 +76,7 @@ def taskmanager_away(here: Path, there: Path) -> "subprocess.Popen[bytes]":
         config = config.replace(f"{key}: {HERE}", f"{key}: {THERE}")
     (there / "conf" / "config.yaml").write_text(config.replace(str(here / "tmp"), str(there / "tmp")))
     away = ("ip", "netns", "exec", AWAY)
-    with quick_java():
-        return cluster.spawn(str(there), cluster.flink_home(str(FLINK)), java_home(str(FLINK)), "taskmanager", 0, away)
+    return cluster.spawn(str(there), cluster.flink_home(str(FLINK)), java_home(str(FLINK)), "taskmanager", 0, away)
 
 
 def test_the_link_is_cut(split: cluster.Cluster, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:

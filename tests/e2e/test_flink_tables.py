@@ -16,7 +16,7 @@ import pytest
 from akrunner.engines.flink.cluster import Cluster, flink_home
 from akrunner.engines.flink.java import java_home
 from tests import models
-from tests.conftest import FLINK, PROGRAM, QUICK_JAVA, need_flink, nothing_is_left
+from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
@@ -65,7 +65,7 @@ def programs(flink_cluster: Cluster, scripts: Path, tmp_path_factory: pytest.Tem
     temp = tmp_path_factory.mktemp("program")
     environ = {
         **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(temp), "XDG_STATE_HOME": str(temp / "state"),
-        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp} {QUICK_JAVA}",
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp} {os.environ['JAVA_TOOL_OPTIONS']}",
     }  # fmt: skip
     program = Path(__file__).parent / "programs" / "all.py"
     names = "tables.py,rows.py,alink_tables.py"
@@ -203,7 +203,6 @@ def test_the_example_submitted_with_flink_run(flink_cluster: Cluster, tmp_path: 
     ]  # fmt: skip
     environ = {
         **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(tmp_path), "FLINK_LOG_DIR": str(tmp_path),
-        "JAVA_TOOL_OPTIONS": QUICK_JAVA,
     }  # fmt: skip
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -213,7 +213,8 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
 def class_path(lib: str, environ: Mapping[str, str]) -> str:
     """In the order Flink's scripts have: its jars, then what is for file systems."""
     jars = sorted(glob.glob(os.path.join(lib, "*.jar")), key=lambda jar: ("flink-dist" in jar, jar))
-    return os.pathsep.join([*jars, *(environ[name] for name in _FILE_SYSTEMS if environ.get(name))])
+    # each where it is: an archive of classes (-XX:SharedArchiveFile) is good for every folder then
+    return os.pathsep.join([*map(os.path.realpath, jars), *(environ[name] for name in _FILE_SYSTEMS if environ.get(name))])
 
 
 def java_words(name: str, java: str, environ: Mapping[str, str]) -> List[str]:
