@@ -67,5 +67,5 @@ def _given(job: statements.Statements, call: "Call", options: Dict[str, Any]) ->
     if not parts:
         if sys.stdin.isatty():
             raise akrunner.ConfigError('odpscmd: nobody can type into it here: give statements, -e "..." or -f FILE')
-        parts = (("text", sys.stdin.read()),)
+        parts = (("text", sys.stdin.buffer.read().decode("utf-8", "surrogateescape")),)
     return job.runner.parts(parts, options.get("folder", ""), call.first)

@@ -71,7 +71,8 @@ def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
 def pai(
     ctx: typer.Context,
     command: Optional[List[str]] = typer.Argument(
-        None, help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments."
+        None,
+        help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments, those with a dash behind --.",
     ),
     file: Optional[str] = typer.Option(
         None,
@@ -168,6 +169,8 @@ def pai(
         debug=debug,
         engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
     )
+    from akrunner.pai_mode import scripts
+
     called = statements.inside("pai", options)
     done: List["Done"] = []
     with statements.telling(called, done):
@@ -176,6 +179,10 @@ def pai(
         screen = show.Screen(as_json=as_json, quiet=quiet, log=bool(options["debug"]))
         job = statements.Statements(options, screen, as_json, quiet, done)
         text, words = command or [], ctx.obj or []
+        if file is not None and words and scripts.is_shell(file, ""):
+            raise akrunner.ConfigError(
+                f"{words[0]!r} begins with a dash: put the arguments of {file} behind --, akrunner's own before it: akrunner pai -f {file} -- {words[0]} ..."
+            )
         if file is not None and not words:
             # what stands behind the name of a shell script is its own
             script = job.runner.script(execute, file, text)

@@ -163,5 +163,8 @@ def say(kind: str, text: str, code: int) -> int:
             return code
         except OSError:
             pass  # what is left of it Python tries again at its end, in vain
-    print(f"akrunner: {text}", file=sys.stderr)
+    try:
+        print(f"akrunner: {text}", file=sys.stderr)
+    except OSError:
+        pass  # the terminal is gone
     return code

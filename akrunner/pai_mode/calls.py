@@ -3,6 +3,7 @@
 ::
 
     DIR/options          of the run: arguments of `akrunner.pai`, pickled; DIR is 0700
+    DIR/calls/PID.begins  the process of one that has not come so far yet
     DIR/calls/N.begun    a `Called` without what it came to; N: when it began, and its process
     DIR/calls/N.ended    with it
     DIR/stopped          no other call begins
@@ -23,7 +24,7 @@ from akrunner.errors import AkrunnerError, ConfigError, JobError
 
 #: variables by which a call finds its run, the line it stands in, and the BASH_ENV there was before
 HERE, PLACE, BEFORE = "AKRUNNER_PAI_SCRIPT", "AKRUNNER_PAI_LINE", "AKRUNNER_BASH_ENV"
-OPTIONS, CALLS, STOPPED = "options", "calls", "stopped"
+OPTIONS, CALLS, STOPPED, BEGINS = "options", "calls", "stopped", "begins"
 
 
 def private(path: str) -> IO[bytes]:
@@ -116,17 +117,25 @@ def inside(name: str) -> Optional[Inside]:
     return Inside(folder, name, f"{os.path.basename(source)}, line {line}" if source and line else "")
 
 
-def read(folder: str, alive: bool = False) -> List[Called]:
-    """Those of a script. Args: alive: only those whose process is there."""
+def read(folder: str) -> List[Called]:
+    """Those of a script, in the order they began."""
     place = os.path.join(folder, CALLS)
     found = []
     for name in sorted(one for one in os.listdir(place) if one.endswith(".begun")):
         ended = os.path.join(place, name[: -len("begun")] + "ended")
-        if alive and not _lives(int(name.split("-")[1].partition(".")[0])):
-            continue
         with open(ended if os.path.exists(ended) else os.path.join(place, name), "rb") as stream:
             found.append(pickle.load(stream))
     return found
+
+
+def under_way(folder: str) -> bool:
+    """Whether a call of a script has begun, and its process is there."""
+    names = set(os.listdir(os.path.join(folder, CALLS)))
+    begun = [name for name in names if name.endswith(".begun") and name[: -len("begun")] + "ended" not in names]
+    pids = [name[: -len(".begun")].rpartition("-")[2] for name in begun]
+    told = {name[: -len(".begun")].rpartition("-")[2] for name in names if name.endswith(".begun")}
+    pids += [name.partition(".")[0] for name in names if name.endswith(f".{BEGINS}") and name.partition(".")[0] not in told]
+    return any(_lives(int(pid)) for pid in pids)
 
 
 def _lives(pid: int) -> bool:

@@ -38,9 +38,11 @@ from akrunner.wire import ending
 _SHELLS = ("bash", "sh", "dash", "ash")
 #: bash takes these as a function's name, and needs no quotes
 _NAME = re.compile(r"[\w./+-]+")
+#: `[ -x "$(command -v odpscmd)" ]`: a function has no path
+_ASKED = re.compile(r"\b(?:command\s+-[vV]|type|hash)\b[^\n]*\bodpscmd\b")
 #: seconds that what a script has started gets to end
-_GRACE = 20.0
-_LOOK = 0.05
+_GRACE, _GRACE_OF_OTHERS = 20.0, 3.0
+_LOOK = 0.1
 #: failed calls that a sentence names, and characters of each
 _TOLD, _LONGEST = 3, 200
 _COMMANDS = {"odpscmd": "odpscmd", "pai": "pai", "PAI": "pai"}
@@ -50,7 +52,8 @@ _COMMANDS = {"odpscmd": "odpscmd", "pai": "pai", "PAI": "pai"}
 class ShellScript:
     """A script, and how it is to be started.
 
-    Attributes: path; arguments: its own; flags: of bash, from its first line; paths: for which akrunner stands; notes: what a caller is told.
+    Attributes: path; arguments: its own; shell: that runs it; flags: of that, from its first line; paths: for which akrunner stands; notes: what a caller
+    is told; asks: whether it asks bash where odpscmd is.
     """
 
     path: str
@@ -59,6 +62,7 @@ class ShellScript:
     flags: Tuple[str, ...] = ()
     paths: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
+    asks: bool = False
 
     @property
     def folder(self) -> str:
@@ -103,14 +107,14 @@ def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[
     if missing:
         words.append("odpscmd")
         notes.append(f"${missing} of the script is the client: odpscmd is given for it")
-    folder = os.path.dirname(os.path.abspath(path))
-    paths, untold = clientpaths.named(text, folder, {**os.environ, **variables})
+    paths, untold = clientpaths.named(text, path, {**os.environ, **variables})
     for one in untold:
         notes.append(
             f"which file {one} will be, only running the script tells: if there is one, it is started itself. Write odpscmd alone for akrunner"
         )
     _check(found, path)
-    return ShellScript(path, tuple(words), found, flags, tuple(one for one in paths if _NAME.fullmatch(one)), tuple(notes))
+    paths = [one for one in paths if _NAME.fullmatch(one)]
+    return ShellScript(path, tuple(words), found, flags, tuple(paths), tuple(notes), _ASKED.search(text) is not None)
 
 
 def _first_line(text: str) -> Tuple[str, Tuple[str, ...]]:
@@ -165,14 +169,19 @@ def run(
     leftovers.mark(mark)
     try:
         _lay(folder, script, options)
+        words = [script.shell, *script.flags, script.path, *script.arguments]
         process = subprocess.Popen(
-            [script.shell, *script.flags, script.path, *script.arguments],
+            words,
             env={**_environment(folder, variables), ending.MARK: mark},
             stdout=output,
         )
         try:
             code = process.wait()
-            _await(folder)
+            if code >= 0:
+                _await(folder, mark, words)
+            else:
+                # somebody has ended the script, not what it has started
+                _stop(process, folder, mark)
         except BaseException:
             _stop(process, folder, mark)
             raise
@@ -201,7 +210,7 @@ def sentence(script: ShellScript, outcome: Outcome) -> str:
     ended = f"{name} ended with exit code {outcome.code}" if outcome.code else f"{name} has ended"
     if not outcome.failed:
         absent = [one for one in script.paths if not os.path.exists(one)]
-        if outcome.code and not outcome.calls and absent:
+        if not outcome.calls and absent:
             return f"{ended}; {told_of}: it names {absent[0]}, which is not there; write odpscmd alone"
         return f"{ended}; {told_of}{', none failed' if outcome.calls else ''}"
     told = [f"{one} {_why(one)}" for one in outcome.failed[:_TOLD]]
@@ -236,10 +245,12 @@ def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
         path = os.path.join(folder, "bin", name)
         with contextlib.suppress(FileExistsError), calls.private(path) as stream:
             # where pai and PAI are one file
-            stream.write(f'#!/bin/sh\nexec {python} {client} {command} "$@"\n'.encode())
+            # that it is about to begin is seen from its first moment on
+            begins = f"{{ : > {shlex.quote(os.path.join(folder, calls.CALLS))}/$$.{calls.BEGINS}; }} 2> /dev/null"
+            stream.write(f'#!/bin/sh\n{begins}\nexec {python} {client} {command} "$@"\n'.encode())
             os.fchmod(stream.fileno(), 0o700)
     with calls.private(os.path.join(folder, "prelude")) as stream:
-        stream.write(_prelude(folder, script.paths).encode())
+        stream.write(_prelude(folder, script).encode())
 
 
 #: beside: where this akrunner lies, if the interpreter does not know; a module of the current directory is never taken for one of its
@@ -252,12 +263,16 @@ main()
 """
 
 
-def _prelude(folder: str, paths: Sequence[str]) -> str:
+def _prelude(folder: str, script: ShellScript) -> str:
     """What every bash reads before its script. By `sh`, where nothing in the temp directory may be started by itself (noexec)."""
     lines = [f'if [ -n "${{{calls.BEFORE}:-}}" ]; then . "${calls.BEFORE}"; fi']
-    for name, command in [*_COMMANDS.items(), *((path, "odpscmd") for path in paths)]:
+    # those on PATH too: a script may set that anew, and a function tells the line it is called in
+    plain = {} if script.asks else _COMMANDS
+    for name, command in [*plain.items(), *((path, "odpscmd") for path in script.paths)]:
         there = shlex.quote(os.path.join(folder, "bin", command))
-        lines.append(f'function {name} {{ {calls.PLACE}="${{BASH_SOURCE[1]:-}}:${{BASH_LINENO[0]:-}}" sh {there} "$@"; }}')
+        place = f'{calls.PLACE}="${{BASH_SOURCE[1]:-}}:${{BASH_LINENO[0]:-}}"'
+        # the caller's `set -e` and `trap ... ERR` are to see that it failed, and not the line in here
+        lines.append(f'function {name} {{ {place} sh {there} "$@" || return $?; }}')
     return "\n".join(lines) + "\n"
 
 
@@ -274,9 +289,9 @@ def _environment(folder: str, variables: Mapping[str, str]) -> Dict[str, str]:
     return made
 
 
-def _await(folder: str) -> None:
-    """Wait for calls that a script has left in the background."""
-    while any(not one.ended for one in calls.read(folder, alive=True)):
+def _await(folder: str, mark: str, command: Sequence[str]) -> None:
+    """Wait for calls that a script has left in the background, and for parts of itself there, which may call yet: `( sleep 1; odpscmd ... ) &`."""
+    while calls.under_way(folder) or any(_command(one) == command for one in _carrying(mark)):
         time.sleep(_LOOK)
 
 
@@ -287,19 +302,36 @@ def _stop(process: "subprocess.Popen[Any]", folder: str, mark: str) -> None:
         pass
     # the script first, that it does not go on to its next line
     process.terminate()
-    started = [one for one in psutil.process_iter() if one.pid != process.pid and _carries(one, mark)]
-    for one in started:
-        with contextlib.suppress(psutil.Error):
-            one.terminate()
-    psutil.wait_procs(started, timeout=_GRACE)
-    # it may have a trap, and what ignores SIGTERM
+    for one in _carrying(mark):
+        if one.pid != process.pid:
+            with contextlib.suppress(psutil.Error):
+                one.terminate()
+    began = time.monotonic()
+    while left := _carrying(mark):
+        # a call ends its job first; what else does not heed SIGTERM is not waited for
+        patience = _GRACE if calls.under_way(folder) else _GRACE_OF_OTHERS
+        if time.monotonic() - began > patience:
+            break
+        psutil.wait_procs(left, timeout=_LOOK)
     ending.end([], [mark])
     process.kill()
     process.wait()
 
 
+def _carrying(mark: str) -> List[psutil.Process]:
+    """All that a script has started and that is still there, itself among it; but not what the workers of its calls have."""
+    return [one for one in psutil.process_iter() if _carries(one, mark)]
+
+
+def _command(process: psutil.Process) -> List[str]:
+    try:
+        return list(process.cmdline())
+    except (psutil.Error, OSError):
+        return []
+
+
 def _carries(process: psutil.Process, mark: str) -> bool:
     try:
-        return bool(process.environ().get(ending.MARK) == mark)
+        return bool(process.environ().get(ending.MARK) == mark and process.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, OSError):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -93,9 +94,13 @@ def of_parts(parts: Sequence[Tuple[str, str]], variables: Mapping[str, str], fol
     to begin with. Raises: ConfigError."""
     texts: List[str] = []
     for kind, text in parts:
+        _check_encoded(text)
         if kind == "file":
             there = text if os.path.exists(text) else os.path.join(folder, text)
-            texts.append(filled(read_local_text(there if os.path.exists(there) else text, "odpscmd -f"), variables))
+            held = _piped(text)
+            if held is None:
+                held = read_local_text(there if os.path.exists(there) else text, "odpscmd -f")
+            texts.append(filled(held, variables))
         else:
             texts.append(filled(text, variables))
     if first > 1:
@@ -149,8 +154,29 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
             f"a dry run reads {os.path.basename(path)}, and only running it tells what it calls from here on: {untold}"
         )
     if not texts:
-        raise ConfigError(f"file: {path} calls odpscmd nowhere, as far as akrunner reads it; " + "; ".join(notes[:5]))
+        raise ConfigError(
+            f"--dry-run: {path} makes no call of odpscmd, as far as can be told without running it; " + "; ".join(notes[:5])
+        )
     return Statements(tuple(texts), folder=folder, notes=tuple(notes), clients=tuple(clients))
+
+
+def _check_encoded(text: str) -> None:
+    """Raises: ConfigError: it came from a script in another encoding."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as e:
+        byte = ord(e.object[e.start]) & 0xFF
+        raise ConfigError(
+            f"the statements are not UTF-8 (there is a byte 0x{byte:02x}); if the script is in GBK: iconv -f GBK -t UTF-8 run.sh > run.utf8.sh"
+        ) from None
+
+
+def _piped(path: str) -> Optional[str]:
+    """What comes from a pipe, `-f <(...)`; None: it is none."""
+    if not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
+        return None
+    with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+        return stream.read()
 
 
 def shell_text(path: str) -> Optional[str]:

@@ -92,6 +92,40 @@ def test_what_the_calls_came_to_is_one_list(leaves_nothing: Path, place: Path) -
     assert one.rows.to_pylist() == [{"a": 5}] and (place / "elsewhere" / "p" / "a").is_dir()
 
 
+BEHIND = """set -e
+trap 'echo "alert at line $LINENO"; exit 9' ERR
+odpscmd -e "create table p.b (x bigint);"
+odpscmd -e "insert into p.b values (1);" &
+( sleep 0.5; odpscmd -f <(echo "insert into p.b values (2);") ) &
+wait $!
+[ -x "$(command -v date)" ]
+odpscmd -e "select 1" > /dev/null
+odpscmd -e "selec 2" 2> /dev/null
+"""
+
+
+def test_calls_in_the_background_are_waited_for_and_a_trap_sees_the_one_that_fails(leaves_nothing: Path, place: Path) -> None:
+    (place / "run.sh").write_text(BEHIND)
+    done = subprocess.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (9, "alert at line 9\n"), done.stderr
+    assert "run.sh, line 9: odpscmd (ConfigError: " in done.stderr
+    (place / "late.sh").write_text(
+        'odpscmd -e "insert into p.b values (3);" &\n( sleep 0.5; odpscmd -e "insert into p.b values (4);" ) &\n'
+    )
+    done = subprocess.run(words("-f", "late.sh"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "late.sh has ended; 2 calls of odpscmd, none failed" in done.stderr
+    (_, rows) = akrunner.pai("set a=b; select sum(x) as x from p.b;")
+    assert rows.rows.to_pylist() == [{"x": 10}]
+
+
+def test_a_script_that_somebody_else_ends_takes_the_rest_with_it(leaves_nothing: Path, place: Path) -> None:
+    (place / "run.sh").write_text(
+        "nohup bash -c 'trap \"\" TERM; while :; do sleep 0.1; done' > /dev/null &\nkill -TERM $$\nsleep 9\n"
+    )
+    done = subprocess.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 143 and "run.sh ended with exit code 143; odpscmd was not called" in done.stderr
+
+
 WAITS = """trap 'echo trapped > trapped.txt; exit 5' TERM
 sleep 400 &
 odpscmd -e "select 1;" > first.txt; sleep 300; echo went on > on.txt; odpscmd -e "drop table if exists t;"

@@ -36,7 +36,7 @@ def test_a_call_has_the_runs_options_and_the_environment_of_before(run: Path) ->
     assert calls.inside("odpscmd") is None
     (begun,) = calls.read(str(run))
     assert not begun.ended and str(begun) == "run.sh, line 7: odpscmd"
-    assert calls.read(str(run), alive=True) == [begun]
+    assert calls.under_way(str(run))
 
 
 class Odd(JobError):
@@ -67,6 +67,7 @@ def test_a_call_leaves_what_it_came_to(run: Path, error: Any, kind: Any, text: s
     except (AkrunnerError, OSError) as e:
         assert e is error
     (left,) = calls.read(str(run))
+    assert not calls.under_way(str(run))
     assert left.ended and left.done == ["first"] and type(left.error) is kind and str(left.error) == text
 
 

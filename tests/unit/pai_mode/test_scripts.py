@@ -59,7 +59,7 @@ def call(error: Any = None, ended: bool = True) -> Called:
     "code, calls, told",
     [
         (0, [call()], "run.sh has ended; 1 call of odpscmd, none failed"),
-        (0, [], "run.sh has ended; odpscmd was not called"),
+        (0, [], "run.sh has ended; odpscmd was not called: it names /nowhere/odpscmd, which is not there; write odpscmd alone"),
         (3, [call(), call()], "run.sh ended with exit code 3; 2 calls of odpscmd, none failed"),
         (127, [], "run.sh ended with exit code 127; odpscmd was not called: it names /nowhere/odpscmd, which is not there; write odpscmd alone"),
         (
