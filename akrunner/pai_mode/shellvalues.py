@@ -156,6 +156,8 @@ class Values(abc.ABC):
         if match is not None and not match[1] and re.match(r":?[-=+?]", match[4]):
             value = self._element(match[2], match[3]) if match[3] is not None else self.value(match[2])
             return self._otherwise(match[2], value, match[4], part.quoted)
+        if match is not None and not match[1] and match[3] is None and self.state.needs_values and self.value(match[2]) is None:
+            raise ConfigError(f"line {self.line}: ${match[2]} has no value, and `set -u` ends the script there")
         return [shellbits.of(self._parameter(part), part.quoted)]
 
     def _listed(self, part: Part, match: "re.Match[str]") -> List[Bit]:

@@ -261,6 +261,8 @@ REFUSED = [
     ("echo 'open(\"a.sql\",\"w\")' > g.py; python3 g.py; odpscmd -f a.sql", "makes or changes"),
     ("echo 'echo z>a.sql' > m.sh; bash m.sh; odpscmd -f a.sql", "makes or changes"),
     ("python3 gen.py > m.sh; bash m.sh; odpscmd -f a.sql", "makes or changes"),
+    ('set -u; echo $nope; odpscmd -e "select 2"', "\\$nope has no value, and `set -u` ends the script there"),
+    ('set -eu\nx="a${nope}"\nodpscmd -e "select 2"', "line 2: .*set -u"),
     ("sed -n 'wa.sql' rows.csv; odpscmd -f a.sql", "makes or changes"),
     ("bash <<X\necho z>a.sql\nX\nodpscmd -f a.sql", "makes or changes"),
     ("perl -e 'open(F,\">a.sql\");'; odpscmd -f a.sql", "makes or changes"),
