@@ -20,7 +20,7 @@ def main() -> None:
     print(f"accuracy: {(table.species == table.predicted).mean():.3f} over {len(table)} rows")
     print(table.head().to_string(index=False))
     stats = result.stats
-    print(f"{stats.seconds:.1f} s, what held it up: {stats.bound}, rows of each worker: {list(stats.shares)}")
+    print(f"{stats.seconds:.1f} s, rows of each worker: {list(stats.shares)}")
 
 
 if __name__ == "__main__":

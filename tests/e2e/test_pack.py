@@ -38,7 +38,7 @@ from akrunner.packing import state as state_module
 from tests import hosts
 from tests.conftest import ENVS, NOT_RUN
 
-pytestmark = pytest.mark.usefixtures("leaves_nothing")
+pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 
 
 def picture(number: int, form: str = "JPEG", size: Any = (20, 16), mode: str = "RGB", **options: Any) -> bytes:
@@ -576,7 +576,6 @@ print("whole")
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["images", "rows"])
 def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_bytes(tmp_path: Path, kind: str) -> None:
     if kind == "images":

@@ -18,7 +18,7 @@ from akrunner.packing import files, helper, pool
 from akrunner.packing import shards as shards_module
 from tests.e2e.test_pack import digests, photos
 
-pytestmark = pytest.mark.usefixtures("leaves_nothing")
+pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from PIL import Image
 import akrunner
 from akrunner.packing import pool, remote
 
-pytestmark = pytest.mark.usefixtures("leaves_nothing")
+pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 
 
 def picture() -> bytes:

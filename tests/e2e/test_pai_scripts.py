@@ -16,6 +16,8 @@ import pytest
 
 import akrunner
 
+pytestmark = pytest.mark.slow
+
 DAILY = r"""#!/bin/bash -e
 day=$1; shift
 ODPS_HOME=/nowhere/odps
