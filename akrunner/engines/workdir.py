@@ -33,7 +33,7 @@ import tempfile
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from akrunner import leftovers
 from akrunner.engines import record
@@ -282,5 +282,11 @@ def _first(error: OSError) -> str:
 
 
 def _forget_oldest(directory: str) -> None:
-    for name in sorted(os.listdir(directory))[:-_FAILED_KEPT]:
+    def began(name: str) -> Tuple[str, int]:
+        # the name has its second, and something random
+        with contextlib.suppress(OSError):
+            return name[: len("20260101-120000")], os.stat(os.path.join(directory, name)).st_mtime_ns
+        return "", 0
+
+    for name in sorted(os.listdir(directory), key=began)[:-_FAILED_KEPT]:
         leftovers.remove(os.path.join(directory, name))

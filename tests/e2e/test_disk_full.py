@@ -37,12 +37,12 @@ def main(task_config):
 
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk of 1 MB."""
+    """A disk of 2 MB: what a job needs for itself has room there."""
     folder = tmp_path_factory.mktemp("disk")
     mount = shutil.which("mount")
     if (
         mount is None
-        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True).returncode
+        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True).returncode
     ):
         not_run("a full disk", "it is a small one that is mounted, which takes root")
     yield folder
@@ -152,7 +152,7 @@ def test_a_temp_directory_that_is_full(
     [
         ("[print('x' * 1000) for _ in range(3000)]", [], "its log is not whole: the disk is full: .* bytes free on {} .TMPDIR"),
         (
-            "[task_config.report({{'a' * 100: 1.0}}) for _ in range(10000)]",
+            "[task_config.report({{'a' * 100: 1.0}}) for _ in range(25000)]",
             ["--tensorboard", "{}/board"],
             "reports are no longer written to {}/board: the disk is full",
         ),
