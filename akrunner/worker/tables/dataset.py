@@ -14,7 +14,7 @@ import numpy as np
 
 from akrunner.worker import chunks, data
 from akrunner.worker.tables.errors import NoSuchColumn, TableError
-from akrunner.worker.tables.rows import Table, names_of, text_of
+from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, names_of, text_of
 
 
 def _tensorflow():
@@ -329,6 +329,7 @@ class TableRecordDataset(metaclass=_Instances):
         capacity=0,
         **ignored
     ):  # fmt: skip
+        check_arguments("TableRecordDataset", ignored, "filenames record_defaults " + READ_BY)
         tf = _tensorflow()
         # of a WorkQueue: the works are taken in Python, one when the one before is read
         names = getattr(filenames, "works_taken", None) or _static_names(tf, filenames)

@@ -10,7 +10,7 @@ import threading
 import numpy as np
 
 from akrunner.worker import placing
-from akrunner.worker.tables.rows import Table, text_of
+from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, text_of
 
 
 class TableRecordReader(object):
@@ -34,6 +34,7 @@ class TableRecordReader(object):
         name=None,
         **ignored
     ):  # fmt: skip
+        check_arguments("TableRecordReader", ignored, "csv_delimiter name " + READ_BY)
         self._delimiter = csv_delimiter.encode("utf-8") if isinstance(csv_delimiter, str) else csv_delimiter
         self._columns = selected_cols, excluded_cols
         self._slice = slice_id, slice_count

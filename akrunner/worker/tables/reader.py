@@ -3,7 +3,7 @@
 import numpy as np
 
 from akrunner.worker.tables import errors
-from akrunner.worker.tables.rows import Table, whole
+from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, whole
 
 #: numpy's type in Python
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float}
@@ -72,6 +72,7 @@ class TableReader(object):
     def __init__(
         self, table, selected_cols="", excluded_cols="", slice_id=0, slice_count=1, num_threads=0, capacity=0, **ignored
     ):
+        check_arguments("TableReader", ignored, "table " + READ_BY)
         self._table = Table(table, selected_cols, excluded_cols, slice_id, slice_count)
         self._rows = self._table.rows()
         self.start_pos, self.end_pos = self._table.start, self._table.stop

@@ -2,6 +2,7 @@
 
 import bisect
 import collections
+import difflib
 import os
 import threading
 
@@ -61,6 +62,22 @@ def whole(name, value):
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError("%s=%.60r must be a whole number" % (name, value))
+
+
+def check_arguments(what, given, known):
+    """Arguments that PAI's readers and writers may have in another version are passed over, and not those that are misspelt: a slice of which nobody
+    reads is every row for every worker. Args: given: by name; known: names, in one text.
+
+    Raises: TypeError.
+    """
+    for name in given:
+        near = difflib.get_close_matches(name, known.split(), 1, 0.75)
+        if near:
+            raise TypeError("%s has no argument %s; did you mean %s?" % (what, name, near[0]))
+
+
+#: of every reader
+READ_BY = "selected_cols excluded_cols slice_id slice_count num_threads capacity"
 
 
 def sliced(rows, slice_id, slice_count):

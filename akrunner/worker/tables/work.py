@@ -5,7 +5,7 @@ import json
 
 from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
-from akrunner.worker.tables.rows import text_of, whole
+from akrunner.worker.tables.rows import check_arguments, text_of, whole
 
 #: of this process's queues: name -> [what it deals, how many there are]
 _queues = {}
@@ -59,6 +59,7 @@ class WorkQueue(object):
         num_clients=1,
         **ignored
     ):  # fmt: skip
+        check_arguments("WorkQueue", ignored, "works num_epochs shuffle seed prefix num_slices name num_clients")
         works = [works] if isinstance(works, (str, bytes)) else list(works)
         self._works = [text_of(work) for work in works]
         if not self._works:

@@ -10,6 +10,7 @@ In a process other than the task's own each `write` sends its rows before it ret
 
 import itertools
 import os
+import sys
 import threading
 
 import numpy as np
@@ -18,7 +19,7 @@ from akrunner.worker import columns as packing
 from akrunner.worker.tables import asking
 from akrunner.worker.tables.broker import REPLACED
 from akrunner.worker.tables.errors import TableUseError
-from akrunner.worker.tables.rows import text_of, whole
+from akrunner.worker.tables.rows import check_arguments, text_of, whole
 from akrunner.worker.tables.values import as_column, columns_of
 
 _FLUSH_ROWS = 4096
@@ -58,6 +59,7 @@ class TableWriter(object):
     """
 
     def __init__(self, table, slice_id=0, **ignored):
+        check_arguments("TableWriter", ignored, "table slice_id")
         self._name = text_of(table)
         slice_id = whole("slice_id", slice_id)
         if not 0 <= slice_id < 1 << 63:
@@ -67,6 +69,11 @@ class TableWriter(object):
         for earlier in list(_OPEN):
             if earlier._writing in told["replaces"]:
                 earlier._replace()
+        if told["replaces"]:
+            sys.stderr.write(
+                "TableWriter: %s is opened again: what was written with slice_id=%d before is dropped\n"
+                % (self._name, slice_id)
+            )
         self._columns = [column for column in told["columns"] if not column["partition"]]
         self._held, self._held_rows, self._names = [], 0, None
         self._rows = 0

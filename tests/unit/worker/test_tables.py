@@ -22,7 +22,7 @@ from akrunner import codec
 from akrunner.wire import frames, messages
 from akrunner.wire import tables as wire
 from akrunner.wire.frames import WireError
-from akrunner.worker.tables import asking, errors, sharing, work
+from akrunner.worker.tables import asking, errors, rows, sharing, work
 from akrunner.worker.tables.broker import Broker
 from akrunner.worker.tables.queues import _cells
 from akrunner.worker.tables.reader import Records, TableReader, TextTableReader
@@ -67,6 +67,16 @@ def test_what_is_no_whole_number(given: Any) -> None:
 def test_no_such_slice(slice_id: int, count: int) -> None:
     with pytest.raises(ValueError, match="slice_count"):
         sliced(10, slice_id, count)
+
+
+@pytest.mark.parametrize("name, meant", [("slice_ids", "slice_id"), ("sliceid", "slice_id"), ("selcted_cols", "selected_cols"), ("selected_columns", "selected_cols")])  # fmt: skip
+def test_a_misspelt_argument_is_an_error(name: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"TableReader has no argument {name}; did you mean {meant}"):
+        TableReader("odps://p/tables/t", **{name: 1})
+
+
+def test_an_argument_of_another_version_is_passed_over() -> None:
+    rows.check_arguments("TableReader", {"cache": 1, "shared_name": ""}, rows.READ_BY)
 
 
 def test_which_columns_are_read() -> None:
