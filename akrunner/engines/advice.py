@@ -306,7 +306,8 @@ def _of_python(record: Mapping[str, Any]) -> List[Advice]:
         record = {**record, "lines": []}
     pandas = [line for line in record["lines"] if line["main"] and line["in"] == "pandas"]
     share = sum(line["share"] for line in pandas)
-    if share >= WORTH_SAYING:
+    # a script that reads nothing, and trains nothing, may have nothing but pandas to do
+    if share >= WORTH_SAYING and (unseen.reads(record) or record.get("tensorflow", True)):
         found.append(
             Advice(
                 "pandas", share, share * _PROMISED, f"{share:.0%} of the time is pandas at {blame.place(pandas[0]['at'])}",

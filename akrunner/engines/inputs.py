@@ -20,7 +20,8 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     pipelines     the datasets the script iterated over: nodes (kind, line, ...), how often (passes), and how long it waited for each (waited)
     tunes         whether its TensorFlow may run maps in parallel, and make batches ahead, by itself
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
-    spent         checkpoint, report, output -> seconds; pipe: a stream waited for rows to come
+    spent         checkpoint, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
+    tensorflow    it was imported
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
     busy          the share of the time in which the graphics cards worked, None: nobody knows

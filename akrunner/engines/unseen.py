@@ -80,6 +80,11 @@ def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:
     return blame.place(at) + (f" ({packages[0]})" if packages else ""), shares[at]
 
 
+def reads(record: Mapping[str, Any]) -> bool:
+    """Whether the script was seen to read anything: in a way that is timed, or a table's rows, or through an iterator that it has made."""
+    return bool(record["by"] or record["pipelines"] or {"table", "pipe"} & set(record["spent"]))
+
+
 def told(record: Mapping[str, Any]) -> List[str]:
     """Where the time went, if nobody knows what is reading and what is not: no sentence, or one."""
     if record.get("elsewhere"):
@@ -88,6 +93,8 @@ def told(record: Mapping[str, Any]) -> List[str]:
         ]
     if record.get("hidden"):
         return [f"{UNSURE}: a tf.function goes through a dataset by itself, and how long it waits in there nobody sees"]
+    if not reads(record):
+        return [NOTHING_READ] if record["asked"] else []
     at, share = busiest(record)
     if record["by"] not in ("", "batches") or share < _WORTH_NAMING:
         return []
@@ -112,3 +119,5 @@ def look(record: Mapping[str, Any]) -> str:
 
 #: how such a sentence begins
 UNSURE = "it is not known whether the script waits for its input"
+#: for who asked
+NOTHING_READ = f"{UNSURE}: it was not seen to read any"

@@ -12,6 +12,7 @@ from akrunner.worker import chunks
 from akrunner.worker.tables import asking
 from akrunner.worker.tables.broker import CHUNK
 from akrunner.worker.tables.errors import NoSuchColumn, TableError
+from akrunner.worker.waits import timing
 
 #: a chunk in a spool: where, how long, its first row, its rows
 _Place = collections.namedtuple("_Place", "at size first rows")
@@ -161,10 +162,11 @@ class Rows(object):
 
     def chunk(self, number):
         """(first row, rows, {column: (values, valid)}) of a chunk, None behind the last one. Waits for it. Raises: TableError, OSError."""
-        place = self._place(number)
-        if place is None:
-            return None
-        payload = _exactly(self._fd, place.size, place.at)
+        with timing.spending("table"):
+            place = self._place(number)
+            if place is None:
+                return None
+            payload = _exactly(self._fd, place.size, place.at)
         rows, columns = chunks.masked(payload, {c["name"]: c for c in self._schema}.values())
         if rows != place.rows:
             raise TableError("a chunk of %d rows holds %d" % (place.rows, rows))

@@ -1,10 +1,32 @@
-"""Which runs of a session draw from an iterator: an initializer does not, nor what only reads a variable."""
+"""Which runs of a session draw from an iterator: an initializer does not, nor what only reads a variable. And which are fed what they compute with."""
 
 from akrunner.worker.waits import pipeline
 
 #: operations that are looked through for one that is fetched; a larger graph is taken to draw
 _MOST = 20000
 _DRAWS = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard")
+
+#: operations that only say with what something is to begin
+_BEGINS = ("MakeIterator", "Assign", "AssignVariableOp")
+
+
+def fed(values, fetches=None):
+    """Whether a run is fed what it computes with: the name of a checkpoint (restoring, saving) is none, nor an iterator's handle, nor what a variable
+    or an iterator is to begin with. Args: values: what is fed."""
+    return any([not _is_name(one) for one in values]) and not _begins(fetches)
+
+
+def _is_name(value):
+    if isinstance(value, (str, bytes)):
+        return True
+    # TensorFlow's own are arrays without a length
+    return getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U", "O")
+
+
+def _begins(fetches):
+    if isinstance(fetches, (list, tuple)):
+        return bool(fetches) and all([_begins(one) for one in fetches])
+    return getattr(getattr(fetches, "op", fetches), "type", None) in _BEGINS
 
 
 def draws(known, fetches):

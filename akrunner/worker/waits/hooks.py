@@ -39,6 +39,7 @@ def install():
         if made.looks is not None:
             made.looks.may = True
             tracing.give_way(made.looks.give_up, made.looks.serve)
+        made.tensorflow = True
         pipeline.install(made)
         naming.pass_over((install, timing.enter, saves.watch, pipeline.install))
         python.install(made.python)
@@ -224,7 +225,8 @@ def _watch_sessions(made):
         made = timing.running()
         name = _way_of_run(made, self, args, kwargs) if made is not None else None
         if made is None or name is None:
-            return run(self, *args, **kwargs)
+            return _run_apart(made, run, self, args, kwargs)
+        _follows(made, name, self)
         graph, quick, began = self.graph, quicks[name], clock()
         if began < quick.until and id(graph) == quick.of and thread() == quick.thread:
             return timing.quickly(quick, began, run, (self,) + args, kwargs)
@@ -240,6 +242,7 @@ def _watch_sessions(made):
         name = _way_of_call(self, args) if made is not None else None
         if made is None or name is None:
             return call(self, *args, **kwargs)
+        _follows(made, name, self)
         quick, began = quicks[name], clock()
         if began < quick.until and id(self) == quick.of and thread() == quick.thread:
             return timing.quickly(quick, began, call, (self,) + args, kwargs)
@@ -251,6 +254,29 @@ def _watch_sessions(made):
     base.run, base._Callable.__call__ = run_watched, call_watched
 
 
+@shown.named
+def _run_apart(made, run, session, args, kwargs):
+    """What a run returns that is no step: nothing is made for the next one meanwhile."""
+    apart = made is not None and not getattr(timing.inside, "call", False) and not getattr(timing.inside, "spending", False)
+    if not apart or "feed_dict" not in made.ways:
+        return run(session, *args, **kwargs)
+    began = meter.clock()
+    try:
+        return run(session, *args, **kwargs)
+    finally:
+        try:
+            made.not_fed(meter.clock() - began)
+        except Exception as e:
+            timing.off(e)
+
+
+def _follows(made, name, session):
+    try:
+        made.follows(session if name == "feed_dict" else None)
+    except Exception as e:
+        timing.off(e)
+
+
 def _way_of_run(made, session, args, kwargs):
     """In which way a run reads, None: in none."""
     try:
@@ -258,14 +284,14 @@ def _way_of_run(made, session, args, kwargs):
         if len(args) > 2 or kwargs.get("options") is not None:
             # it may have a trace of its own
             made.give_up()
-        if getattr(timing.inside, "call", False):
+        if getattr(timing.inside, "call", False) or getattr(timing.inside, "spending", False):
             return None
-        if isinstance(feed, dict) and len(feed) > 0:
-            return "feed_dict"
+        fetches = args[0] if args else kwargs.get("fetches")
         known = _drawn_from.get(session.graph)
         # an initializer, a number of the graph's
-        draws = known is not None and drawing.draws(known, args[0] if args else kwargs.get("fetches"))
-        return "session" if draws else None
+        if known is not None and drawing.draws(known, fetches):
+            return "session"
+        return "feed_dict" if isinstance(feed, dict) and drawing.fed(feed.values(), fetches) else None
     except Exception:
         # the session knows better what is wrong with what it is asked for
         return None
@@ -277,7 +303,7 @@ def _way_of_call(callable_, args):
         if getattr(timing.inside, "call", False):
             return None
         drawn = getattr(callable_._session, "graph", None) in _drawn_from
-        return "session" if drawn else "feed_dict" if args else None
+        return "session" if drawn else "feed_dict" if drawing.fed(args) else None
     except Exception as e:
         timing.off(e)
         return None

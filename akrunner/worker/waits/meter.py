@@ -13,6 +13,7 @@ The first step is not counted: graphs are built in it, and buffers filled.
 import os
 import threading
 import time
+import weakref
 
 from akrunner.worker.waits import lines, looks, python
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
@@ -32,7 +33,7 @@ class Meter(object):
 
     Args: steps: to look at, which the user has asked for; 0: none.
     Attributes: pipelines: of the iterators that were made; python: that they call; reads: whether it is known by what the script reads; failed: why it measures no more, ""; hidden: a
-        function draws by itself; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
+        function draws by itself; tensorflow: it has been imported; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
     """
 
     def __init__(self, steps=0):
@@ -41,7 +42,9 @@ class Meter(object):
         self.quick = {name: Quick() for name in (*_READS, "call")}
         self.python = python.Calls()
         self.reads = self.hidden = False
+        self.tensorflow = False
         self.pipelines = []
+        self._fed = None
         self._sources = {}
         self.tunes = False
         self.spent = {}
@@ -129,8 +132,29 @@ class Meter(object):
             quick.until = 0
 
     def add(self, what, ns):
-        """Time that went into something else the doctor knows: checkpoint, report, output."""
+        """Time that went into something else the doctor knows: checkpoint, report, output; table: rows of one that the script has opened."""
         self.spent[what] = self.spent.get(what, 0) + ns
+        if what == "checkpoint":
+            self.not_fed(ns)
+
+    def not_fed(self, ns):
+        """Time between two calls that are fed in which nothing is made for the next."""
+        way = self._feeding()
+        if way is not None:
+            way.aside(ns)
+
+    def follows(self, session):
+        """A run is about to be timed. Args: session: that is fed, None: it draws by itself. What is fed is made between runs of one session that
+        follow each other."""
+        way = self._feeding()
+        if way is not None and (session is None or self._fed is None or self._fed() is not session):
+            way.cut()
+        if session is not None and (self._fed is None or self._fed() is not session):
+            self._fed = weakref.ref(session)
+
+    def _feeding(self):
+        way = self.ways.get("feed_dict")
+        return way if way is not None and way.last is not None and self._thread == threading.get_ident() else None
 
     def begin(self):
         """`main` is entered."""
@@ -193,6 +217,7 @@ class Meter(object):
             "look": sum(part.look_ns for part in looked) * seconds,
             "pipelines": [dict(one, waited=way.waited.get(place, 0) * seconds) for place, one in enumerate(self.pipelines)],
             "tunes": self.tunes,
+            "tensorflow": self.tensorflow,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
         }

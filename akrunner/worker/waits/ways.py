@@ -142,6 +142,20 @@ class Way(object):
         if self._last is not None:
             self._last += ns
 
+    def aside(self, ns):
+        """What has just been done between two calls was for neither: another run of a session, a checkpoint. It counts as a part of the calls."""
+        self.settle()
+        if self.calls >= 2 and self.part.calls and self._last is not None:
+            self.wait += ns
+            self.part.ns += ns
+        self.skip(ns)
+
+    def cut(self):
+        """The next call does not follow the last one: what is between them is not the script's making of it."""
+        self.settle()
+        self._last = None
+        self.quick.until = 0
+
     def _window(self, now, batches, took, gap):
         at = (now - self._began) // self._width * self._width
         if not self.windows or self.windows[-1][0] != at:

@@ -305,7 +305,11 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
 @pytest.mark.parametrize(
     "told, side, words",
     [
-        (other("", between=0.0), "unknown", "in a way of its own: 60% of the time Python is at train.py:24 (numpy), 40% in TensorFlow"),
+        # no input that anybody has seen: it may only sleep, or write
+        (other("", between=0.0), "unknown", ""),
+        (other("", between=0.0, lines=[{**LINES[0], "in": "pandas"}], tensorflow=False), "unknown", ""),
+        (other("", between=0.0, asked=5), "unknown", "it was not seen to read any"),
+        (other("", between=0.0, spent={"table": 0.2}), "unknown", "in a way of its own: 60% of the time Python is at train.py:24 (numpy), 40% in TensorFlow"),
         (other("batches"), "unknown", "between its batches Python is at train.py:24 (numpy) for 60% of the time"),
         (other("batches", lines=LINES[2:], between=9.0), "unknown", ""),
         (other("batches", lines=[{**LINES[2], "share": 0.9}]), "compute", ""),

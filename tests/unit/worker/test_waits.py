@@ -11,6 +11,7 @@ import types
 import weakref
 from typing import Any, Dict, Iterator, List, Tuple
 
+import numpy as np
 import pytest
 
 from akrunner.engines.inputs import verdict
@@ -83,6 +84,85 @@ def test_a_run_that_only_initializes_draws_nothing() -> None:
     assert drawing.draws(known, loss) and drawing.draws(known, {"a": step, "b": [loss]}) and drawing.draws(known, "loss:0")
     assert not drawing.draws(known, start) and not drawing.draws(known, [start, step])
     assert known == {"loss": True, "init": False, "step": False}
+
+
+class Session:
+    """What runs, and has a graph."""
+
+    def __init__(self) -> None:
+        self.graph = self
+
+
+@pytest.mark.parametrize(
+    "feed, fetches, way",
+    [
+        ({}, "loss", None),
+        ({"x": [1.0]}, "loss", "feed_dict"),
+        ({"x": 1.0, "handle": b"iterator"}, "loss", "feed_dict"),
+        # restoring and saving, by name of a file; an iterator's handle
+        ({"save/Const:0": "model/ckpt-100"}, "save/restore_all", None),
+        ({"handle": np.array(b"iterator", object)}, "loss", None),
+        ({"files": ["a", "b"]}, Op("init", "MakeIterator"), None),
+        ({"value": [1.0]}, [Op("assign", "Assign")], None),
+    ],
+)
+def test_what_is_fed_is_a_steps_input_only_if_it_is_computed_with(
+    feed: Dict[str, Any], fetches: Any, way: Any, clocks: meter.Meter
+) -> None:
+    assert hooks._way_of_run(clocks, Session(), (fetches, feed), {}) == way
+    with timing.spending("checkpoint"):
+        assert hooks._way_of_run(clocks, Session(), (fetches, feed), {}) is None
+
+
+def test_a_run_that_draws_is_none_that_is_fed(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session()
+    monkeypatch.setitem(hooks._drawn_from, session, {})
+    loss, other = Op("loss", "Sum", Op("get", "IteratorGetNext")), Op("other", "Sum")
+    for feed in ({"dropout": 0.5}, {"handle": b"iterator"}, {}):
+        assert hooks._way_of_run(clocks, session, (loss, feed), {}) == "session"
+    assert hooks._way_of_run(clocks, session, (other, {"x": [1.0]}), {}) == "feed_dict"
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the clock, which stands, to a second."""
+    now = [0]
+    monkeypatch.setattr(meter, "clock", lambda: now[0] * SECOND)
+    return lambda second: now.__setitem__(0, second)
+
+
+def test_only_what_is_between_runs_that_are_fed_and_follow_each_other_is_time_of_making_it(at: Any) -> None:
+    clocks, session, second = meter.Meter(0), Session(), 0
+    clocks.way("feed_dict")
+
+    def step(of: Any, gap: int, name: str = "feed_dict") -> None:
+        nonlocal second
+        second += gap
+        at(second)
+        hooks._follows(clocks, name, of)
+        timing.timed(clocks, name, None, lambda: at(second + 1), (), {})
+        second += 1
+
+    def apart(seconds: int) -> None:
+        nonlocal second
+        second += seconds
+        at(second)
+
+    for _ in range(4):
+        step(session, 1)
+    feeding = clocks.ways["feed_dict"]
+    assert (feeding.between, feeding.wait) == (2 * SECOND, 3 * SECOND)
+    # a pass that draws by itself, and another session
+    for of, name in ((session, "session"), (session, "feed_dict"), (Session(), "feed_dict")):
+        step(of, 100, name)
+    assert feeding.between == 2 * SECOND
+    # a checkpoint, and a run that is fed nothing, are no making of it
+    step(session, 1)
+    clocks.add("checkpoint", 50 * SECOND)
+    apart(50)
+    hooks._run_apart(clocks, lambda session: apart(30), session, (), {})
+    step(session, 1)
+    assert feeding.between == 3 * SECOND
 
 
 def test_over_time_there_are_at_most_sixty_windows_and_nothing_is_lost() -> None:
@@ -497,7 +577,7 @@ def test_what_a_script_hands_over_is_not_asked_what_it_does_not_have(clocks: met
     odd = Unnamed("Odd", (), {})
     assert not hooks._handed_one((odd(), Hostile(), 7))
     assert hooks._way_of_run(clocks, Hostile(), (Hostile(), {}), {}) is None
-    assert hooks._way_of_run(clocks, Hostile(), (), {"feed_dict": {1: 2}}) == "feed_dict"
+    assert hooks._way_of_run(clocks, Hostile(), (), {"feed_dict": {1: 2}}) is None
     assert hooks._way_of_call(Hostile(), (1,)) is None and timing.running() is None
     assert clocks.failed == "RuntimeError: of _session"
 
