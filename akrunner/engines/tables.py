@@ -106,9 +106,17 @@ class JobTables:
                 if known.same(name):
                     return name, reading
             with underway(ReadError, f"table {text}"):
-                made = self.spec.store.reading(name)
+                made = self._reading(name)
             self._readings.append((name, made))
             return name, made
+
+    def _reading(self, name: TableName) -> Reading:
+        """Raises: SourceError: in words that are a script's author's."""
+        try:
+            made: Reading = self.spec.store.reading(name)
+            return made
+        except SourceError as e:
+            raise type(e)(f"-Dtables (tables=): {str(e).removeprefix('source: ')}") from e
 
     def _rows_of(self, text: str) -> Tuple[int, int]:
         name, reading = self.reading(text)

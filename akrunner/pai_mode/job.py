@@ -156,6 +156,8 @@ class Runner:
         self._told: Set[str] = set()
         self._folder = ""
         self._shown = False
+        #: whole tables that the commands planned so far write
+        self._earlier: Set[TableName] = set()
         self._resources: Dict[str, str] = {}
 
     def read(
@@ -226,6 +228,7 @@ class Runner:
     def plans(self, given: texts.Statements) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""
         self._shown, self._folder = False, given.folder
+        self._earlier.clear()
         if given.command is not None:
             return [self._planned(given.command, dry=True)]
         project, found = self._project, []
@@ -244,6 +247,7 @@ class Runner:
         """What would be done, in order, as far as it can be known; nothing is started, no statement run, and environments and tables need
         not be there. Raises: ConfigError: the only command is wrong in itself."""
         self._shown, self._folder = True, given.folder
+        self._earlier.clear()
         if given.command is not None:
             return [Step(None, self._planned(given.command, dry=True))]
         project, found = self._project, []
@@ -356,12 +360,15 @@ class Runner:
             python_env=check_path("python_env", given["python_env"]) if given["python_env"] is not None else None,
             local=self._engine.name == "local",
             shown=self._shown,
+            earlier=frozenset(self._earlier if dry else ()),
             **{name: given[name] for name in _WISHED},
         )
         if buckets is not None:
             return planned(command, wishes, Places(buckets, dry, self._folder, self._root, self._resources), tables)
         with self._buckets(command, dry) as opened:
-            return planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources), tables)
+            plan = planned(command, wishes, Places(opened, dry, self._folder, self._root, self._resources), tables)
+        self._earlier |= {TableName.parse(table.text, self._project).whole for table in plan.outputs}
+        return plan
 
     def _job(self, command: Command) -> Result:
         done: Optional[Result] = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError
 from akrunner.foreign import redacted
@@ -29,7 +29,7 @@ from akrunner.tables import types
 from akrunner.tables.names import TableName
 from akrunner.tables.rehearsed import RehearsedTables, Unforeseen
 from akrunner.tables.sqltext import quoted_text
-from akrunner.tables.store import TableStore, check_writable
+from akrunner.tables.store import TableStore, check_readable, check_writable
 
 #: how often a job with enableDynamicCluster is started again
 DYNAMIC_RESTARTS = 3
@@ -94,7 +94,8 @@ class Wishes:
 
     Attributes: store: project -> what keeps its tables; project: of tables named without one; python_env, num_workers, num_ps, gpus_per_worker, cpus_per_worker,
         timeout, max_restarts, stall_timeout, stall_action: as for `akrunner.run`, None: what the command says; local: whether the tasks are
-        this machine's; shown: whether the plan is only shown, and the environment and the tables need not be there.
+        this machine's; shown: whether the plan is only shown, and the environment and the tables need not be there; earlier: whole tables that
+        commands before it write, which may have further partitions by then.
     """
 
     store: Callable[[str], TableStore]
@@ -110,6 +111,7 @@ class Wishes:
     stall_action: Optional[str] = None
     local: bool = True
     shown: bool = False
+    earlier: FrozenSet[TableName] = frozenset()
 
 
 def planned(command: Command, wishes: Wishes, places: Places, tables: bool = True) -> Plan:
@@ -166,14 +168,14 @@ def _tables(
     needed = tables and not wishes.shown
     if tables:
         checks: List[Tuple[str, Callable[[], object]]] = [
-            ("tables", functools.partial(_table, one, wishes, True)) for one in inputs
+            ("tables", functools.partial(_check_input, one, wishes)) for one in inputs
         ]
         checks += [("outputs", functools.partial(_check_output, one, wishes, dry, told)) for one in outputs]
         for parameter, check in checks:
             try:
                 check()
             except (SourceError, SinkError) as e:
-                named = type(e)(f"-D{parameter}: {e}")
+                named = type(e)(f"-D{parameter}: {str(e).removeprefix('source: ').removeprefix('output: ')}")
                 if not wishes.shown:
                     raise named from e
                 problems.append(named)
@@ -203,6 +205,16 @@ def _names(text: str, project: Optional[str], parameter: str) -> List[str]:
         except ConfigError as e:
             raise ConfigError(f"-D{parameter}: {e}") from None
     return found
+
+
+def _check_input(text: str, wishes: Wishes) -> None:
+    """Raises: SourceError: a table, or its partition, is not there, or cannot be of that name."""
+    name = TableName.parse(text, wishes.project)
+    store = wishes.store(name.project)
+    if name.whole in wishes.earlier:
+        # the partition may be there by then
+        name = name.whole
+    check_readable(store, name)
 
 
 def _check_output(text: str, wishes: Wishes, dry: bool, told: List[str]) -> None:

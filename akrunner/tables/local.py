@@ -29,6 +29,7 @@ from akrunner.tables.store import (
     asked_text,
     check_keys,
     key_text,
+    known_partitions,
     no_table,
     whole_partition,
 )
@@ -365,11 +366,6 @@ def no_new_name(name: TableName, to: TableName) -> str:
 
 def partition_there(name: TableName) -> str:
     return f"{name} exists; ADD IF NOT EXISTS PARTITION leaves it as it is"
-
-
-def known_partitions(every: Sequence[Partition]) -> str:
-    shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-10:]]
-    return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
 
 
 def with_columns(name: TableName, info: TableInfo, columns: Sequence[pa.Field]) -> TableInfo:

@@ -20,7 +20,16 @@ from akrunner.tables.credentials import Credentials
 from akrunner.tables.maxcompute_output import MaxComputeOutput, commit
 from akrunner.tables.maxcompute_reading import THREADS, MaxComputeReading
 from akrunner.tables.names import Partition, TableName
-from akrunner.tables.store import CHANGED, NOTHING_DROPPED, TableInfo, TableOutput, check_keys, no_table, whole_partition
+from akrunner.tables.store import (
+    CHANGED,
+    NOTHING_DROPPED,
+    TableInfo,
+    TableOutput,
+    check_keys,
+    known_partitions,
+    no_table,
+    whole_partition,
+)
 
 #: names of tables that are looked at for an error
 _MOST_NAMES = 1000
@@ -165,9 +174,7 @@ class MaxComputeTables:
         return sorted(found)
 
     def _known_partitions(self, name: TableName, info: TableInfo) -> str:
-        every = self._fitting(name.whole, info)
-        shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-10:]]
-        return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
+        return known_partitions(self._fitting(name.whole, info))
 
     # -- for readings and outputs
 

@@ -29,6 +29,7 @@ from akrunner.tables.store import (
     check_keys,
     key_scalar,
     key_text,
+    known_partitions,
     whole_partition,
 )
 
@@ -237,7 +238,7 @@ class RehearsedTables:
             if not fitting and not if_exists:
                 if table.vague:
                     raise Unforeseen
-                raise SinkError(f"{name} does not exist: {local.known_partitions(sorted(table.parts))}")
+                raise SinkError(f"{name} does not exist: {known_partitions(sorted(table.parts))}")
             found += fitting
         for partition in found:
             table.parts.pop(partition, None)
@@ -294,7 +295,7 @@ class RehearsedTables:
         if name.partition and not fitting:
             if table.vague:
                 raise Unforeseen
-            raise SourceError(f"source: {name} does not exist: {local.known_partitions(sorted(table.parts))}")
+            raise SourceError(f"source: {name} does not exist: {known_partitions(sorted(table.parts))}")
         info = self._info(table, name, SourceError)
         return _Standing(self._base, name, info, [(one, piece) for one in fitting for piece in table.parts[one]], table.vague)
 

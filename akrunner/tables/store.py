@@ -24,7 +24,7 @@ from typing import Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple,
 
 import pyarrow as pa
 
-from akrunner.errors import ConfigError, SinkError
+from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.tables import types
 from akrunner.tables.names import Partition, TableName
 
@@ -36,6 +36,8 @@ CHANGED: List[str] = []
 _WHOLE = re.compile(r"-?[0-9]+")
 #: tables of a project that an error names
 _SHOWN = 5
+#: partitions of a table that an error names
+_SHOWN_PARTITIONS = 10
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,19 @@ def check_keys(name: TableName, info: TableInfo, kind: Type[ConfigError]) -> Non
         if key not in info.partitions:
             by = f"partitioned by {', '.join(info.partitions)}, not by {key}" if info.partitions else "not partitioned"
             raise kind(f"invalid odps table path {str(name)!r}: {name.whole} is {by}")
+
+
+def known_partitions(every: Sequence[Partition]) -> str:
+    """The last of a table's partitions, in words."""
+    shown = ["/".join(f"{key}={value}" for key, value in one) for one in every[-_SHOWN_PARTITIONS:]]
+    return f"the table has the partitions {', '.join(shown)}" if shown else "the table has no partition"
+
+
+def check_readable(store: "TableStore", name: TableName) -> None:
+    """Raises: SourceError: there is no such table, or it has no such partition; it names those that there are."""
+    store.describe(name)
+    if not store.exists(name):
+        raise SourceError(f"{name} does not exist: {known_partitions(store.partitions(name.whole))}")
 
 
 def check_writable(store: "TableStore", name: TableName) -> None:

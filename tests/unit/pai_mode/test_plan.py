@@ -270,6 +270,34 @@ def test_a_plan_is_shown_with_a_partition_that_cannot_be(role: str) -> None:
         runner.run(given)
 
 
+def test_an_input_partition_that_is_not_there(tmp_path: Path) -> None:
+    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    tables, name = LocalTables("tables"), TableName.parse("odps://p/tables/t")
+    made = parse_create("create table t (a bigint) partitioned by (dt string, hh string)").info
+    assert made is not None
+    tables.create(name, made)
+    command = "PAI -name tensorflow1150 -Dscript=train.py -Dtables=odps://p/tables/t,odps://p/tables/t/dt=3;"
+    told = "-Dtables: odps://p/tables/t/dt=3 does not exist: the table has "
+    for has in ("no partition", "the partitions dt=1/hh=2"):
+        assert as_json(shown(runner, runner.read(command, None)))["problem"] == told + has
+        with pytest.raises(SourceError, match=f"^{told}{has}"):
+            runner.run(runner.read(command, None))
+        tables.add_partitions([name.at((("dt", "1"), ("hh", "2")))], if_not_exists=True)
+    # what stands before it makes it
+    for before, problems in (
+        ("alter table p.t add partition (dt='3', hh='4')", 0),
+        ("alter table p.t add partition (dt='4', hh='4')", 1),
+    ):
+        plan = runner.steps(runner.read(f"{before}; {command}", None))[-1].plan
+        assert plan is not None and len(plan.problems) == problems
+    # and so does a job
+    made_before = "PAI -name tensorflow1150 -Dscript=train.py -Doutputs=odps://p/tables/t/dt=3/hh=4;"
+    assert [len(one.inputs) for one in runner.plans(runner.read(f"{made_before}{command}", None))] == [0, 2]
+    assert not any(step.plan and step.plan.problems for step in runner.steps(runner.read(f"{made_before}{command}", None)))
+    with pytest.raises(SourceError, match="dt=3 does not exist"):
+        runner.run(runner.read(command, None))
+
+
 def test_a_file_that_is_not_there_is_said_before_a_directory_that_is_not() -> None:
     runner = Runner({**_NO, "engine": "local", "tables_root": "tables", "oss_roots": {"b": "nowhere"}})
     with pytest.raises(ConfigError, match="job.sql"):
