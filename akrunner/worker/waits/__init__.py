@@ -4,7 +4,7 @@
 
     hooks      next() of iterators, calls of tf.function and of sessions, in whatever way a script reads  ->  meter
     timing     one of these calls, timed; time that goes into something else (`saves`: checkpoints)
-    drawing    which runs of a session draw from an iterator, and which only initialize
+    drawing    which runs of a session draw from an iterator, which are fed, and which only initialize
     meter      time in next() against the time between                                                   ->  the task's record
     ways       the time of each way of reading, and of each function it calls
     looks      on request only: when a few steps are looked at

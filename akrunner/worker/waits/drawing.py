@@ -6,14 +6,13 @@ from akrunner.worker.waits import pipeline
 _MOST = 20000
 _DRAWS = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard")
 
-#: operations that only say with what something is to begin
-_BEGINS = ("MakeIterator", "Assign", "AssignVariableOp")
+#: operations that set a variable; one whose new value is computed may be a step
+_SETS = ("Assign", "AssignVariableOp")
 
 
-def fed(values, fetches=None):
-    """Whether a run is fed what it computes with: the name of a checkpoint (restoring, saving) is none, nor an iterator's handle, nor what a variable
-    or an iterator is to begin with. Args: values: what is fed."""
-    return any([not _is_name(one) for one in values]) and not _begins(fetches)
+def fed(values):
+    """Whether a run is fed what it computes with: the name of a checkpoint (restoring, saving) is none, nor an iterator's handle."""
+    return any([not _is_name(one) for one in values])
 
 
 def _is_name(value):
@@ -23,10 +22,13 @@ def _is_name(value):
     return getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U", "O")
 
 
-def _begins(fetches):
+def begins(fetches, feed):
+    """Whether a run only gives iterators or variables what they are to begin with. Args: feed: what it is fed."""
     if isinstance(fetches, (list, tuple)):
-        return bool(fetches) and all([_begins(one) for one in fetches])
-    return getattr(getattr(fetches, "op", fetches), "type", None) in _BEGINS
+        return bool(fetches) and all([begins(one, feed) for one in fetches])
+    operation = getattr(fetches, "op", fetches)
+    kind = getattr(operation, "type", None)
+    return kind == "MakeIterator" or (kind in _SETS and any([operation.inputs[1] is one for one in feed]))
 
 
 def draws(known, fetches):

@@ -291,7 +291,8 @@ def _way_of_run(made, session, args, kwargs):
         # an initializer, a number of the graph's
         if known is not None and drawing.draws(known, fetches):
             return "session"
-        return "feed_dict" if isinstance(feed, dict) and drawing.fed(feed.values(), fetches) else None
+        handed = isinstance(feed, dict) and drawing.fed(feed.values()) and not drawing.begins(fetches, feed)
+        return "feed_dict" if handed else None
     except Exception:
         # the session knows better what is wrong with what it is asked for
         return None

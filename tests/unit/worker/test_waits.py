@@ -86,6 +86,9 @@ def test_a_run_that_only_initializes_draws_nothing() -> None:
     assert known == {"loss": True, "init": False, "step": False}
 
 
+FED = Op("x", "Placeholder")
+
+
 class Session:
     """What runs, and has a graph."""
 
@@ -103,11 +106,12 @@ class Session:
         ({"save/Const:0": "model/ckpt-100"}, "save/restore_all", None),
         ({"handle": np.array(b"iterator", object)}, "loss", None),
         ({"files": ["a", "b"]}, Op("init", "MakeIterator"), None),
-        ({"value": [1.0]}, [Op("assign", "Assign")], None),
+        ({FED: [1.0]}, [Op("assign", "Assign", Op("w", "Variable"), FED)], None),
+        ({FED: [1.0]}, Op("train", "Assign", Op("w", "Variable"), Op("less", "Sub", FED)), "feed_dict"),
     ],
 )
 def test_what_is_fed_is_a_steps_input_only_if_it_is_computed_with(
-    feed: Dict[str, Any], fetches: Any, way: Any, clocks: meter.Meter
+    feed: Dict[Any, Any], fetches: Any, way: Any, clocks: meter.Meter
 ) -> None:
     assert hooks._way_of_run(clocks, Session(), (fetches, feed), {}) == way
     with timing.spending("checkpoint"):
