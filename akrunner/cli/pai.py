@@ -225,7 +225,9 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     if as_json:
         failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
         problems = [str(one) for one in refused]
-        emit({**failed, "plans": [plan.as_json(one) for one in plans], "notes": list(given.notes), "problems": problems})
+        unchecked = [step.unchecked for step in steps if step.unchecked]
+        found = {"plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)}
+        emit({**failed, **found, "problems": problems, "unchecked": unchecked})
         _ended(code)
         return
     for note in given.notes:
@@ -244,6 +246,8 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
             typer.echo(plan.as_text(step.plan))
         if step.problem is not None:
             typer.echo(f"problem: {step.problem}")
+        if step.unchecked:
+            typer.echo(f"not checked: {step.unchecked}")
     _ended(code)
 
 

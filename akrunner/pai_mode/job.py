@@ -55,11 +55,13 @@ Done = Union[Result, StatementResult]
 
 @dataclass(frozen=True)
 class Step:
-    """A statement of a plan. Attributes: statement: None: a command that came as words; plan: of one of PAI's; problem: why another would be refused."""
+    """A statement of a plan. Attributes: statement: None: a command that came as words; plan: of one of PAI's; problem: why another would be refused;
+    unchecked: what of its file could not be checked, and why."""
 
     statement: Optional[Statement]
     plan: Optional[Plan] = None
     problem: Optional[AkrunnerError] = None
+    unchecked: str = ""
 
 
 def pai(
@@ -271,7 +273,7 @@ class Runner:
             if problem is not None:
                 told = str(problem)
                 problem = type(problem)(told if told.startswith("line ") else f"line {one.line}: {told}")
-            found.append(Step(one, None, problem))
+            found.append(Step(one, None, problem, rehearsal.unchecked if problem is None else ""))
         self._project = project
         return found
 

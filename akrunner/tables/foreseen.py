@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
-from akrunner.errors import AkrunnerError, ConfigError, SourceError
+from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError
 from akrunner.tables import tunnel
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
@@ -19,7 +19,8 @@ _BEFORE_TABLES = ("table", "into", "overwrite", "to")
 
 
 class Rehearsal:
-    """Statements of one file, and what each would be refused for after those before it."""
+    """Statements of one file, and what each would be refused for after those before it. Attributes: unchecked: of the last one, what of its file could
+    not be checked, and why; "": nothing."""
 
     def __init__(
         self,
@@ -32,7 +33,9 @@ class Rehearsal:
         """Args: store: project -> where its tables are; project: of names without one; folder: of the file; files, tables: programs that are
         run between the statements may change any."""
         self._base, self._folder = store, folder
-        self._jobs, self._blind = files, tables
+        self._programs, self._blind = files, tables
+        self._jobs = False
+        self.unchecked = ""
         self._rehearsed: Dict[str, RehearsedTables] = {}
         self._session = Session(self._kept, project, folder)
         #: files that a statement writes
@@ -58,6 +61,7 @@ class Rehearsal:
 
     def problem(self, statement: Statement) -> Optional[AkrunnerError]:
         """Why a statement would be refused; None: it would not, as far as can be known. What it changes is changed for the next."""
+        self.unchecked = ""
         for one in self._rehearsed.values():
             one.begin()
         try:
@@ -76,7 +80,7 @@ class Rehearsal:
         return None
 
     def job(self, outputs: Sequence[str], project: Optional[str]) -> None:
-        """A job writes these tables, and whichever files it likes."""
+        """A job writes these tables, and may make files."""
         self._jobs = True
         for text in outputs:
             name = TableName.parse(text, project)
@@ -96,18 +100,38 @@ class Rehearsal:
         if asked.upload:
             return False
         path = tunnel.file_path(asked.file)
-        tunnel.check_download(asked, self._kept, gone=self._jobs and os.path.isfile(path))
+        # a job's script makes files, and takes none away that others need; a program may be rm
+        gone = self._programs and os.path.isfile(path)
         self._files.add(path)
+        tunnel.check_download(asked, self._kept, gone)
+        if gone:
+            self.unchecked = f"whether {asked.file} is still there: programs run before it"
         return True
+
+    def _before(self, asked: tunnel.Tunnel) -> str:
+        """What may make the file of an upload, in words; "": nothing."""
+        if self._programs:
+            return f"the file {asked.file}: programs run before it, which may make or change it"
+        if self._jobs:
+            return f"the file {asked.file}: a script runs before it, which may make or change it"
+        paths = {tunnel.file_path(one) for one in (asked.file, os.path.join(self._folder, asked.file))}
+        made = any(one in paths or os.path.dirname(one) in paths for one in self._files)
+        return f"the file {asked.file}: a download before it makes it" if made else ""
 
     def _missing(self, statement: Statement) -> Optional[AkrunnerError]:
         """Of an upload to a table that cannot be followed, what is wrong with its file."""
-        if statement.kind == "tunnel" and not self._jobs and not self._files:
+        if statement.kind == "tunnel":
             asked = tunnel.parsed(statement.text, self._session.project)
             try:
                 if asked.upload:
                     tunnel.check_files(asked, self._folder)
+                else:
+                    path = tunnel.file_path(asked.file)
+                    tunnel.check_target(asked, self._programs and os.path.isfile(path))
             except SourceError as e:
+                self.unchecked = self._before(asked)
+                return None if self.unchecked else e
+            except SinkError as e:
                 return e
         return None
 
@@ -120,7 +144,8 @@ class Rehearsal:
             self._kept(asked.name.project).describe(asked.name)
         except (ConfigError, Unforeseen):
             return False
-        return asked.upload and (self._jobs or bool(self._files))
+        self.unchecked = self._before(asked) if asked.upload else ""
+        return bool(self.unchecked)
 
     def _forget(self, statement: Statement, wholly: bool = True) -> None:
         """What a statement that cannot be followed would change is not known any more. Args: wholly: nor which columns it has."""
@@ -135,7 +160,8 @@ class Rehearsal:
         found: List[TableName] = []
         try:
             if statement.kind == "tunnel":
-                found = [tunnel.parsed(statement.text, project).name]
+                asked = tunnel.parsed(statement.text, project)
+                found = [asked.name] if asked.upload else []
             elif statement.kind == "sql" and changes(statement):
                 words = Words(statement.text, "")
                 while not words.done():

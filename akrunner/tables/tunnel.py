@@ -274,6 +274,11 @@ def check_download(asked: Tunnel, store: Callable[[str], TableStore], gone: bool
     """Raise what a download would raise at once, and only look. Args: gone: the file is there only now. Raises: ConfigError."""
     with store(asked.name.project).reading(asked.name) as reading:
         _downloaded(reading, asked.name, asked.options).close()
+    check_target(asked, gone)
+
+
+def check_target(asked: Tunnel, gone: bool = False) -> None:
+    """Raise what a download would raise of its file. Args: gone: the file is there only now. Raises: SinkError."""
     file_place(file_path(asked.file), _true(asked.options, "overwrite") or gone).abort()
 
 

@@ -42,6 +42,7 @@ REFUSED = [
     "tunnel upload rows.csv n",
     "tunnel download n rows.csv",
     "tunnel download n out.csv; tunnel upload out.csv missing",
+    "tunnel download n out.csv; tunnel upload missing.csv n",
     "select nope from n",
     "create table m (a bigint); create table m (a bigint)",
     "create table m as select id, s from n; drop table n; select v from m",
@@ -125,7 +126,23 @@ def test_a_job_writes_files_and_the_tables_it_names(folder: Path) -> None:
         "drop table missing",
     ):
         assert rehearsal.problem(split(text)[0]) is None, text
-    assert rehearsal.problem(split("select nope from t")[0]) is not None
+    assert rehearsal.problem(split("tunnel upload made.csv n")[0]) is None
+    assert rehearsal.unchecked == "the file made.csv: a script runs before it, which may make or change it"
+    for text in ("tunnel download n rows.csv", "tunnel download t rows.csv", "select nope from t"):
+        assert rehearsal.problem(split(text)[0]) is not None and not rehearsal.unchecked, text
+    assert rehearsal.problem(split("tunnel download n rows.csv -ow true")[0]) is None and not rehearsal.unchecked
+
+
+def test_programs_between_statements_take_files_away(folder: Path) -> None:
+    rehearsal = foreseen.Rehearsal(_local, "p", files=True)
+    for text in ("tunnel download n rows.csv", "tunnel upload made.csv n"):
+        assert rehearsal.problem(split(text)[0]) is None and "programs run before it" in rehearsal.unchecked, text
+    assert rehearsal.problem(split("tunnel download n other.csv")[0]) is None and not rehearsal.unchecked
+
+
+def test_a_job_makes_none_of_the_tables_it_does_not_name(folder: Path) -> None:
+    rehearsal = foreseen.Rehearsal(_local, "p")
+    rehearsal.job(["t/pt=8"], "p")
     assert rehearsal.problem(split("tunnel upload made.csv away")[0]) is not None
 
 
