@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
@@ -17,7 +16,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.guarded import emit, telling
 from akrunner.prepare import schema_of
-from akrunner.tables import clauses, ddl, files, statements
+from akrunner.tables import clauses, ddl, files, shown, statements
 from akrunner.tables.chosen import check_project, store_for, told_of
 from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table
 from akrunner.tables.store import TableStore
@@ -158,20 +157,20 @@ def show(
     partitions = ["/".join(f"{key}={value}" for key, value in one) for one in store.partitions(name)]
     with store.reading(name) as reading:
         count = reading.rows
-        shown = rows_of(reading, [*info.columns.names, *info.partitions], rows, name).read_all()
+        first = rows_of(reading, [*info.columns.names, *info.partitions], rows, name).read_all()
     columns = clauses.columns_of(info)
     if as_json:
         body: Dict[str, Any] = {"ok": True, "exit_code": 0, "uri": str(name), "rows": count, "columns": columns.to_pylist()}
-        emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(shown)})
+        emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(first)})
         return
     typer.echo(clauses.described(name, info, count))
     print_table(columns)
     if partitions:
         more = f", and {len(partitions) - 20} before them" if len(partitions) > 20 else ""
         typer.echo(f"partitions: {', '.join(partitions[-20:])}{more}")
-    if shown.num_rows:
+    if first.num_rows:
         typer.echo("")
-        print_table(shown)
+        print_table(first)
 
 
 @app.command(
@@ -328,25 +327,14 @@ def drop(
 
 
 def _plain(rows: pa.Table) -> List[Dict[str, Any]]:
-    """Rows as JSON has them: times and decimals are text, bytes too; so are the numbers it has no words for, NaN and Infinity."""
-    return [{key: _value(value) for key, value in row.items()} for row in rows.to_pylist()]
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, dict):
-        return {str(key): _value(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_value(one) for one in value]
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    """Rows as JSON has them."""
+    types = {field.name: field.type for field in rows.schema}
+    return [{key: shown.plain(value, types[key]) for key, value in row.items()} for row in rows.to_pylist()]
 
 
 def print_table(rows: pa.Table) -> None:
     """All rows, on stdout."""
-    cells = [["NULL" if value is None else str(_value(value)) for value in row.values()] for row in rows.to_pylist()]
+    cells = [list(row) for row in zip(*map(shown.texts, rows.columns))]
     _print(rows.column_names, cells)
     if not cells:
         typer.echo("(no rows)")

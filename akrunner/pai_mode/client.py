@@ -16,12 +16,13 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from typing import Any, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 import pyarrow as pa
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
+from akrunner.tables import shown
 from akrunner.tables.names import check_project
 
 _STATEMENTS = {"-e": "text", "--execute": "text", "-f": "file", "--file": "file"}
@@ -103,7 +104,7 @@ def _number(value: str) -> int:
 
 def framed(rows: pa.Table) -> str:
     """Rows as the client prints them, which scripts cut their values out of: three lines, then one each, then one."""
-    cells = [[_cell(value) for value in column.to_pylist()] for column in rows.columns]
+    cells = [shown.texts(column) for column in rows.columns]
     widths = [max([_NARROWEST, len(name), *map(len, column)]) for name, column in zip(rows.column_names, cells)]
     line = "+" + "".join("-" * (width + 2) + "+" for width in widths)
     found = [line, _row(rows.column_names, widths), line]
@@ -117,19 +118,9 @@ def as_csv(rows: pa.Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows.column_names)
-    writer.writerows([_cell(value) for value in row] for row in zip(*(column.to_pylist() for column in rows.columns)))
+    writer.writerows(zip(*map(shown.texts, rows.columns)))
     return text.getvalue().rstrip("\n")
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + "".join(f"{cell:<{width}} | " for cell, width in zip(cells, widths))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value)
