@@ -480,4 +480,4 @@ def test_ways_of_reading_and_writing_that_public_programs_have(
         ("x", None, float("inf"), "1"),
     ]  # fmt: skip
     assert total.rows.to_pylist() == [{"a": "uid,words"}]
-    assert any("ds=1 is not there, and is made" in warning for warning in result.stats.warnings)
+    assert any("ds=1 is not there: here it is made" in warning for warning in result.stats.warnings)
