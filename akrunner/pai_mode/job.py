@@ -254,7 +254,9 @@ class Runner:
             return [Step(None, self._planned(given.command, dry=True))]
         project, found = self._project, []
         blind = not all(_FILES_ONLY.search(note) for note in given.notes)
-        rehearsal = foreseen.Rehearsal(self._store, project, given.folder, bool(given.notes), blind)
+        # of a shell script, whose rm is not even noted
+        files = bool(given.notes or given.clients)
+        rehearsal = foreseen.Rehearsal(self._store, project, given.folder, files, blind)
         for one, begins in given.called:
             if begins is not None:
                 self._project = begins or project

@@ -405,3 +405,17 @@ def test_tables_are_what_their_names_say_however_they_are_spelt() -> None:
         SinkError, match=r"^-Doutputs: there is .*CREATE TABLE p.o \(name TYPE, ...\) PARTITIONED BY \(ds STRING, hh STRING\)"
     ):
         plans("PAI -name tensorflow1150 -Dscript=train.py -Doutputs=p.o/ds=1/hh=2")
+
+
+def test_a_file_that_a_shell_script_may_remove_is_no_problem_for_its_download(tmp_path: Path) -> None:
+    (tmp_path / "o.csv").write_text("old")
+    store = LocalTables(str(tmp_path / "tables"))
+    statements.run("create table p.t (a bigint)", lambda project: store)
+    runner = Runner({**_NO, "engine": "local", "tables_root": str(tmp_path / "tables"), "project": "p"})
+    download = f"tunnel download t {tmp_path}/o.csv;"
+    (tmp_path / "run.sh").write_text(f'rm -f {tmp_path}/o.csv\nodpscmd -e "{download}"\n')
+    (tmp_path / "run.sql").write_text(download)
+    (step,) = runner.steps(runner.read(None, str(tmp_path / "run.sh")))
+    assert step.problem is None and "still there" in step.unchecked
+    (step,) = runner.steps(runner.read(None, str(tmp_path / "run.sql")))
+    assert step.problem is not None and "exists" in str(step.problem)
