@@ -128,11 +128,16 @@ def below(pid):
     """Numbers of the processes that one, or "self", has started and not waited for."""
     found = []
     try:
-        for thread in os.listdir("/proc/%s/task" % pid):
-            with open("/proc/%s/task/%s/children" % (pid, thread)) as f:
-                found += f.read().split()
+        threads = os.listdir("/proc/%s/task" % pid)
     except OSError:
         return []
+    for thread in threads:
+        try:
+            with open("/proc/%s/task/%s/children" % (pid, thread)) as f:
+                found += f.read().split()
+        except OSError:
+            # it has ended meanwhile; what it has started is another thread's now, or is told as an orphan
+            continue
     return found
 
 
