@@ -1,0 +1,51 @@
+"""What a warm worker has imported, and how it is told that this is not on disk any more."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from akrunner.worker.spare import Files
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module that this process has imported, long after it was written."""
+    path = tmp_path / "prepared_for_spares.py"
+    path.write_text("VERSION = 1\n")
+    os.utime(path, (1e9, 1e9))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    # each test imports its own, and none is left
+    monkeypatch.setitem(sys.modules, path.stem, sys)
+    del sys.modules[path.stem]
+    importlib.import_module(path.stem)
+    return path
+
+
+def test_what_is_as_it_was(module: Path) -> None:
+    files = Files(time.time_ns())
+    (module.parent / "rows.csv").write_text("")
+    assert files.changed() == "", "a file that cannot be imported is none"
+
+
+def test_a_module_that_was_changed(module: Path) -> None:
+    files = Files(time.time_ns())
+    module.write_text("VERSION = 2\n")
+    assert files.changed() == f"{module} has changed since"
+
+
+def test_something_that_was_installed(module: Path) -> None:
+    files = Files(time.time_ns())
+    (module.parent / "another.py").write_text("")
+    assert files.changed() == f"something was installed in, or removed from, {module.parent} since"
+
+
+def test_a_module_that_was_changed_while_it_was_imported(module: Path) -> None:
+    began = time.time_ns()
+    os.utime(module)
+    assert Files(began - 1_000_000_000).changed() == f"{module} has changed while it was imported"
