@@ -28,7 +28,8 @@ MESSAGE = struct.Struct("<ii")
 MOST_FILES = 1024
 FOUND = 16 * MOST_FILES
 READ, LATE, SLOW = 0, 1, 2
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+#: a file is opened with
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Reader:
@@ -62,7 +63,9 @@ class Reader:
                 piece, length = MESSAGE.unpack(asked)
                 start = piece * self._size + FOUND
                 names, sizes = marshal.loads(self._view[start : start + length])
-                waiting.append((piece, names, sizes, self._advised(names, sizes)))
+                # the others may be devices, which are not to be opened
+                files = [name for name, size in zip(names, sizes) if size > 0]
+                waiting.append((piece, names, sizes, advised(files, self._base, self._tried, self._slow)))
             piece, names, sizes, quick = waiting.popleft()
             said = self._read(piece, names, sizes) if quick else SLOW
             os.write(1, MESSAGE.pack(piece, said))
@@ -92,7 +95,7 @@ class Reader:
             # what is no file is not to be opened
             if size < 0 and not stat.S_ISREG(os.stat(name, dir_fd=self._base).st_mode):
                 return -1
-            fd = os.open(name, _FLAGS, dir_fd=self._base)
+            fd = os.open(name, FLAGS, dir_fd=self._base)
             if size < 0:
                 about = os.fstat(fd)
                 size = about.st_size if stat.S_ISREG(about.st_mode) else 0
@@ -110,42 +113,52 @@ class Reader:
             if fd >= 0:
                 os.close(fd)
 
-    def _advised(self, names: list[bytes], sizes: list[int]) -> bool:
-        """Ask the system to read files. Returns: whether they can be read one after the other, as opening one takes no time."""
-        # the others may be devices, which are not to be opened
-        files = [name for name, size in zip(names, sizes) if size > 0]
-        if self._in_memory(files):
-            return True
-        began = time.monotonic()
-        for i, name in enumerate(files):
-            if i == self._tried and time.monotonic() - began > self._tried * self._slow:
-                return False
-            try:
-                fd = os.open(name, _FLAGS, dir_fd=self._base)
-            except (OSError, ValueError):
-                continue
-            try:
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)
-            except OSError:
-                continue
-            finally:
-                os.close(fd)
-        return True
 
-    def _in_memory(self, names: list[bytes]) -> bool:
-        """Whether files are in memory, by the first and the last of them."""
-        for name in names[:1] + names[-1:]:
-            try:
-                fd = os.open(name, _FLAGS, dir_fd=self._base)
-            except (OSError, ValueError):
-                return False
-            try:
-                os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
-            except OSError:
-                return False
-            finally:
-                os.close(fd)
+def advised(names: list[bytes], base: int | None, tried: int, slow: float) -> bool:
+    """Ask the system to read files, and wait for none of them.
+
+    Args: base: descriptor of the directory that names are below; tried: files by which it is judged how long opening takes; slow: seconds for one.
+    Returns: whether they can be read one after the other. Not if opening one takes long, or the system takes no such advice.
+    """
+    if in_memory(names, base):
         return True
+    if not hasattr(os, "posix_fadvise"):
+        return False
+    began = time.monotonic()
+    for i, name in enumerate(names):
+        if i == tried and time.monotonic() - began > tried * slow:
+            return False
+        try:
+            fd = os.open(name, FLAGS, dir_fd=base)
+        except (OSError, ValueError):
+            continue
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)
+        except OSError:
+            # a pipe, or a directory: whoever reads it says so
+            continue
+        finally:
+            os.close(fd)
+    return True
+
+
+def in_memory(names: list[bytes], base: int | None) -> bool:
+    """Whether files are in memory, by the first and the last of them. Not known: they are not."""
+    if not hasattr(os, "RWF_NOWAIT"):
+        return False
+    for name in names[:1] + names[-1:]:
+        try:
+            fd = os.open(name, FLAGS, dir_fd=base)
+        except (OSError, ValueError):
+            return False
+        try:
+            os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
+        except OSError:
+            # it would have to wait (EAGAIN), or this file system cannot tell
+            return False
+        finally:
+            os.close(fd)
+    return True
 
 
 def main() -> None:

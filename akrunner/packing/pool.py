@@ -25,6 +25,7 @@ from akrunner.arrays import Octets
 from akrunner.checks import kind_in_words
 from akrunner.codec import crc32c
 from akrunner.foreign import in_words
+from akrunner.packing import helping
 from akrunner.packing.helper import PIECES, Helper, can_help
 from akrunner.packing.remote import Fetcher, too_large
 from akrunner.packing.settings import MOST_BYTES
@@ -41,7 +42,6 @@ _ADVISED, _READ = 2, 2
 _TRIED, _SLOW = 8, 0.0003
 #: seconds a file from which on several are read at a time although the system was asked to read them
 _LATE = 0.003
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 #: (key, names, sizes they were listed with) of a batch
@@ -173,7 +173,8 @@ class Pool:
         if any(map(is_url, names)):
             return None
         # the others may be devices, which are not to be opened
-        return self._near.submit(self._advise, [name for name, size in zip(names, sizes) if size > 0])
+        files = [name for name, size in zip(names, sizes) if size > 0]
+        return self._near.submit(helping.advised, files, self._fd, _TRIED, _SLOW)
 
     def _submitted(
         self, key: Any, names: List[bytes], sizes: List[int], advised: Optional["Future[bool]"]
@@ -192,50 +193,6 @@ class Pool:
         step = max(1, len(names) if near and self._work is None else min(_AT_ONCE, -(-len(names) // self._threads)))
         pieces = [(names[i : i + step], sizes[i : i + step]) for i in range(0, len(names), step)]
         return key, [executor.submit(self._some, some, known) for some, known in pieces], None
-
-    def _advise(self, names: List[bytes]) -> bool:
-        """Ask the system to read files, and wait for none of them.
-
-        Returns: whether they can be read one after the other. Not if opening one takes long, or the system takes no such advice.
-        """
-        if self._in_memory(names):
-            return True
-        if not hasattr(os, "posix_fadvise"):
-            return False
-        began = time.monotonic()
-        for i, name in enumerate(names):
-            if i == _TRIED and time.monotonic() - began > _TRIED * _SLOW:
-                return False
-            try:
-                fd = os.open(name, _FLAGS, dir_fd=self._fd)
-            except (OSError, ValueError):
-                continue
-            try:
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)
-            except OSError:
-                # a pipe, or a directory: whoever reads it says so
-                continue
-            finally:
-                os.close(fd)
-        return True
-
-    def _in_memory(self, names: List[bytes]) -> bool:
-        """Whether files are in memory, by the first and the last of them. Not known: they are not."""
-        if not hasattr(os, "RWF_NOWAIT"):
-            return False
-        for name in names[:1] + names[-1:]:
-            try:
-                fd = os.open(name, _FLAGS, dir_fd=self._fd)
-            except (OSError, ValueError):
-                return False
-            try:
-                os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
-            except OSError:
-                # it would have to wait (EAGAIN), or this file system cannot tell
-                return False
-            finally:
-                os.close(fd)
-        return True
 
     def _some(self, names: List[bytes], sizes: List[int], ticket: Optional[int] = None) -> _Read:
         began = time.monotonic()
@@ -287,7 +244,7 @@ class Pool:
         try:
             if size < 0 and not stat.S_ISREG(mode := os.stat(name, dir_fd=self._fd).st_mode):
                 return None, f"it is {kind_in_words(mode)}, not a file"
-            fd = os.open(name, _FLAGS, dir_fd=self._fd)
+            fd = os.open(name, helping.FLAGS, dir_fd=self._fd)
         except (OSError, ValueError) as e:
             return None, self._unopened(name, e)
         try:

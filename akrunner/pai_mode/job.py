@@ -119,6 +119,8 @@ def pai(
     runner = Runner(every)
     script = runner.script(command, file, arguments)
     if script is not None:
+        if observer is not None:
+            raise ConfigError("observer: a shell script's calls are processes of their own, whose jobs this one cannot watch")
         return runner.run_script(script)
     given = runner.read(command, file)
     done = runner.run(given)
@@ -225,7 +227,7 @@ class Runner:
             **{name: _absolute(self._given[name]) for name in _PATHS if self._given[name] is not None},
         }
         with ours(ConfigError, f"file: {script.path}", script.path):
-            return scripts.run(script, options, self._variables, output)
+            return scripts.run(script, options, self._variables, output, self._say)
 
     def plans(self, given: texts.Statements) -> List[Plan]:
         """Of every command of PAI's; nothing is started, no statement run. Raises: ConfigError."""

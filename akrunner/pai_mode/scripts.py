@@ -24,7 +24,7 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass
-from typing import IO, Any, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import IO, Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
 
 import psutil
 
@@ -43,6 +43,8 @@ _ASKED = re.compile(r"\b(?:command\s+-[vV]|type|hash)\b[^\n]*\bodpscmd\b")
 #: seconds that what a script has started gets to end
 _GRACE, _GRACE_OF_OTHERS = 20.0, 3.0
 _LOOK = 0.1
+#: seconds for which what is left in the background is waited for without a word
+_QUIET = 5.0
 #: failed calls that a sentence names, and characters of each
 _TOLD, _LONGEST = 3, 200
 _COMMANDS = {"odpscmd": "odpscmd", "pai": "pai", "PAI": "pai"}
@@ -156,11 +158,16 @@ def _plain(environment: Mapping[str, str]) -> Dict[str, str]:
 
 
 def run(
-    script: ShellScript, options: Mapping[str, Any], variables: Mapping[str, str], output: "Union[int, IO[Any], None]" = None
+    script: ShellScript,
+    options: Mapping[str, Any],
+    variables: Mapping[str, str],
+    output: "Union[int, IO[Any], None]" = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Run it to its end, and what it has called.
 
-    Args: options: of `Runner`, which hold for each call; variables: for its environment; output: where its stdout goes, None: to this process's.
+    Args: options: of `Runner`, which hold for each call; variables: for its environment; output: where its stdout goes, None: to this process's;
+        say: is told what is waited for, if that takes long.
     Raises: ConfigError: options cannot be handed on; OSError: bash cannot be started.
     """
     folder = leftovers.temp_folder("akrunner-pai-")
@@ -178,7 +185,7 @@ def run(
         try:
             code = process.wait()
             if code >= 0:
-                _await(folder, mark, words)
+                _await(folder, mark, words, say)
             else:
                 # somebody has ended the script, not what it has started
                 _stop(process, folder, mark)
@@ -235,7 +242,7 @@ def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
             pickle.dump({**options, "folder": script.folder}, stream)
         except (pickle.PicklingError, TypeError, AttributeError):
             raise ConfigError(
-                "engine, observer: a shell script's calls are processes of their own, to which this one cannot be handed on"
+                "engine: a shell script's calls are processes of their own, to which this one cannot be handed on"
             ) from None
     beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with calls.private(os.path.join(folder, "client.py")) as stream:
@@ -243,9 +250,9 @@ def _lay(folder: str, script: ShellScript, options: Mapping[str, Any]) -> None:
     python, client = shlex.quote(sys.executable), shlex.quote(os.path.join(folder, "client.py"))
     for name, command in _COMMANDS.items():
         path = os.path.join(folder, "bin", name)
+        # a disk that knows no case has pai and PAI as one file
         with contextlib.suppress(FileExistsError), calls.private(path) as stream:
-            # where pai and PAI are one file
-            # that it is about to begin is seen from its first moment on
+            # from its first moment on it is seen that a call is about to begin
             begins = f"{{ : > {shlex.quote(os.path.join(folder, calls.CALLS))}/$$.{calls.BEGINS}; }} 2> /dev/null"
             stream.write(f'#!/bin/sh\n{begins}\nexec {python} {client} {command} "$@"\n'.encode())
             os.fchmod(stream.fileno(), 0o700)
@@ -289,10 +296,24 @@ def _environment(folder: str, variables: Mapping[str, str]) -> Dict[str, str]:
     return made
 
 
-def _await(folder: str, mark: str, command: Sequence[str]) -> None:
+def _await(folder: str, mark: str, command: Sequence[str], say: Callable[[str], None]) -> None:
     """Wait for calls that a script has left in the background, and for parts of itself there, which may call yet: `( sleep 1; odpscmd ... ) &`."""
-    while calls.under_way(folder) or any(_command(one) == command for one in _carrying(mark)):
+    began, told = time.monotonic(), False
+    while True:
+        parts = _parts(mark, command)
+        called = calls.under_way(folder)
+        if not parts and not called:
+            return
+        if not told and time.monotonic() - began > _QUIET:
+            told = True
+            left = f"process {', '.join(map(str, parts))} of it" if parts else "a call of odpscmd"
+            say(f"the script has ended; {left} is still at work in the background, and is waited for (Ctrl-C ends it)")
         time.sleep(_LOOK)
+
+
+def _parts(mark: str, command: Sequence[str]) -> List[int]:
+    """Processes of a script that are parts of itself."""
+    return [one.pid for one in _carrying(mark) if _command(one) == command]
 
 
 def _stop(process: "subprocess.Popen[Any]", folder: str, mark: str) -> None:

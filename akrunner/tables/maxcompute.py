@@ -96,8 +96,7 @@ class MaxComputeTables:
     def read(
         self, name: TableName, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
     ) -> Iterator[pa.RecordBatch]:
-        reading = self.reading(name)
-        return reading.until_read(reading.read(columns, start, rows))
+        return self.reading(name).read_and_close(columns, start, rows)
 
     def partitions(self, name: TableName) -> List[Partition]:
         with self._asking(SourceError, name):

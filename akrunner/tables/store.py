@@ -92,8 +92,13 @@ class Reading(abc.ABC):
     def close(self) -> None:
         """Once or twice; also of one that could not be opened."""
 
-    def until_read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches of a reading that nobody else holds: it is closed behind them."""
+    def read_and_close(
+        self, columns: Optional[Sequence[str]] = None, start: int = 0, rows: Optional[int] = None
+    ) -> Iterator[pa.RecordBatch]:
+        """As `read`, of a reading that nobody else holds: it is closed behind the last batch."""
+        return self._until_read(self.read(columns, start, rows))
+
+    def _until_read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with self:
             yield from batches
 

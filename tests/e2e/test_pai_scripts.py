@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 import akrunner
+from akrunner.engines.base import Observer
 
 pytestmark = pytest.mark.slow
 
@@ -155,6 +156,10 @@ def test_who_ends_akrunner_ends_the_script(leaves_nothing: Path, place: Path, nu
     assert (place / "trapped.txt").exists() == (number == signal.SIGTERM)
 
 
+class _Watcher(Observer):
+    pass
+
+
 def test_a_script_that_bash_does_not_take_is_not_begun(place: Path) -> None:
     (place / "run.sh").write_text("echo > begun\nif true; then\n")
     with pytest.raises(akrunner.ConfigError, match="bash does not take it: run.sh: line 3: syntax error"):
@@ -162,4 +167,7 @@ def test_a_script_that_bash_does_not_take_is_not_begun(place: Path) -> None:
     (place / "a.sql").write_text("select 1;")
     with pytest.raises(akrunner.ConfigError, match="arguments .* are for a shell script"):
         akrunner.pai(file="a.sql", arguments=["x"])
+    (place / "run.sh").write_text("echo > begun\n")
+    with pytest.raises(akrunner.ConfigError, match="observer: a shell script's calls are processes of their own"):
+        akrunner.pai(file="run.sh", observer=_Watcher())
     assert not (place / "begun").exists()

@@ -17,8 +17,8 @@ from akrunner.packing.helping import FOUND, Reader
 _SIZE = FOUND + 4096
 
 
-def _reader(folder: Path, memory: mmap.mmap, slow: float = 60.0, most: int = 3000) -> Reader:
-    return Reader(memory, _SIZE, os.open(folder, os.O_RDONLY | os.O_DIRECTORY), most, 1, slow, 60.0, crc32c.crc_of)
+def _reader(folder: Path, memory: mmap.mmap) -> Reader:
+    return Reader(memory, _SIZE, os.open(folder, os.O_RDONLY | os.O_DIRECTORY), 3000, 1, 60.0, 60.0, crc32c.crc_of)
 
 
 @pytest.fixture
@@ -65,11 +65,10 @@ def test_what_has_no_room_is_left(folder: Path) -> None:
 
 def test_files_that_are_slow_to_open_are_not_read_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: List[Any] = []
-    memory = mmap.mmap(-1, 2 * _SIZE)
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_size))
+    monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
+    base = os.open(folder, os.O_RDONLY)
     for slow, quick in ((60.0, True), (-1.0, False)):
-        reader = _reader(folder, memory, slow)
-        monkeypatch.setattr(reader, "_in_memory", lambda names: False)
-        assert reader._advised([b"good", b"gone", b"pipe", b"second"], [10, 5, -1, 2000]) is quick
-        os.close(reader._base or 0)
+        assert helping.advised([b"good", b"gone", b"second"], base, 1, slow) is quick
+    os.close(base)
     assert asked == [10, 2000, 10]

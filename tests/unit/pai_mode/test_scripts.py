@@ -74,3 +74,14 @@ def test_the_end_of_a_script_in_words(code: int, calls: List[Called], told: str)
     assert scripts.sentence(script, scripts.Outcome(code, calls)) == told
     failure = scripts.failure(script, scripts.Outcome(code, calls))
     assert str(failure) == told and (failure.__cause__ is None or isinstance(failure.__cause__, ConfigError))
+
+
+def test_what_is_left_in_the_background_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = [[7], [7], [7], []]
+    monkeypatch.setattr(scripts, "_parts", lambda mark, command: left.pop(0))
+    monkeypatch.setattr(scripts.calls, "under_way", lambda folder: False)
+    monkeypatch.setattr(scripts.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(scripts, "_QUIET", -1.0)
+    told: List[str] = []
+    scripts._await("folder", "mark", ["bash", "run.sh"], told.append)
+    assert len(told) == 1 and "process 7 of it is still at work in the background" in told[0] and not left
