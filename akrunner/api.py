@@ -123,7 +123,7 @@ def run(
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
-        output_schema: columns the script writes, "id bigint, p double".
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless
             `output_format=` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell; overwrite: replace an existing file.

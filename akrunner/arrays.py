@@ -19,11 +19,17 @@ _NAMES: Dict[pa.DataType, str] = {
     **{getattr(pa, name)(): name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     **{getattr(pa, name)(): name for name in ("float16", "float32", "float64")},
 }
+_TYPES = {name: data_type for data_type, name in _NAMES.items()}
 
 
 def numpy_name(data_type: pa.DataType) -> str:
     """numpy's name of a type of integers or floats."""
     return _NAMES[data_type]
+
+
+def arrow_type(name: str) -> Optional[pa.DataType]:
+    """Arrow's type of integers or floats by numpy's name, None: there is none."""
+    return _TYPES.get(name)
 
 
 def numbers_of(array: pa.Array) -> "NDArray[np.generic]":

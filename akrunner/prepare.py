@@ -6,11 +6,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import pyarrow as pa
 
-from akrunner import codec
+from akrunner import codec, dtypes
 from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
@@ -22,8 +22,12 @@ from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, Superv
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.opening import check_other, open_source, sink_to
 
+if TYPE_CHECKING:
+    import pandas
+
 PathLike = Union[str, "os.PathLike[str]"]
-SchemaLike = Union[str, pa.Schema, Schema]
+#: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`
+SchemaLike = Union[str, pa.Schema, Schema, Mapping[str, Any], "pandas.Series[Any]"]
 
 #: what works where a URL was given for a directory
 _INSTEAD = {
@@ -283,7 +287,12 @@ def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
     if isinstance(given, str):
         with ours(SchemaError, parameter):
             return Schema.parse(given, parameter)
-    raise ConfigError(f"{parameter} must be text like 'id bigint, p double', not {type(given).__name__}")
+    items = dtypes.items_of(given)
+    if items is not None:
+        return dtypes.schema_of_items(items, parameter)
+    raise ConfigError(
+        f"{parameter} must be text like 'id bigint, p double', a dict of columns and types, or a schema of pyarrow's, not {type(given).__name__}"
+    )
 
 
 def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional[PathLike]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import numpy_name
+from akrunner.arrays import arrow_type, numpy_name
 from akrunner.errors import SchemaError
 
 INT64 = "int64"
@@ -40,6 +40,15 @@ _SCALARS: Dict[str, pa.DataType] = {
     "bytes": pa.binary(),
     "timestamp": pa.timestamp("us"),
     "date": pa.date32(),
+    # numpy's and Arrow's own words; `float` is Alink's, of 32 bits
+    **{
+        name: arrow_type(name)
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+    },
+    "str": pa.string(),
+    "utf8": pa.string(),
+    "date32": pa.date32(),
+    "datetime64": pa.timestamp("us"),
 }
 
 #: Alink's names for a column whose value is many numbers; any rank, flattened row-major
@@ -69,7 +78,7 @@ _RESERVED = frozenset(
 #: every Example has the names of its columns in it
 _LONGEST_NAME = 1000
 _SHOWN = 200
-_TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`|\"[^\"]*\")|(?P<word>\w+)|(?P<mark>[,<>()])|(?P<bad>\S))")
+_TOKEN = re.compile(r"\s*(?:(?P<quoted>`[^`]*`|\"[^\"]*\")|(?P<word>\w+)|(?P<mark>[][,<>()])|(?P<bad>\S))")
 
 
 @dataclass(frozen=True)
@@ -192,6 +201,11 @@ class Schema:
 
     def describe(self) -> List[Dict[str, Any]]:
         return [field.describe() for field in self.fields]
+
+
+def typed(name: str, text: str, parameter: str) -> Field:
+    """A column from the words for its type: "bigint", "double not null". Raises: SchemaError, with a caret under the word that is wrong."""
+    return _Parser(text, f"{parameter}, column {shortened(name)}").type_of(name)
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -409,11 +423,21 @@ class _Parser:
         kind, value, position = self.take("a column name")
         if kind not in ("quoted", "word"):
             raise self.error(f"expected a column name, found {shortened(value)}", position)
-        name = value[1:-1] if kind == "quoted" else value
+        return self.typed(value[1:-1] if kind == "quoted" else value)
+
+    def type_of(self, name: str) -> Field:
+        """The column, where the text is its type's only."""
+        field = self.typed(name)
+        if self.at < len(self.tokens):
+            raise self.error(f"expected the end, found {shortened(self.peek())}", self.position())
+        return field
+
+    def typed(self, name: str) -> Field:
+        """The column of this name, whose type comes next."""
         first = self.at
         data_type = self.type(name)
         words = [token[1].lower() for token in self.tokens[first : self.at]]
-        unsized = "timestamp" in words and "(" not in words
+        unsized = "timestamp" in words and not {"(", "["} & set(words)
         nullable = True
         if self.peek().lower() == "not":
             self.at += 1
@@ -426,9 +450,9 @@ class _Parser:
         word = value.lower()
         if kind != "word":
             raise self.error(f"expected a type for column {shortened(column)}, found {shortened(value)}", position)
-        if word == "array":
+        if word in ("array", "list"):
             self.expect("<", "array<TYPE>")
-            if self.peek().lower() == "array" or self.peek().lower() in _TENSORS:
+            if self.peek().lower() in ("array", "list") or self.peek().lower() in _TENSORS:
                 raise self.error("an array of arrays cannot cross; flatten it", position)
             inner = self.type(column)
             self.expect(">", "array<TYPE>")
@@ -443,6 +467,8 @@ class _Parser:
             raise self.error(f"no type is called {shortened(value)}{hint}", position)
         if self.peek() == "(":
             return self.sized(word, position)
+        if self.peek() == "[":
+            return self.in_units(word, position)
         return _SCALARS[word]
 
     def sized(self, word: str, position: int) -> pa.DataType:
@@ -456,6 +482,17 @@ class _Parser:
                 return pa.timestamp(_TIMESTAMP_UNITS[size])
             raise self.error("timestamp takes (0), (3), (6) or (9)", where)
         raise self.error(f"{word} takes no size", position)
+
+    def in_units(self, word: str, position: int) -> pa.DataType:
+        """`timestamp[us]`, as Arrow prints it, `datetime64[ns]` of numpy."""
+        self.at += 1
+        _, unit, where = self.take("a unit")
+        self.expect("]", "a closing bracket")
+        if word not in ("timestamp", "datetime64"):
+            raise self.error(f"{word} takes no unit", position)
+        if unit not in _TIMESTAMP_UNITS.values():
+            raise self.error(f"{word} takes [s], [ms], [us] or [ns]", where)
+        return pa.timestamp(unit)
 
     def peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""

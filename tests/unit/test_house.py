@@ -26,6 +26,7 @@ MAY: Dict[str, Set[str]] = {
     "arrays": set(),
     "reader": set(),
     "schema": {"wire", "errors", "arrays"},
+    "dtypes": {"arrays", "errors", "schema"},
     "spec": {"wire", "errors", "checks", "schema"},
     "codec": {"arrays", "wire", "errors", "foreign", "leftovers", "schema", "spec"},
     "io": {"arrays", "checks", "wire", "errors", "foreign", "leftovers", "reader", "schema", "spec"},
@@ -53,7 +54,7 @@ MAY: Dict[str, Set[str]] = {
         "urls",
     },
     "stream_job": {"errors", "foreign", "spec", "engines"},
-    "prepare": {"checks", "errors", "foreign", "leftovers", "schema", "spec", "launch", "codec", "io", "tables"},
+    "prepare": {"checks", "dtypes", "errors", "foreign", "leftovers", "schema", "spec", "launch", "codec", "io", "tables"},
     "api": {
         "checks",
         "foreign",

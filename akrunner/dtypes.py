@@ -1,0 +1,120 @@
+"""Types of columns as other libraries have them -> Arrow's: a schema as a dict, as pandas' `frame.dtypes`, or as polars' `frame.schema`."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+import numpy as np
+import pyarrow as pa
+
+from akrunner.arrays import arrow_type
+from akrunner.errors import SchemaError
+from akrunner.schema import Field, Schema, plain, shortened, typed
+
+#: Python's own: those of 64 bits, as numpy takes them
+_PYTHON: Dict[Any, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    datetime.datetime: pa.timestamp("us"),
+    datetime.date: pa.date32(),
+}
+#: numpy's kinds that are not numbers; an object of a frame is text, or it says which type it is
+_KINDS = {"O": pa.string(), "U": pa.string(), "T": pa.string(), "S": pa.binary(), "b": pa.bool_()}
+
+
+def items_of(given: Any) -> Optional[List[Tuple[Any, Any]]]:
+    """(name, type) of each column, of what has `items()`: a dict, pandas' `frame.dtypes`, polars' `frame.schema`. None: it has none."""
+    items = getattr(given, "items", None)
+    if isinstance(given, type) or not callable(items):
+        return None
+    found = items()
+    return list(found) if isinstance(found, Iterable) else None
+
+
+def schema_of_items(items: List[Tuple[Any, Any]], parameter: str) -> Schema:
+    """A schema from columns and their types.
+
+    Args:
+        items: (name, type); a type is a word of a schema's text ("bigint", "float64", "array<double>", "string not null"), one of pyarrow, numpy,
+            pandas or polars, or Python's bool, int, float (64 bits), str, bytes, datetime, date.
+        parameter: the argument it came by, for errors.
+    Raises: SchemaError: a name is none, a type is not known or cannot cross; there is no column.
+    """
+    if not items:
+        raise SchemaError(f"{parameter} is empty; write for instance 'id bigint, p double'")
+    fields = []
+    for name, given in items:
+        if not isinstance(name, str):
+            raise SchemaError(f"{parameter}: a column's name must be text, not {_told(name)}")
+        if isinstance(given, str):
+            fields.append(typed(name, given, parameter))
+            continue
+        found = _arrow(given)
+        if found is None:
+            raise SchemaError(
+                f"{parameter}: {_told(given)} is no type for column {shortened(name)}; give for instance 'bigint', pyarrow.int64() or numpy.int64"
+            )
+        fields.append(Field(name, plain(pa.schema([(name, found)])).field(0).type))
+    return Schema(tuple(fields))
+
+
+def _told(given: Any) -> str:
+    return given.__name__ if isinstance(given, type) else f"a {type(given).__name__}"
+
+
+def _arrow(given: Any) -> Optional[pa.DataType]:
+    """Arrow's type, None: it is no type."""
+    if isinstance(given, pa.DataType):
+        return given
+    if isinstance(given, type) and given in _PYTHON:
+        return _PYTHON[given]
+    library = type(given).__module__.partition(".")[0] if not isinstance(given, type) else given.__module__.partition(".")[0]
+    if library == "polars":
+        return _of_polars(given)
+    if library == "pandas" and not isinstance(given, type):
+        return _of_pandas(given)
+    if isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic)):
+        return _of_numpy(np.dtype(given))
+    return None
+
+
+def _of_polars(given: Any) -> Optional[pa.DataType]:
+    import polars
+
+    if given == polars.Object:
+        # its values are any of Python's, and Arrow would take them for bytes
+        return None
+    try:
+        return polars.Series([], dtype=given).to_arrow().type
+    except (polars.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _of_pandas(given: Any) -> Optional[pa.DataType]:
+    """Of an extension dtype: what it says of itself."""
+    if hasattr(given, "pyarrow_dtype"):
+        return given.pyarrow_dtype
+    if hasattr(given, "categories"):
+        return _arrow(given.categories.dtype) if given.categories is not None else pa.string()
+    if hasattr(given, "tz"):
+        return pa.timestamp(given.unit, str(given.tz))
+    if given.name in ("string", "str"):
+        return pa.string()
+    inner = getattr(given, "numpy_dtype", None)
+    return _of_numpy(inner) if isinstance(inner, np.dtype) else None
+
+
+def _of_numpy(given: "np.dtype[Any]") -> Optional[pa.DataType]:
+    if given.shape:
+        inner = _of_numpy(given.base)
+        return pa.list_(inner, int(np.prod(given.shape))) if inner is not None else None
+    if given.kind in _KINDS:
+        return _KINDS[given.kind]
+    if given.kind == "M":
+        unit = np.datetime_data(given)[0]
+        return pa.date32() if unit == "D" else pa.timestamp(unit) if unit in ("s", "ms", "us", "ns") else None
+    return arrow_type(given.name)
