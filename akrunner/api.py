@@ -20,7 +20,7 @@ from akrunner.io.sinks import LineWriter, MemorySink, check_types
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
-from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, check_output, prepare, schema_of
+from akrunner.prepare import Arguments, PathLike, Prepared, SchemaLike, ScriptLike, check_output, prepare, schema_of
 from akrunner.stream_job import StreamJob
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import OutputSink, RowsSink, file_sink, sink_to
@@ -62,7 +62,7 @@ class Result:
 
 
 def run(
-    script: PathLike,
+    script: ScriptLike,
     source: Any = None,
     *,
     tables: Sequence[str] = (),
@@ -112,7 +112,8 @@ def run(
 
     Args:
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by
-            `akrunner.worker.current()`; may also lie in one of `user_files`.
+            `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its source goes to
+            the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a
             pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an
             iterable of rows. None: there is none, where `tables=` or `output_tables=` names what the script asks for.
@@ -177,7 +178,7 @@ def run(
 
 
 def train(
-    script: PathLike,
+    script: ScriptLike,
     source: Any,
     *,
     model_out: Optional[PathLike] = None,
@@ -268,7 +269,7 @@ def train(
 
 
 def stream(
-    script: PathLike,
+    script: ScriptLike,
     source: Any,
     *,
     user_params: Optional[Mapping[str, Any]] = None,

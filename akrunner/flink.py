@@ -21,14 +21,14 @@ from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.errors import ConfigError
-from akrunner.prepare import Arguments, PathLike, SchemaLike, prepare
+from akrunner.prepare import Arguments, SchemaLike, ScriptLike, prepare
 from akrunner.serving.job import ModelLike, checked
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 
 def run(
-    script: PathLike,
+    script: ScriptLike,
     source: Any,
     *,
     output_schema: SchemaLike,
@@ -49,7 +49,7 @@ def run(
 
 
 def stream(
-    script: PathLike,
+    script: ScriptLike,
     source: Any,
     *,
     output_schema: SchemaLike,
@@ -109,7 +109,7 @@ def _table(source: Any, engine: FlinkEngine) -> FlinkTable:
 
 def _attached(
     mode: str,
-    script: PathLike,
+    script: ScriptLike,
     source: Any,
     output_schema: SchemaLike,
     engine: Optional[FlinkEngine],

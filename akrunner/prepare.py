@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptErro
 from akrunner.foreign import ours
 from akrunner.io.paths import check_apart, check_format, local_path
 from akrunner.io.table import TableSource, no_rows
-from akrunner.launch import capacity, environments, fetch, files, interpreters
+from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas
 
 PathLike = Union[str, "os.PathLike[str]"]
+#: a path or URL; or a function that takes the task config
+ScriptLike = Union[PathLike, Callable[[Any], Any]]
 #: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`
 SchemaLike = Union[str, pa.Schema, Schema, Mapping[str, Any], "pandas.Series[Any]"]
 
@@ -42,10 +44,10 @@ _INSTEAD = {
 class Arguments:
     """What `akrunner.run`, `train` and `stream` take in common, by the names they take it, and what each adds.
 
-    Attributes: script: a path, or a script that was looked at already (`files.collect_program`).
+    Attributes: script: a path, a function, or a script that was looked at already (`files.collect_program`).
     """
 
-    script: Union[PathLike, ScriptSpec]
+    script: Union[ScriptLike, ScriptSpec]
     source: Any
     user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     user_files: Sequence[PathLike] = ()
@@ -118,7 +120,11 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
     """
     job = _settings(mode, given)
-    script_path = check_path("script", given.script, ScriptError) if not isinstance(given.script, ScriptSpec) else ""
+    looked_at = given.script if isinstance(given.script, ScriptSpec) else None
+    function = functions.written(given.script) if looked_at is None and callable(given.script) else None
+    script_path = function.path if function is not None else ""
+    if looked_at is None and function is None:
+        script_path = check_path("script", given.script, ScriptError)
     user_files = check_paths("user_files", given.user_files, UserFilesError)
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
@@ -148,7 +154,10 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     # nothing is downloaded for a table that is not there
     table = opened() if named_files(given.source) else None
     with ours(UserFilesError, "user_files: they cannot be read"):
-        script = given.script if isinstance(given.script, ScriptSpec) else files.collect(script_path, user_files)
+        script = looked_at or files.collect(script_path, user_files)
+    if function is not None:
+        # whatever its argument is called
+        script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
     if not (script.program and job.asks_about):
         _check_output(script, job.output_schema, given.output)
     with ours(PythonEnvError, "python_env: it cannot be used"):
@@ -302,7 +311,7 @@ def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional
     if line is not None:
         raise ScriptError(
             "the script writes rows, but there is no output_schema= (--output-schema); give for instance "
-            f"'id bigint, p double'\n  File \"{script.real}\", line {line}"
+            f"'id bigint, p double'\n  File \"{script.name}\", line {line}"
         )
 
 

@@ -227,6 +227,7 @@ class ScriptSpec:
         program: the script is run as `__main__`, as a shell does; else its `main(task_config)` is called, or
         context_entry: the function that takes the context of Deep Learning on Flink, "" where there is none.
         pai: a program as PAI-TensorFlow runs it: flags it does not define do no harm, and its directory is on the module path.
+        shown: the file whose name and lines tracebacks have, "" for `real`.
     """
 
     real: str
@@ -237,6 +238,12 @@ class ScriptSpec:
     program: bool = False
     context_entry: str = ""
     pai: bool = False
+    shown: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file that the user knows as the script."""
+        return self.shown or self.real
 
 
 @dataclass(frozen=True)
@@ -406,7 +413,7 @@ class JobSpec:
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
             "script": {
                 "path": self.script.path,
-                "real": self.script.real,
+                "real": self.script.name,
                 "module": self.script.module,
                 "program": self.script.program,
                 "context_entry": self.script.context_entry,
@@ -415,7 +422,7 @@ class JobSpec:
             },
             # rows of the result may also be left in a file
             "output_file": f"{task_dir}/output.tfrecord",
-            "file_names": {path: real for real, path in self.script.files},
+            "file_names": {path: self.script.name if path == self.script.path else real for real, path in self.script.files},
             "user_params": dict(self.user_params),
             "schema": self.schema.describe(),
             "output_schema": self.output_schema.describe() if self.output_schema is not None else None,

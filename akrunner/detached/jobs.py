@@ -112,7 +112,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
             job, shown = _prediction(script, source, engine, options, inside), "predict"
         else:
             job = _scripted(script, source, engine, mode, options, inside)
-            shown = os.path.basename(job.script.real)
+            shown = os.path.basename(job.script.name)
             order.update(script=job.script.path, real={place: real for real, place in job.script.files})
         with open(os.path.join(inside, "order.json"), "w") as f:
             json.dump({**order, "arguments": _arguments(job, options, inside)}, f, default=os.fspath)

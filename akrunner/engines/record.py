@@ -37,7 +37,7 @@ def begun(job: JobSpec) -> Dict[str, Any]:
         "state": RUNNING,
         "mode": job.mode,
         "data_format": job.data_format,
-        "script": job.script.real,
+        "script": job.script.name,
         "began": time.time(),
         "host": {"pid": os.getpid(), "started": started(os.getpid()), "machine": socket.gethostname()},
     }

@@ -65,7 +65,7 @@ class FlinkLauncher:
         self._package_path = os.path.join(work.path, "package.tar")
 
     def __enter__(self) -> "FlinkLauncher":
-        name = "akrunner " + os.path.basename(self._job.script.real)
+        name = "akrunner " + os.path.basename(self._job.script.name)
         if self._given is not None:
             self._subtasks = self._given
         elif self._table is None:

@@ -1,0 +1,313 @@
+"""A function in place of a script: its source, and what of its globals it needs, as a file.
+
+::
+
+    def train(task_config): ...     ->     import numpy as np; EPOCHS = 3
+                                           def helper(x): ...
+                                           def train(task_config): ...
+                                           main = train
+
+Where all of it is from one file, each line has the number it has there, so that a traceback's lines are the ones the user knows.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import os
+import pathlib
+import re
+import symtable
+import sys
+import textwrap
+import types
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from akrunner.errors import ScriptError
+from akrunner.foreign import ours
+from akrunner.launch import cache
+
+#: characters of a global that is written down
+_LONGEST = 100_000
+_LITERALS = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, set, frozenset)
+_INSTEAD = (
+    "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
+)
+_FUTURE = "from __future__ import annotations"
+
+
+@dataclass
+class _Piece:
+    """A function or a class, as it is written. Attributes: file: "" if its source is in none that others share; first: its first line there, from 1."""
+
+    name: str
+    text: str
+    file: str
+    first: int
+
+
+@dataclass
+class _Found:
+    """What was found so far. Attributes: lines: imports and values; pieces: in the order in which they may stand; names: those that are known, and what
+    they are."""
+
+    lines: List[str] = field(default_factory=list)
+    pieces: List[_Piece] = field(default_factory=list)
+    names: Dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A function as a script. Attributes: path: in the cache; shown: the user's file, whose lines it has, "" if there is none."""
+
+    path: str
+    shown: str
+
+
+def written(function: Callable[..., Any]) -> Written:
+    """A script, in the cache, whose `main` is this function.
+
+    Raises: ScriptError: it is no plain function, has no source, or uses what cannot be written down; it names that.
+    """
+    text, shown = source_of(function)
+    name = re.sub(r"[^a-zA-Z0-9_]", "_", _named(function))
+    with ours(ScriptError, "script: cannot write it to the cache (XDG_CACHE_HOME)"):
+        folder = cache.directory("functions", cache.key(name, text))
+
+        def make(folder: str) -> None:
+            with open(os.path.join(folder, f"{name}.py"), "w", encoding="utf-8") as stream:
+                stream.write(text)
+
+        cache.made_once(folder, make)
+    return Written(os.path.join(folder, f"{name}.py"), shown)
+
+
+def source_of(function: Callable[..., Any]) -> Tuple[str, str]:
+    """Returns: the script's text, and the file whose lines it has, "" for none. Raises: ScriptError."""
+    plain = _plain(function)
+    if plain is None or plain.__name__ == "<lambda>":
+        kind = "a lambda" if getattr(function, "__name__", "") == "<lambda>" else f"a {type(function).__name__}"
+        raise ScriptError(
+            f"script: {kind} cannot be handed to other processes; give a function made by def, or a script's path"
+        )
+    if inspect.iscoroutinefunction(plain) or inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+        raise ScriptError(f"script: {plain.__name__}() is a generator, or async; a function is needed that is called once")
+    try:
+        inspect.signature(plain).bind(None)
+    except TypeError:
+        raise ScriptError(
+            f"script: {plain.__name__}{inspect.signature(plain)} must take one argument, the task config; other values come by user_params="
+        ) from None
+    found = _Found(names={plain.__name__: plain})
+    _add(plain, found, plain.__name__)
+    if plain.__name__ != "main" and "main" in found.names:
+        raise ScriptError(
+            f"script: {plain.__name__}() uses another function, main; call {plain.__name__} main, or give a script's path"
+        )
+    return _laid(found, plain)
+
+
+def _plain(thing: Any) -> Optional[types.FunctionType]:
+    """The function that was decorated, or the function. None: it is none."""
+    plain = inspect.unwrap(thing) if callable(thing) and not inspect.isclass(thing) else thing
+    return plain if isinstance(plain, types.FunctionType) else None
+
+
+def _named(function: Callable[..., Any]) -> str:
+    return str(inspect.unwrap(function).__name__)
+
+
+def _laid(found: _Found, function: types.FunctionType) -> Tuple[str, str]:
+    """The text, on the lines of the file if all of it is from one, and that file."""
+    last = [] if function.__name__ == "main" else [f"main = {function.__name__}"]
+    begins = "; ".join([_FUTURE, *found.lines])
+    files = {piece.file for piece in found.pieces}
+    ordered = sorted(found.pieces, key=lambda piece: piece.first)
+    if len(files) == 1 and "" not in files and ordered[0].first > 1:
+        lines = [begins]
+        for piece in ordered:
+            lines += [""] * (piece.first - 1 - len(lines))
+            lines += piece.text.splitlines()
+        return "\n".join([*lines, *last]) + "\n", ordered[0].file
+    return "\n".join([begins, *(f"\n\n{piece.text}" for piece in found.pieces), *last]) + "\n", ""
+
+
+def _add(thing: Any, found: _Found, user: str) -> None:
+    """A function or a class, behind what it needs. Args: user: the function that is to be the script's, for errors."""
+    piece = _piece(thing, user)
+    known = _known_to(thing)
+    for name in _used(piece, user):
+        if name in known:
+            _need(name, known[name], thing, found, user)
+    found.pieces.append(piece)
+
+
+def _piece(thing: Any, user: str) -> _Piece:
+    try:
+        lines, first = inspect.getsourcelines(thing)
+        file = inspect.getsourcefile(thing) or ""
+    except (OSError, TypeError):
+        text = _in_a_cell(thing)
+        if text:
+            return _Piece(thing.__name__, text, "", 1)
+        raise ScriptError(
+            f"script: the source of {thing.__name__}(), which {user}() needs, is not to be had; define it in a file or in a cell of a notebook, or give "
+            "a script's path"
+        ) from None
+    text = textwrap.dedent("".join(lines)).rstrip()
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        raise ScriptError(
+            f"script: {thing.__name__}() is part of a longer expression; define it by itself, by def, or give a script's path"
+        ) from None
+    return _Piece(thing.__name__, text, file if os.path.isfile(file) else "", first)
+
+
+def _in_a_cell(thing: Any) -> str:
+    """The source of a class of a notebook, which `inspect` does not find; "" if there is none."""
+    for cell in reversed(_texts_around(thing)):
+        for node in _parsed(cell).body:
+            if isinstance(node, ast.ClassDef) and inspect.isclass(thing) and node.name == thing.__name__:
+                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                return "\n".join(cell.splitlines()[first - 1 : node.end_lineno])
+    return ""
+
+
+def _parsed(cell: str) -> ast.Module:
+    try:
+        return ast.parse(cell)
+    except (SyntaxError, ValueError):
+        # one with a magic
+        return ast.Module([], [])
+
+
+def _used(piece: _Piece, user: str) -> List[str]:
+    """The names that a piece takes from outside, in order; not those of annotations, which are never computed."""
+    top = symtable.symtable(f"{_FUTURE}\n{piece.text}", "<function>", "exec")
+    found: Dict[str, None] = {}
+
+    def look(table: symtable.SymbolTable, outermost: bool) -> None:
+        for symbol in table.get_symbols():
+            if symbol.is_referenced() and (symbol.is_global() or outermost):
+                found.setdefault(symbol.get_name())
+        for inner in table.get_children():
+            look(inner, False)
+
+    look(top, True)
+    return [name for name in found if name != "annotations"]
+
+
+def _known_to(thing: Any) -> Dict[str, Any]:
+    """What stands behind the names a function, or the methods of a class, may use."""
+    if isinstance(thing, types.FunctionType):
+        return {**thing.__globals__, **inspect.getclosurevars(thing).nonlocals}
+    module = sys.modules.get(thing.__module__)
+    return dict(vars(module)) if module is not None else {}
+
+
+def _need(name: str, value: Any, of: Any, found: _Found, user: str) -> None:
+    """Write down what stands behind a name. Raises: ScriptError: it cannot be."""
+    if name in found.names:
+        if found.names[name] is not value:
+            raise ScriptError(f"script: {user}() and what it calls mean different things by {name}; give a script's path")
+        return
+    if getattr(builtins, name, _NOTHING) is value:
+        return
+    found.names[name] = value
+    plain = _plain(value) or value
+    if isinstance(plain, (types.FunctionType, type)) and _is_ours(plain, of):
+        if plain.__name__ != name:
+            raise ScriptError(
+                f"script: {user}() uses {plain.__name__} by the name {name}; use its own name, or give a script's path"
+            )
+        _add(plain, found, user)
+    else:
+        found.lines.append(
+            _as_imported(name, value, of) or _import_of(name, value) or f"{name} = {_literal(name, value, user)}"
+        )
+
+
+_NOTHING = object()
+
+
+def _as_imported(name: str, value: Any, of: Any) -> str:
+    """The import by which the user has it, "" if there is none. Those of packages are often of a name that is theirs alone."""
+    found = ""
+    for text in _texts_around(of):
+        for node in ast.walk(_parsed(text)):
+            for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+                if _bound(node, alias) == name and _brings(node, alias, value):
+                    found = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
+    return found
+
+
+def _texts_around(of: Any) -> List[str]:
+    """The file a function is in; in a notebook all its cells."""
+    cells = _known_to(of).get("In")
+    if isinstance(cells, list):
+        return [cell for cell in cells if isinstance(cell, str)]
+    try:
+        return ["".join(inspect.findsource(of)[0])]
+    except (OSError, TypeError):
+        return []
+
+
+def _bound(node: Any, alias: ast.alias) -> str:
+    return alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
+
+
+def _brings(node: Any, alias: ast.alias, value: Any) -> bool:
+    if isinstance(node, ast.Import):
+        module = sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
+        return module is value
+    if node.level or node.module is None:
+        return False
+    return getattr(sys.modules.get(node.module), alias.name, sys.modules.get(f"{node.module}.{alias.name}")) is value
+
+
+def _import_of(name: str, value: Any) -> str:
+    """An import by its own name, "" if it has none."""
+    if isinstance(value, types.ModuleType):
+        return (
+            f"import {value.__name__} as {name}"
+            if value.__name__ != "__main__" and sys.modules.get(value.__name__) is value
+            else ""
+        )
+    module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(own, str) or not own.isidentifier() or module == "__main__":
+        return ""
+    return f"from {module} import {own} as {name}" if getattr(sys.modules.get(module), own, _NOTHING) is value else ""
+
+
+def _is_ours(value: Any, of: Any) -> bool:
+    """Whether a function or a class is from where the one that uses it is from, which other processes cannot import."""
+    return value.__module__ in ("__main__", of.__module__) and "." not in _outside(value)
+
+
+def _outside(value: Any) -> str:
+    """The name of a thing beyond functions that it was made in."""
+    return str(value.__qualname__).rpartition("<locals>.")[2]
+
+
+def _literal(name: str, value: Any, user: str) -> str:
+    """A value as Python writes it."""
+    text = repr(value) if isinstance(value, _LITERALS) else ""
+    if len(text) > _LONGEST:
+        raise ScriptError(f"script: {user}() uses {name}, which is too long to be written down; {_INSTEAD}")
+    if type(value) is float and not math.isfinite(value):
+        return f"float({text!r})"
+    if isinstance(value, pathlib.PurePath):
+        return f"__import__('pathlib').Path({str(value)!r})"
+    try:
+        same = ast.literal_eval(text)
+        if type(same) is type(value) and repr(same) == text:
+            return text
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        # something within it is no literal
+        pass
+    kind = type(value).__name__
+    raise ScriptError(f"script: {user}() uses {name}, a {kind}, which cannot be handed to other processes; {_INSTEAD}")
