@@ -166,10 +166,10 @@ class Place:
         except BadLine as e:
             self.broken = f"the agent of subtask {self.subtask} broke the protocol: {e}"
             return None
-        except TimeoutError:
-            self.broken = f"the agent of subtask {self.subtask} said nothing for {seconds:g} s"
-            return None
-        except OSError:
+        except OSError as e:
+            # ETIMEDOUT is the system's, which has given up on a network that was cut
+            if isinstance(e, TimeoutError) and e.errno is None:
+                self.broken = f"the agent of subtask {self.subtask} said nothing for {seconds:g} s"
             return None
         if word is not None and "broken" in word:
             # what else it says may never come

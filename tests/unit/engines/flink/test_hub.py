@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import queue
@@ -12,7 +13,7 @@ import tarfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional
 
 import pyarrow as pa
 import pytest
@@ -401,3 +402,30 @@ def test_a_place_that_never_says_where_it_is() -> None:
         with pytest.raises(StartError, match="the agent of subtask 0 broke the protocol: no JSON"):
             place.settle()
         place.close()
+
+
+class _Cut:
+    """A connection of a network that was cut: what the system says of it, sooner or later."""
+
+    def __init__(self, error: OSError) -> None:
+        self._error = error
+
+    def settimeout(self, seconds: object) -> None: ...
+
+    def recv(self, size: int) -> bytes:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "broken"),
+    [
+        (TimeoutError(errno.ETIMEDOUT, "Connection timed out"), None),
+        (ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"), None),
+        (TimeoutError("timed out"), "the agent of subtask 3 said nothing for 5 s"),
+    ],
+)
+def test_a_network_that_was_cut_is_no_fault_of_ours(error: OSError, broken: Optional[str]) -> None:
+    place = Place(_Cut(error), 3)  # type: ignore[arg-type]
+    assert place.hear(5.0) is None and place.broken == broken
+    if broken is None:
+        assert place.hear(None) is None and place.broken is None
