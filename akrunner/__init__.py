@@ -130,16 +130,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Public names are imported when first used (PEP 562), so that importing the package costs nothing."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+if not TYPE_CHECKING:
+    # a type checker knows the names above, and no others
+    def __getattr__(name: str) -> Any:
+        """Public names are imported when first used (PEP 562), so that importing the package costs nothing."""
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
 
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+        value = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> List[str]:
