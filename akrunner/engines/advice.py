@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, Optional
 
@@ -265,8 +266,10 @@ def _of_decoding(record: Mapping[str, Any]) -> List[Advice]:
     for index, node in enumerate(nodes):
         if blame.plain(node["node"]) != "Shuffle":
             continue
-        decoding = next((one for one in nodes[index + 1 :] if one.get("decodes")), None)
-        if decoding is None:
+        behind = itertools.takewhile(lambda one: blame.plain(one["node"]) != "Cache", nodes[index + 1 :])
+        decoding = next((one for one in behind if one.get("decodes")), None)
+        # what is kept is decoded once, and has to be shuffled behind that; and the order of ours is right
+        if decoding is None or decoding.get("ours"):
             continue
         late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
         share = max(late, 0.0)

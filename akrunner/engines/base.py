@@ -150,7 +150,7 @@ class Stats:
         input_wait_seconds: the longest a task stood idle for rows; output_blocked_seconds: or for the host to take its output.
         bound: "input", "compute" or "unknown": which side a faster machine should speed up: "input" if a task waited longer for its rows than its
             `main` took, or its script for its input longer than for all else (`inputs`); "compute" if it is known that it did not; "unknown" of
-            jobs of less than half a second, and of scripts that read in ways of their own.
+            jobs of less than half a second, of scripts that read in ways of their own, and of those that save, report or write most of the time.
         shares: rows of each worker.
         rows_unread: stream: sent, or come too late, for scripts that returned before the stream had ended.
         attempt: 0, or how often everything was started again (`warnings` say why).

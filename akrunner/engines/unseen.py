@@ -16,6 +16,8 @@ _TENSORFLOW = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow
 INSIDE = ("function", "session")
 #: seconds of steps for which it is worth saying that nobody has looked
 _LONG = 5.0
+#: what a script does between its steps that is neither reading nor computing
+_SAVING = ("checkpoint", "report", "output")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
@@ -54,7 +56,8 @@ def late(record: Mapping[str, Any]) -> bool:
 def _computes(record: Mapping[str, Any]) -> bool:
     """Whether it is known that a script does not wait for its input."""
     steps = record["wait"] + record["between"]
-    if unsure(record) or most_waiting(record) > 0.5:
+    saving = sum(record["spent"].get(what, 0.0) for what in _SAVING)
+    if unsure(record) or most_waiting(record) > 0.5 or saving > 0.5 * steps:
         return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)

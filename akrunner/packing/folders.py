@@ -80,9 +80,7 @@ def _files_in(
             if mode == stat.S_IFDIR:
                 first = met.setdefault(_identity(about), entry.path)
                 if first != entry.path:
-                    raise SourceError(
-                        f"source: {os.fsdecode(entry.path)} leads to {os.fsdecode(first)}, whose files are listed already; remove the link"
-                    )
+                    raise SourceError(f"source: {_twice(entry.path, first)}")
                 folders.append(above + own)
                 continue
             names.append(above + own)
@@ -92,6 +90,12 @@ def _files_in(
                 gathered.more(names, sizes, times)
                 names, sizes, times = [], [], []
     return names, sizes, times
+
+
+def _twice(path: bytes, first: bytes) -> str:
+    """Two paths of one directory, in words."""
+    link, other = (first, path) if os.path.islink(first) and not os.path.islink(path) else (path, first)
+    return f"{os.fsdecode(link)} leads to {os.fsdecode(other)}, whose files would be there twice; remove the link"
 
 
 def _identity(about: os.stat_result) -> Tuple[int, int]:

@@ -9,6 +9,7 @@ import inspect
 import marshal
 import mmap
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from akrunner.packing.helping import FOUND, LATE, MESSAGE, SLOW
 
 #: pieces of memory: one is written, one may be waited for, the others are read and asked for
 PIECES = 4
+#: seconds for a piece; then it has been stopped, or a disk has, and threads try themselves
+_PATIENCE = 30.0
 #: bytes of a path
 _LONGEST = 4096
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -85,6 +88,8 @@ class Helper:
     def answer(self, files: int) -> Optional[Answer]:
         """Wait for what was asked for first. Returns: None: nothing was read, and it is to be asked no more."""
         assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], _PATIENCE)[0]:
+            return None
         said = os.read(self._process.stdout.fileno(), MESSAGE.size)
         if len(said) < MESSAGE.size:
             return None

@@ -77,15 +77,21 @@ def test_the_bytes_are_the_same(
     assert not answers and any(name.endswith("00001.tfrecord" if form == "tfrecord" else "00001.arrow") for name in with_it)
 
 
-def test_without_it_this_process_goes_on(tmp_path: Path, answers: List[Optional[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_without_it_this_process_goes_on(
+    tmp_path: Path, answers: List[Optional[int]], monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    # one that was stopped is not waited for
+    monkeypatch.setattr(helper, "_PATIENCE", 30.0 if number == signal.SIGKILL else 0.5)
     source = photos(tmp_path / "in", 50)
     wanted = _packed(source, tmp_path / "whole")
     real = helper.Helper.ask
 
     def ask(self: helper.Helper, piece: int, names: List[bytes], sizes: List[int]) -> None:
         if len(answers) == 3:
-            os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            os.kill(self._process.pid, number)
+            if number == signal.SIGKILL:
+                self._process.wait()
         real(self, piece, names, sizes)
 
     del answers[:]

@@ -193,12 +193,18 @@ def test_decoding_before_the_shuffle() -> None:
     ]
     found = advised(record({}, chain, wait=0.1, between=9.0, first=5.0))
     assert [one.rule for one in found] == ["decode"] and "train.py:7" in found[0].what
+    # what is kept is decoded once, and can only be shuffled behind that; and our own order is right
+    for behind in ([node("Cache", 8), chain[3]], [node("Map", 7, decodes=True, ours=True)]):
+        assert "decode" not in [one.rule for one in advised(record({}, [*chain[:3], *behind, chain[4]], wait=0.1, between=9.0, first=5.0))]
 
 
 @pytest.mark.parametrize("what", ["checkpoint", "report", "output"])
 def test_time_that_goes_elsewhere(what: str) -> None:
     found = first(record({}, CHAIN, wait=0.2, between=9.8, spent={what: 4.0}))
     assert found.rule == what and found.what.startswith("40% of the time")
+    # nobody says of a script that saves most of the time that it computes
+    for seconds, side in ((4.0, "compute"), (6.0, "unknown")):
+        assert bound({"chief:0": record({}, CHAIN, wait=0.2, between=9.8, spent={what: seconds})}, 0.0, 11.0) == side
     assert advised(record({}, CHAIN, wait=0.2, between=9.8, spent={what: 0.4})) == []
 
 
