@@ -195,7 +195,9 @@ def test_decoding_before_the_shuffle() -> None:
     assert [one.rule for one in found] == ["decode"] and "train.py:7" in found[0].what
     # what is kept is decoded once, and can only be shuffled behind that; and our own order is right
     for behind in ([node("Cache", 8), chain[3]], [node("Map", 7, decodes=True, ours=True)]):
-        assert "decode" not in [one.rule for one in advised(record({}, [*chain[:3], *behind, chain[4]], wait=0.1, between=9.0, first=5.0))]
+        assert "decode" not in [
+            one.rule for one in advised(record({}, [*chain[:3], *behind, chain[4]], wait=0.1, between=9.0, first=5.0))
+        ]
 
 
 @pytest.mark.parametrize("what", ["checkpoint", "report", "output"])
