@@ -51,8 +51,9 @@ def odpscmd(ctx: typer.Context) -> None:
         quiet = bool(options.get("quiet"))
         screen = show.Screen(as_json=False, quiet=quiet, log=bool(options["debug"]))
         job = statements.Statements(options, screen, False, quiet, done)
-        printed = client.as_csv if call.machine else client.framed
-        job.run(_given(job, call, options), lambda rows: typer.echo(printed(rows)))
+        job.run(
+            _given(job, call, options), lambda statement, rows: typer.echo(client.as_printed(statement, rows, call.machine))
+        )
 
 
 def _options() -> Dict[str, Any]:

@@ -225,7 +225,7 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     if as_json:
         failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
         problems = [str(one) for one in refused]
-        unchecked = [step.unchecked for step in steps if step.unchecked]
+        unchecked = [*(step.unchecked for step in steps if step.unchecked), *([given.untold] if given.untold else [])]
         found = {"plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)}
         emit({**failed, **found, "problems": problems, "unchecked": unchecked})
         _ended(code)
@@ -248,6 +248,8 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
             typer.echo(f"problem: {step.problem}")
         if step.unchecked:
             typer.echo(f"not checked: {step.unchecked}")
+    if given.untold:
+        typer.echo(f"{chr(10) if apart else ''}not checked: {given.untold}")
     _ended(code)
 
 

@@ -65,8 +65,8 @@ class Statements:
         self._plan: Optional["Plan"] = None
         self.runner = Runner({**options, "observer": screen}, screen.note, self._begin)
 
-    def run(self, given: "Given", printed: Optional[Callable[[pa.Table], None]] = None) -> None:
-        """Run and show each. Args: printed: shows rows. Raises: as `Runner.running`."""
+    def run(self, given: "Given", printed: Optional[Callable[[str, pa.Table], None]] = None) -> None:
+        """Run and show each. Args: printed: shows rows of a statement. Raises: as `Runner.running`."""
         if not self._json:
             for note in given.notes:
                 self._screen.note(note)
@@ -74,7 +74,7 @@ class Statements:
         if self._json:
             emit({"ok": True, "exit_code": 0, "statements": list(map(_as_json, self._done))})
 
-    def _each(self, given: "Given", printed: Callable[[pa.Table], None]) -> None:
+    def _each(self, given: "Given", printed: Callable[[str, pa.Table], None]) -> None:
         statements = self.runner.running(given)
         while True:
             with self._screen:
@@ -91,7 +91,7 @@ class Statements:
             if isinstance(one, akrunner.Result):
                 self._screen.asked(one, _checkpoints(self._plan))
             elif one.rows is not None:
-                printed(one.rows)
+                printed(one.statement.text, one.rows)
                 if one.message:
                     self._screen.note(one.message)
             elif one.message and not self._quiet:
@@ -124,7 +124,7 @@ class Statements:
         self._screen.renamed = lambda text: pais.both(text, self._screen.known_as)
 
 
-def _printed(rows: pa.Table) -> None:
+def _printed(statement: str, rows: pa.Table) -> None:
     from akrunner.cli.tables import print_table
 
     print_table(rows)

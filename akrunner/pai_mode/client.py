@@ -38,6 +38,9 @@ _PASSED = {
     "--schema": True,
 }
 #: the real client's columns are no narrower
+_BOX = 84
+#: of every table here
+_OWNER = "ALIYUN$local"
 _NARROWEST = 10
 
 
@@ -100,6 +103,39 @@ def _number(value: str) -> int:
         raise ConfigError(f"odpscmd: -k {value[:20]!r}: which statement is to be the first? -k 1, -k 2, ...")
     # 0 is the client's word for all of them
     return max(1, int(value))
+
+
+def as_printed(statement: str, rows: pa.Table, machine: bool) -> str:
+    """Rows as the client prints those of a statement. Args: machine: `odpscmd -M`.
+
+    Mirrors ShowPartitionsCommand, ShowTablesCommand and DescribeTableCommand of aliyun-odps-console: names stand by themselves, an empty line in front
+    of them, and a table's columns are in a box of their own.
+    """
+    first, second = [*statement.lower().split(), "", ""][:2]
+    if first in ("show", "list", "ls") and second == "partitions":
+        return "\n".join(["", *shown.texts(rows.column(0))])
+    if first in ("show", "list", "ls") and second == "tables":
+        return "\n".join(["", *(f"{_OWNER}:{name}" for name in shown.texts(rows.column(0)))])
+    if first in ("desc", "describe") and rows.column_names == ["column", "type", "comment"]:
+        return described(rows)
+    return as_csv(rows) if machine else framed(rows)
+
+
+def described(rows: pa.Table) -> str:
+    """A table's columns in the client's box; of its head what a table of this machine has."""
+    line = "+" + "-" * _BOX + "+"
+
+    def title(text: str) -> List[str]:
+        return [f"| {text:<{_BOX - 2}} |", line]
+
+    columns = list(zip(*(shown.texts(column) for column in rows.columns)))
+    own = [
+        f"| {name:<15} | {kind:<10} | {'':<5} | {comment:<43} |" for name, kind, comment in columns if comment != "partition"
+    ]
+    keys = [f"| {name:<15} | {kind:<10} | {'':<51} |" for name, kind, comment in columns if comment == "partition"]
+    head = f"| {'Field':<15} | {'Type':<10} | {'Label':<5} | {'Comment':<43} |"
+    found = ["", line, *title("Native Columns:"), head, line, *own, line]
+    return "\n".join([*found, *title("Partition Columns:"), *keys, line] if keys else found)
 
 
 def framed(rows: pa.Table) -> str:

@@ -107,7 +107,7 @@ class Reader(Running):
         return super().node(node)
 
     def simple(self, node: Simple) -> State:
-        line = self.site or node.line
+        line = node.line
         first = node.words[0] if node.words else None
         if isinstance(first, Word) and first.literal == "[[":
             return shellbuiltins.brackets(self, [one for one in node.words[1:-1] if isinstance(one, Word)])

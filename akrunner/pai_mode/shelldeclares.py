@@ -43,9 +43,7 @@ def declared(reader: "Reader", name: str, words: Sequence[Union[Word, Assign]]) 
         if text == "-p":
             reader.emit(marked(f"$({name} -p)"))
         if re.fullmatch(r"[-+]\w*[iluncgA]\w*", text):
-            raise ConfigError(
-                f"line {reader.site or word.line}: akrunner does not read `{name} {text}`: assign the value itself"
-            )
+            raise ConfigError(f"line {word.line}: akrunner does not read `{name} {text}`: assign the value itself")
         if re.fullmatch(r"\w+", text) and name in ("local", "declare", "typeset"):
             reader.keep(text)
             if any(scope.kind == "function" for scope in reader.scopes):

@@ -50,8 +50,6 @@ class Running(Values):
         self.scopes = [Scope("script")]
         self.unsure = 0
         self.tested = 0
-        #: the line a function was called in, by the script itself
-        self.site = 0
         self._here = 0
         self.inside = 0
         self.code: Optional[str] = None
@@ -74,7 +72,7 @@ class Running(Values):
 
     @property
     def line(self) -> int:
-        return self.site or self._here
+        return self._here
 
     def node(self, node: Node) -> State:
         self._here = node.line
@@ -304,9 +302,8 @@ class Running(Values):
         if self.calls > _DEEPEST:
             raise ConfigError(f"line {line}: {name} calls itself too often")
         scope, count = Scope("function"), len(self.scopes)
-        arguments, site, tested, unsure = self.state.arguments, self.site, self.tested, self.unsure
+        arguments, tested, unsure = self.state.arguments, self.tested, self.unsure
         self.state.arguments = None if any(word.loose for word in words) else [word.text for word in words]
-        self.site = self.site or line
         self.calls += 1
         self.scopes.append(scope)
         self.code = None
@@ -322,7 +319,7 @@ class Running(Values):
         finally:
             del self.scopes[count:]
             self.calls -= 1
-            self.state.arguments, self.site, self.tested, self.unsure = arguments, site, tested, unsure
+            self.state.arguments, self.tested, self.unsure = arguments, tested, unsure
             self._restore(scope)
         self.code = code
         return State.UNKNOWN if scope.doubt else found

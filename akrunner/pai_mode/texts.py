@@ -32,7 +32,7 @@ class Statements:
     texts: of one or more statements each, with as many empty lines before them as their file has.
     command: in place of texts: one that came as words.
     folder: of the file they come from; single: whether a caller gave one command, and expects one result.
-    notes: what of a script was not run.
+    notes: what of a script was not run; untold: from where on, and why, nobody knows what it calls.
     clients: for each text the project a new client begins with, "" for the caller's; None: the text goes on with the client before it. Those
         beyond its end are new.
     """
@@ -42,6 +42,7 @@ class Statements:
     folder: str = ""
     single: bool = False
     notes: Tuple[str, ...] = ()
+    untold: str = ""
     clients: Tuple[Optional[str], ...] = ()
 
     @property
@@ -142,7 +143,8 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
                 None if piece.more else own[0] or piece.project,
                 *(one if one is None else one or piece.project for one in own[1:]),
             ]
-            notes += inner.notes
+            # what stands behind it may hang on what is not known
+            notes += [*inner.notes, *([inner.untold] if inner.untold else [])]
         else:
             # errors name the line of the script
             texts.append("\n" * (piece.line - 1) + piece.text)
@@ -150,14 +152,12 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
     if untold and not texts:
         raise ConfigError(f"--dry-run: {path} is only read, not run, and it cannot be told what it calls: {untold}")
     if untold:
-        notes.append(
-            f"a dry run reads {os.path.basename(path)}, and only running it tells what it calls from here on: {untold}"
-        )
+        untold = f"a dry run reads {os.path.basename(path)}, and only running it tells what it calls from here on: {untold}"
     if not texts:
         raise ConfigError(
             f"--dry-run: {path} makes no call of odpscmd, as far as can be told without running it; " + "; ".join(notes[:5])
         )
-    return Statements(tuple(texts), folder=folder, notes=tuple(notes), clients=tuple(clients))
+    return Statements(tuple(texts), folder=folder, notes=tuple(notes), untold=untold, clients=tuple(clients))
 
 
 def _check_encoded(text: str) -> None:

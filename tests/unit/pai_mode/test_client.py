@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError
-from akrunner.pai_mode.client import Call, as_csv, framed, parsed
+from akrunner.pai_mode.client import Call, as_csv, as_printed, framed, parsed
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,23 @@ def test_rows_in_the_clients_frame_and_as_csv() -> None:
     ]
     assert as_csv(rows) == 'n,a_longer_name,b\n1,"x,y",true\nNULL,twelve chars,false'
     assert framed(rows.slice(0, 0)).count("\n") == 2
+
+
+@pytest.mark.parametrize("machine", [True, False])
+def test_names_stand_by_themselves_as_scripts_cut_them(machine: bool) -> None:
+    partitions = pa.table({"partition": ["ds=1/hh=2", "ds=2/hh=1"]})
+    assert as_printed("SHOW  Partitions t", partitions, machine) == "\nds=1/hh=2\nds=2/hh=1"
+    lines = as_printed("show tables in p", pa.table({"table": ["a", "b"]}), machine).split("\n")
+    # as of `show tables | cut -d: -f2`
+    assert [line.rpartition(":")[2] for line in lines] == ["", "a", "b"]
+    assert as_printed("select 1", partitions, machine) == (as_csv(partitions) if machine else framed(partitions))
+
+
+def test_a_table_is_described_in_the_clients_box() -> None:
+    rows = pa.table({"column": ["id", "ds"], "type": ["bigint", "string"], "comment": ["its number", "partition"]})
+    lines = as_printed("desc t", rows, False).split("\n")
+    assert {len(line) for line in lines} == {0, 86}
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    assert cells == [
+        ["Native Columns:"], ["Field", "Type", "Label", "Comment"], ["id", "bigint", "", "its number"], ["Partition Columns:"], ["ds", "string", ""]
+    ]  # fmt: skip

@@ -419,3 +419,18 @@ def test_a_file_that_a_shell_script_may_remove_is_no_problem_for_its_download(tm
     assert step.problem is None and "still there" in step.unchecked
     (step,) = runner.steps(runner.read(None, str(tmp_path / "run.sql")))
     assert step.problem is not None and "exists" in str(step.problem)
+
+
+def test_calls_before_the_end_of_what_is_known_of_a_script_are_checked_as_any(tmp_path: Path) -> None:
+    store = LocalTables(str(tmp_path / "tables"))
+    statements.run("create table p.t (a bigint)", lambda project: store)
+    runner = Runner({**_NO, "engine": "local", "tables_root": str(tmp_path / "tables"), "project": "p"})
+    (tmp_path / "run.sh").write_text(
+        'put() {\n  odpscmd -e "insert into t select a from tt;"\n}\nput\nodpscmd -e "insert into t select a from t;"\nodpscmd -e "selct 1"\n'
+        'n=$(odpscmd -e "select 1;")\nodpscmd -e "insert into t values ($n);"\n'
+    )
+    given = runner.read(None, str(tmp_path / "run.sh"))
+    first, second, third = runner.steps(given)
+    # the line of the call, and not of the function's
+    assert "line 2: there is no table" in str(first.problem) and second.problem is None
+    assert "line 6: 'selct' begins no statement" in str(third.problem) and "line 7: a call stands in" in given.untold

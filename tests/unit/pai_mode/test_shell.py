@@ -73,7 +73,7 @@ def test_use_holds_for_the_call_or_the_file_it_stands_in(tmp_path: Path) -> None
 
 def test_calls_of_the_client_are_read_with_their_variables() -> None:
     found = shell.read(_SCRIPT, "/folder", {"N": "7"})
-    assert [piece.line for piece in found.pieces] == [9, 19, 20, 29, 32, 33]
+    assert [piece.line for piece in found.pieces] == [9, 19, 20, 27, 32, 33]
     drop, first, second, here, file, bare = found.pieces
     assert drop.text == "drop table if exists dev;"
     assert "-Dscript='file:///jobs_none/x.zip'" in first.text and '\'{"worker":{"count":5}}\'' in first.text
@@ -200,7 +200,10 @@ def test_calls_before_the_line_that_only_running_would_tell_are_planned(tmp_path
     (tmp_path / "run.sh").write_text('odpscmd -e "select 1;"\nn=$(odpscmd -e "select 2;")\nodpscmd -e "select $n;"\n')
     given = texts.from_file(str(tmp_path / "run.sh"), {})
     assert [one.text for one in given.every] == ["select 1"]
-    assert "reads run.sh, and only running it tells what it calls from here on: line 2: a call stands in" in given.notes[-1]
+    assert (
+        "reads run.sh, and only running it tells what it calls from here on: line 2: a call stands in" in given.untold
+        and not given.notes
+    )
     with pytest.raises(shell.Unread, match="line 2: .*a call stands in") as raised:
         shell.read((tmp_path / "run.sh").read_text(), str(tmp_path), {})
     assert len(raised.value.found.pieces) == 1
