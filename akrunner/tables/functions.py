@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Dict
+
 #: MaxCompute's letters of a date, in which mm are months, as DuckDB's
 FORMAT = (("yyyy", "%Y"), ("mm", "%m"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"), ("mi", "%M"), ("ss", "%S"), ("ff3", "%g"))
 #: (function, how many arguments it is given) -> its name here: Hive has one of that name, which takes others
@@ -101,8 +104,8 @@ COMPARED = {
     "LTE": ("le", "<="),
     "NullSafeEQ": ("same", "IS NOT DISTINCT FROM"),
 }
-#: functions of MaxCompute's that neither sqlglot nor DuckDB has
-MACROS = (
+#: functions of MaxCompute's that neither sqlglot nor DuckDB has; each after those it calls
+_STATEMENTS = (
     "CREATE MACRO odps_unit(part) AS CASE lower(part) WHEN 'dd' THEN 'day' WHEN 'mm' THEN 'month' WHEN 'yyyy' THEN 'year' WHEN 'hh' THEN 'hour' "
     "WHEN 'mi' THEN 'minute' WHEN 'ss' THEN 'second' ELSE lower(part) END",
     "CREATE MACRO getdate() AS CAST(now() AS TIMESTAMP)",
@@ -187,3 +190,20 @@ MACROS = (
     "CREATE MACRO odps_at(x, i VARCHAR) AS x[i], (x, i) AS CASE WHEN starts_with(typeof(x), 'MAP(') THEN x[i] ELSE x[i + 1] END",
     "CREATE MACRO odps_is_date(x, form) AS try_strptime(x, form) IS NOT NULL",
 )
+#: name -> what makes it
+MACROS = {macro.split("(")[0].split()[-1]: macro for macro in _STATEMENTS}
+_WORD = re.compile(r"\w+")
+
+
+def macros_for(query: str) -> Dict[str, str]:
+    """The functions above that a query in DuckDB's dialect may call, and those they call: making all of them takes DuckDB longer than most queries.
+
+    Returns: name -> the statement that makes it, in an order in which they can be made.
+    """
+    words = set(_WORD.findall(query.lower()))
+    found: Dict[str, str] = {}
+    for name, macro in reversed(MACROS.items()):
+        if name in words:
+            found[name] = macro
+            words.update(_WORD.findall(macro.lower()))
+    return dict(reversed(found.items()))

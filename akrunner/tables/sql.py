@@ -20,7 +20,7 @@ from akrunner import leftovers
 from akrunner.errors import ConfigError
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.tables import types
-from akrunner.tables.functions import ABSENT, DATES, FORMAT, JAVA_DATES, JAVA_FORMAT, MACROS, RENAMED
+from akrunner.tables.functions import ABSENT, DATES, FORMAT, JAVA_DATES, JAVA_FORMAT, RENAMED, macros_for
 from akrunner.tables.local_reading import LocalReading, literal, quoted
 from akrunner.tables.meaning import ALONE, as_meant
 from akrunner.tables.names import TableName
@@ -61,6 +61,7 @@ class Queries:
         self._readings: Dict[Tuple[str, str], Reading] = {} if readings is None else readings
         self._shared = readings is not None
         self._viewed: Set[Tuple[str, str]] = set()
+        self._made: Set[str] = set()
         self._connection: Any = None
         self._temp = ""
         self._columns: List[str] = []
@@ -75,8 +76,6 @@ class Queries:
             self._connection = duckdb.connect(config={"temp_directory": self._temp, **_SETTINGS})
             # '20200101' = 20200101 is true in MaxCompute
             self._connection.execute("SET old_implicit_casting = true")
-            for macro in MACROS:
-                self._connection.execute(macro)
         except BaseException:
             leftovers.drop(self._temp)
             raise
@@ -104,7 +103,7 @@ class Queries:
     def execute(self, text: str, *columns: Any) -> Any:
         """What DuckDB's own SQL gives. Raises: ConfigError."""
         with told():
-            return heard(lambda: self._connection.execute(text, *columns), self._connection.interrupt)
+            return heard(lambda: self._with_macros(text).execute(text, *columns), self._connection.interrupt)
 
     def register(self, name: str, rows: pa.RecordBatchReader) -> None:
         """Rows that `execute` may name."""
@@ -137,21 +136,32 @@ class Queries:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
+    def _with_macros(self, text: str) -> Any:
+        """The connection, with the functions of MaxCompute's that a text calls."""
+        for name, macro in macros_for(text).items():
+            if name not in self._made:
+                self._connection.execute(macro)
+                self._made.add(name)
+        return self._connection
+
+    def _relation(self, text: str) -> Any:
+        return self._with_macros(text).sql(text)
+
     def _begun(self, text: str, columns: Optional[Selection]) -> pa.RecordBatchReader:
-        relation = self._connection.sql(text)
+        relation = self._relation(text)
         if relation is None:
             raise ConfigError("sql: it gives no rows")
         names = list(relation.columns)
         if columns is not None:
             aliases = ", ".join(f"c{number}" for number in range(len(names)))
-            relation = self._connection.sql(
+            relation = self._relation(
                 f"SELECT {', '.join(columns(names, list(map(str, relation.types))))} FROM ({text}) AS q({aliases})"
             )
         elif any(_final(kind) != kind for kind in map(str, relation.types)):
             kinds = [_final(str(kind)) for kind in relation.types]
             aliases = ", ".join(f"c{number}" for number in range(len(names)))
             chosen = ", ".join(f"CAST(c{number} AS {kind}) AS {quoted(names[number])}" for number, kind in enumerate(kinds))
-            relation = self._connection.sql(f"SELECT {chosen} FROM ({text}) AS q({aliases})")
+            relation = self._relation(f"SELECT {chosen} FROM ({text}) AS q({aliases})")
         return duckdb_reader(relation if all(one.drawn for one in self._readings.values()) else relation.limit(0))
 
     def _translated(self, query: str) -> str:
