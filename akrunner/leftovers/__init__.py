@@ -7,10 +7,22 @@
                          x  guard x        ... a worker process of the job does, if it was told of it
                          x  guard x  ...   ... the next start of akrunner does, by the journal in the state directory
 
-There is one guard for a process, while anything is registered. Threads may call all of this; a child made by fork starts anew.
+There is one guard for a process, while anything is registered, or a block of `together` runs. Threads may call all of this; a child made by fork starts anew.
 """
 
-from akrunner.leftovers.keeper import drop, forget, guards, keep_awake, mark, register, temp_folder, unmark, unwatch, watch
+from akrunner.leftovers.keeper import (
+    drop,
+    forget,
+    guards,
+    keep_awake,
+    mark,
+    register,
+    temp_folder,
+    together,
+    unmark,
+    unwatch,
+    watch,
+)
 from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import remove, started
 
@@ -25,6 +37,7 @@ __all__ = [
     "started",
     "state_dir",
     "temp_folder",
+    "together",
     "unmark",
     "unwatch",
     "watch",

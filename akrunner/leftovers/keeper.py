@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from typing import Any, List, Optional
+from typing import Any, Iterator, List, Optional
 
 from akrunner.leftovers.journal import Journal, clear_dead
 from akrunner.wire import ending
@@ -109,6 +110,8 @@ class _Keeper:
         self._journal: Optional[Journal] = None
         self._again_at = 0.0
         self._awake = 0.0
+        #: blocks of `together` that run
+        self._blocks = 0
         self.replaced = 0
 
     def say(self, *line: Any) -> None:
@@ -122,10 +125,19 @@ class _Keeper:
             if self._journal is not None:
                 self._journal.write(written)
             told = self._guard is not None and self._guard.say(written)
-            if not self._held:
-                self._let_go()
-            elif not told:
+            if self._held and not told:
                 self.look()
+            self._let_go_if_idle()
+
+    def begin(self) -> None:
+        """Until `end`, the guard and the journal stay, whether anything is held or not."""
+        with self._lock:
+            self._blocks += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._blocks -= 1
+            self._let_go_if_idle()
 
     def look(self) -> int:
         """See to it that there is a guard. Returns: how often one had to be replaced."""
@@ -172,7 +184,9 @@ class _Keeper:
         # a guard that was not told everything when this process dies leaves the journal, and so the rest, to the next start
         guard.say(b'["all"]\n')
 
-    def _let_go(self) -> None:
+    def _let_go_if_idle(self) -> None:
+        if self._held or self._blocks:
+            return
         # the guard is the last to go: it removes the journal, should this process die on the next line
         journal, self._journal = self._journal, None
         if journal is not None:
@@ -230,6 +244,19 @@ def drop(path: str) -> None:
     """Remove a registered file or directory, and forget it. What cannot be removed now is left to the guard."""
     if ending.remove(path):
         forget(path)
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """For work that holds one thing after the other: in a `with` block one guard serves for all of them, instead of one that comes and goes with each."""
+    keeper = _keepers[0]
+    keeper.begin()
+    try:
+        yield
+    finally:
+        # in a child made by fork, none of it is this process's
+        if _keepers[0] is keeper:
+            keeper.end()
 
 
 def watch(group: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
+from akrunner import leftovers
 from akrunner.errors import AkrunnerError, ConfigError, ReadError, SinkError, SourceError, StatementError
 from akrunner.tables import ddl
 from akrunner.tables.altering import alter
@@ -109,6 +110,7 @@ def split(text: str) -> List[Statement]:
         at = last
 
 
+@leftovers.together()
 def run(
     text: str,
     store: Callable[[str], TableStore],
@@ -210,6 +212,7 @@ class Session:
         #: the statement that runs has found nothing to change
         self._idle = False
 
+    @leftovers.together()
     def run(self, statement: Statement) -> StatementResult:
         """Raises: ConfigError: it is none that is known, or cannot be done."""
         self._idle = False

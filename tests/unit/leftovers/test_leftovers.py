@@ -379,6 +379,39 @@ def test_no_state_directory(monkeypatch: pytest.MonkeyPatch, fresh: None, tmp_pa
     assert not runs(guard) and not os.path.exists("relative")
 
 
+def test_one_guard_for_what_is_held_one_after_the_other(state: Path, fresh: None, tmp_path: Path) -> None:
+    with leftovers.together():
+        assert keeper._keepers[0]._guard is None
+        leftovers.register(str(tmp_path / "one"))
+        guard = guard_of_this()
+        leftovers.forget(str(tmp_path / "one"))
+        with leftovers.together():
+            leftovers.register(str(tmp_path / "two"))
+            leftovers.forget(str(tmp_path / "two"))
+        assert guard_of_this() == guard and len(os.listdir(state)) == 1
+    assert not psutil.pid_exists(guard) and os.listdir(state) == []
+
+
+def test_a_child_made_by_fork_ends_no_block_of_its_parent(state: Path, tmp_path: Path) -> None:
+    code = """
+import os, sys
+from akrunner import leftovers
+
+held, journals = sys.argv[1:]
+with leftovers.together():
+    leftovers.register(held)
+    leftovers.forget(held)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        print(len(os.listdir(journals)))
+if child:
+    print(len(os.listdir(journals)))
+"""
+    words = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "held"), str(state)]
+    assert subprocess.check_output(words, text=True).split() == ["1", "0"]
+
+
 def test_a_temp_folder_is_registered_before_it_is_made(state: Path, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     mkdir, held_then = os.mkdir, []
 
