@@ -16,7 +16,7 @@ import socket
 import stat
 import time
 import uuid
-from typing import IO, Any, Dict, List, Optional, Set, Tuple
+from typing import IO, Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from akrunner.leftovers.private import private_file, state_dir
 from akrunner.wire.ending import Held, started
@@ -89,26 +89,23 @@ def clear_dead() -> None:
         return
     began = time.monotonic()
     dead: List[str] = []
-    owned: Set[str] = set()
+    others: List[str] = []
     names = _names(folder)
     living = [name for name in names if _may_live(name)]
     gone = sorted(set(names) - set(living))
     # not always the same ones, where most cannot be removed
     first = time.time_ns() % (len(gone) or 1)
     for count, name in enumerate(living + gone[first:] + gone[:first]):
-        # whoever lives is known before anything is removed
         if count >= len(living) and time.monotonic() - began > _READING:
             break
         path = os.path.join(folder, name)
-        found = _read(path)
+        found = _read(path, wholly=False)
         if found is None:
             _drop_unbegun(path)
-            continue
-        host, held = found
-        if _is_dead(host, path):
-            dead.append(path)
         else:
-            owned.update(held.paths)
+            (dead if _is_dead(found[0], path) else others).append(path)
+    # what others hold is known before anything is removed; that takes long where a process holds much, and mostly nobody has died
+    owned = {one for path in others if dead for one in _held_by(path)}
     for path in dead:
         if time.monotonic() - began > _BUDGET:
             return
@@ -172,8 +169,16 @@ def _may_go(path: str, owned: Set[str]) -> bool:
         return False
 
 
-def _read(path: str) -> Optional[Tuple[Dict[str, Any], Held]]:
-    """(whose it is, what it holds), None of what is no journal of this user's. A last line that is cut short is left out."""
+def _held_by(path: str) -> Iterable[str]:
+    found = _read(path)
+    return found[1].paths if found is not None else ()
+
+
+def _read(path: str, wholly: bool = True) -> Optional[Tuple[Dict[str, Any], Held]]:
+    """(whose it is, what it holds), None of what is no journal of this user's. A last line that is cut short is left out.
+
+    Args: wholly: what it holds, too.
+    """
     held = Held()
     try:
         # a pipe of that name is not waited for
@@ -182,7 +187,7 @@ def _read(path: str) -> Optional[Tuple[Dict[str, Any], Held]]:
             if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
                 return None
             host = json.loads(_line(f))
-            line = _line(f)
+            line = _line(f) if wholly else b""
             while line:
                 held.take(_checked(json.loads(line)))
                 line = _line(f)

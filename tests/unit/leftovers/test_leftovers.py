@@ -450,16 +450,25 @@ def test_many_journals_of_dead_processes_are_read_a_few_at_a_time(state: Path, m
         (state / f"{2**31 - 1}-{i:08x}").write_text(json.dumps(about) + "\n")
     mine = journal.Journal()
     read: List[str] = []
+
+    def reads(path: str, wholly: bool = True) -> Any:
+        if wholly:
+            read.append(os.path.basename(path))
+        return real(path, wholly)
+
     clock = iter(range(10_000))
     monkeypatch.setattr(journal, "_READING", 10)
     monkeypatch.setattr(journal, "_BUDGET", 1000)
     monkeypatch.setattr(journal.time, "monotonic", lambda: next(clock))
     real = journal._read
-    monkeypatch.setattr(journal, "_read", lambda path: (read.append(os.path.basename(path)), real(path))[1])
+    monkeypatch.setattr(journal, "_read", reads)
     journal.clear_dead()
     assert os.path.basename(mine.path) == read[0], "what the living hold is known before anything is removed"
     assert 5 < 40 - (len(os.listdir(state)) - 1) < 15
     for _ in range(5):
         journal.clear_dead()
     assert os.listdir(state) == [os.path.basename(mine.path)]
+    read.clear()
+    journal.clear_dead()
+    assert read == [], "nobody has died: what the living hold is not asked for"
     mine.close()
