@@ -178,7 +178,7 @@ def _values() -> Iterator[Row]:
     for name in ("output_schema", "input_schema"):
         yield from (
             Row("run", {name: value}, C, name)
-            for value in (5, b"a bigint", ["a bigint"], {"a": "bigint"}, "", "a", "a bigintt")
+            for value in (5, b"a bigint", ["a bigint"], {"a": "bigintt"}, {"a": 3}, {3: "bigint"}, {}, "", "a", "a bigintt")
         )
     yield Row("run", {"output_schema": "a bigint, a bigint"}, akrunner.SchemaError, "'a'")
     for name in ("selected_cols", "reserved_cols", "input_signature_defs", "output_signature_defs"):
