@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,12 @@ _KINDS = {"O": pa.string(), "U": pa.string(), "T": pa.string(), "S": pa.binary()
 
 
 def items_of(given: Any) -> Optional[List[Tuple[Any, Any]]]:
-    """(name, type) of each column, of what has `items()`: a dict, pandas' `frame.dtypes`, polars' `frame.schema`. None: it has none."""
-    items = getattr(given, "items", None)
-    if isinstance(given, type) or not callable(items):
-        return None
-    found = items()
-    return list(found) if isinstance(found, Iterable) else None
+    """(name, type) of each column, of a dict, pandas' `frame.dtypes`, polars' `frame.schema`. None: it is none of them."""
+    # by its class: a stranger may do anything when it is asked for an attribute
+    kind = type(given)
+    if issubclass(kind, Mapping) or (kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "Series"):
+        return list(given.items())
+    return None
 
 
 def schema_of_items(items: List[Tuple[Any, Any]], parameter: str) -> Schema:

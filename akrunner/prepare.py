@@ -121,7 +121,8 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     """
     job = _settings(mode, given)
     looked_at = given.script if isinstance(given.script, ScriptSpec) else None
-    function = functions.written(given.script) if looked_at is None and callable(given.script) else None
+    with ours(ScriptError, "script"):
+        function = functions.written(given.script) if looked_at is None and callable(given.script) else None
     script_path = function.path if function is not None else ""
     if looked_at is None and function is None:
         script_path = check_path("script", given.script, ScriptError)
@@ -296,9 +297,10 @@ def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
     if isinstance(given, str):
         with ours(SchemaError, parameter):
             return Schema.parse(given, parameter)
-    items = dtypes.items_of(given)
-    if items is not None:
-        return dtypes.schema_of_items(items, parameter)
+    with ours(SchemaError, parameter):
+        items = dtypes.items_of(given)
+        if items is not None:
+            return dtypes.schema_of_items(items, parameter)
     raise ConfigError(
         f"{parameter} must be text like 'id bigint, p double', a dict of columns and types, or a schema of pyarrow's, not {type(given).__name__}"
     )
