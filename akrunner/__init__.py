@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List
 
-    from akrunner.api import Result, run, stream, train
+    from akrunner.api import Result
     from akrunner.checkup import Checkup, doctor
     from akrunner.errors import (
         AkrunnerError,
@@ -51,14 +51,15 @@ if TYPE_CHECKING:
     from akrunner.serving.job import predict, predict_stream
     from akrunner.serving.local import LocalPredictor
     from akrunner.stream_job import StreamJob
+    from akrunner.verbs import run, stream, train
     from akrunner.warming import Warm, warm
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "run": "akrunner.api",
-    "stream": "akrunner.api",
-    "train": "akrunner.api",
+    "run": "akrunner.verbs",
+    "stream": "akrunner.verbs",
+    "train": "akrunner.verbs",
     "Result": "akrunner.api",
     "Checkup": "akrunner.checkup",
     "doctor": "akrunner.checkup",

@@ -47,8 +47,13 @@ class Arguments:
     Attributes: script: a path, a function, or a script that was looked at already (`files.collect_program`).
     """
 
+    # options: written by scripts/gen-options
     script: Union[ScriptLike, ScriptSpec]
     source: Any
+    save_latest_checkpoint: bool = False
+    tables: Sequence[str] = ()
+    output_tables: Sequence[str] = ()
+    project: Optional[str] = None
     user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     user_files: Sequence[PathLike] = ()
     script_args: Sequence[str] = field(default=(), repr=False)
@@ -66,6 +71,7 @@ class Arguments:
     select: Optional[str] = None
     input_schema: Optional[SchemaLike] = None
     input_format: Optional[str] = None
+    flush_seconds: float = 0.02
     requirements: Optional[PathLike] = None
     keras: Optional[str] = None
     data_format: str = "examples"
@@ -76,6 +82,7 @@ class Arguments:
     stall_timeout: float = 600.0
     stall_action: str = "fail"
     evaluator_timeout: float = 60.0
+    profile_input: Optional[int] = None
     max_restarts: int = 0
     gpus_per_worker: Optional[int] = None
     cpus_per_worker: Optional[int] = None
@@ -85,19 +92,8 @@ class Arguments:
     work_dir: Optional[PathLike] = None
     checkpoint_dir: Optional[PathLike] = None
     debug: bool = False
-    save_latest_checkpoint: bool = False
-    flush_seconds: Optional[float] = None
     engine: Any = "local"
-    profile_input: Optional[int] = None
-    tables: Sequence[str] = ()
-    output_tables: Sequence[str] = ()
-    project: Optional[str] = None
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], **replaced: Any) -> "Arguments":
-        """From a function's `locals()`: what it took under the names here."""
-        named = {one.name: given[one.name] for one in dataclasses.fields(cls) if one.name in given}
-        return cls(**{**named, **replaced})
+    # end of what scripts/gen-options writes
 
 
 @dataclass(frozen=True)
@@ -149,7 +145,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
                 input_format=form,
                 select=select,
                 select_seconds=given.timeout,
-                flush_seconds=given.flush_seconds,
+                flush_seconds=given.flush_seconds if mode == "stream" else None,
             )
 
     # nothing is downloaded for a table that is not there
@@ -221,7 +217,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         model_dir="" if mode == "train" else None,
         save_latest_checkpoint=given.save_latest_checkpoint,
         profile_input=given.profile_input,
-        flush_seconds=given.flush_seconds if given.flush_seconds is not None else 0.02,
+        flush_seconds=given.flush_seconds,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
-from akrunner import api, leftovers
+from akrunner import api, leftovers, verbs
 from akrunner.alink.environment import current
 from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
@@ -232,7 +232,7 @@ class ScriptBatchOp(BatchOperator):
         return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
 
     def _run(self, source: Any, job: ScriptJob) -> pa.Table:
-        result = api.run(self._get("mainScriptFile"), source, output_schema=self._get("outputSchemaStr"), **job.arguments())
+        result = verbs.run(self._get("mainScriptFile"), source, output_schema=self._get("outputSchemaStr"), **job.arguments())
         assert result.table is not None
         return result.table
 
@@ -270,7 +270,7 @@ def trained(operator: Any, source: Any, job: ScriptJob) -> api.Result:
     if checkpoints is not None:
         job.put("ALINK:model_dir", os.path.abspath(os.path.expanduser(checkpoints)))
     job.put("ALINK:remove_checkpoint_before_training", json.dumps(bool(remove)))
-    return api.train(
+    return verbs.train(
         operator._get("mainScriptFile"),
         source,
         checkpoint_dir=checkpoints,

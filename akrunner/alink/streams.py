@@ -11,7 +11,7 @@ from typing import IO, Any, Callable, ClassVar, Iterator, List, Optional, Sequen
 import numpy as np
 import pyarrow as pa
 
-from akrunner import api
+from akrunner import verbs
 from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, Stopped, StreamOperator
 from akrunner.alink.params import Param
@@ -257,7 +257,7 @@ class ScriptStreamOp(JobStreamOp):
     def _open_job(self, schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Tuple[Any, Callable[[], None]]:
         files = ScriptJob(self, schema)
         try:
-            job = api.stream(
+            job = verbs.stream(
                 self._get("mainScriptFile"),
                 rows,
                 input_schema=schema,

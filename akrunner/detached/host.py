@@ -84,7 +84,7 @@ def main(folder: str) -> int:
 
 def _run(order: Dict[str, Any], lines: Lines) -> str:
     """The job. Returns: its closing line."""
-    from akrunner import api
+    from akrunner import verbs
     from akrunner.engines.flink.feed import schema_from
     from akrunner.engines.flink.hosted import HostedEngine
     from akrunner.serving.job import predict
@@ -97,7 +97,7 @@ def _run(order: Dict[str, Any], lines: Lines) -> str:
     else:
         work = os.path.abspath("work")
         given["user_files"] = [os.path.join(work, name) for name in sorted(os.listdir(work))]
-        run = api.train if order["mode"] == "train" else api.run
+        run = verbs.train if order["mode"] == "train" else verbs.run
         result = run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
     lines.warn(result.stats.warnings)
     stats = result.stats

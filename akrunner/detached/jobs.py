@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from akrunner import api, codec, leftovers
+from akrunner import codec, leftovers, verbs
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
@@ -95,7 +95,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     if not (isinstance(names, (list, tuple)) and names and all(isinstance(name, (str, os.PathLike)) for name in names)):
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
     check_reachable([*names, options.get("output")])
-    runs: Dict[str, Callable[..., Any]] = {"batch": api.run, "train": api.train, "predict": predict}
+    runs: Dict[str, Callable[..., Any]] = {"batch": verbs.run, "train": verbs.train, "predict": predict}
     known = inspect.signature(runs[mode]).parameters
     for name in options:
         if name not in known:

@@ -73,10 +73,13 @@ MAY: Dict[str, Set[str]] = {
         "model",
         "engines",
     },
+    "options": set(),
+    "verbs": {"api", "engines", "prepare", "stream_job"},
     "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
     "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
     "flink": {"checks", "api", "prepare", "serving", "errors", "engines"},
     "detached": {
+        "verbs",
         "checks",
         "api",
         "serving",
@@ -113,6 +116,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "alink": {
+        "verbs",
         "checks",
         "api",
         "prepare",
@@ -162,7 +166,7 @@ MAY: Dict[str, Set[str]] = {
         "warming",
         "",
     },
-    "": {"api", "checkup", "errors", "model", "packing", "pai_mode", "schema", "serving", "stream_job", "warming"},
+    "": {"api", "verbs", "checkup", "errors", "model", "packing", "pai_mode", "schema", "serving", "stream_job", "warming"},
     "__main__": {"cli", "foreign", "launch"},
 }
 #: package -> the rooms that may import it
