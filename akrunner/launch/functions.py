@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import logging
 import math
 import os
 import pathlib
@@ -300,6 +301,8 @@ def _literal(name: str, value: Any, user: str) -> str:
         raise ScriptError(f"script: {user}() uses {name}, which is too long to be written down; {_INSTEAD}")
     if type(value) is float and not math.isfinite(value):
         return f"float({text!r})"
+    if isinstance(value, logging.Logger):
+        return f"__import__('logging').getLogger({value.name!r})"
     if isinstance(value, pathlib.PurePath):
         return f"__import__('pathlib').Path({str(value)!r})"
     try:

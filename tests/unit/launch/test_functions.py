@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import logging
 import math
 import os.path
 import pathlib
@@ -23,6 +24,7 @@ SCALE = 2.5
 NAMES = ("a", "b")
 LIMIT = math.inf
 PLACE = pathlib.Path("data")
+LOG = logging.getLogger("of.a.script")
 TABLE = object()
 SUM = np.float64(1.5)
 
@@ -58,7 +60,7 @@ def _boxed(x: Any) -> "TABLE":  # type: ignore[valid-type]  # an annotation is n
 def train(args: Any) -> List[Any]:
     """What all the others are for."""
     values = [_boxed(x) for x in args["x"]]
-    return [np.sum(values), NAMES, os.path.join(str(PLACE), "x"), OrderedDict(a=wire_frames.__name__)]
+    return [np.sum(values), NAMES, LOG.name, os.path.join(str(PLACE), "x"), OrderedDict(a=wire_frames.__name__)]
 
 
 def main(task_config: Any, *, more: int = 1) -> int:
@@ -89,7 +91,7 @@ def _run(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_what_a_function_needs_goes_with_it() -> None:
     given = {"x": [1.0, 2.0]}
-    assert _run(train)(given) == train(given) == [21.0, ("a", "b"), "data/x", {"a": "akrunner.wire.frames"}]
+    assert _run(train)(given) == train(given) == [21.0, ("a", "b"), "of.a.script", "data/x", {"a": "akrunner.wire.frames"}]
 
 
 def test_each_line_has_the_number_it_has_in_its_file() -> None:
