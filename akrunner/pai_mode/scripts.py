@@ -40,6 +40,8 @@ _SHELLS = ("bash", "sh", "dash", "ash")
 _NAME = re.compile(r"[\w./+-]+")
 #: `[ -x "$(command -v odpscmd)" ]`: a function has no path
 _ASKED = re.compile(r"\b(?:command\s+-[vV]|type|hash)\b[^\n]*\bodpscmd\b")
+#: `set -e`, `set -euo pipefail`, `set -o errexit`, and the same as flags of the first line
+_STRICT = re.compile(r"(?m)^\s*set\s+(?:[^#\n]*\s)?-(?:[a-zA-Z]*e[a-zA-Z]*\b|o\s+errexit\b)")
 #: seconds that what a script has started gets to end
 _GRACE, _GRACE_OF_OTHERS = 20.0, 3.0
 _LOOK = 0.1
@@ -55,7 +57,7 @@ class ShellScript:
     """A script, and how it is to be started.
 
     Attributes: path; arguments: its own; shell: that runs it; flags: of that, from its first line; paths: for which akrunner stands; notes: what a caller
-    is told; asks: whether it asks bash where odpscmd is.
+    is told; asks: whether it asks bash where odpscmd is; strict: whether it sets -e.
     """
 
     path: str
@@ -65,6 +67,7 @@ class ShellScript:
     paths: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
     asks: bool = False
+    strict: bool = False
 
     @property
     def folder(self) -> str:
@@ -116,7 +119,8 @@ def prepared(path: str, text: str, arguments: Sequence[str], variables: Mapping[
         )
     _check(found, path)
     paths = [one for one in paths if _NAME.fullmatch(one)]
-    return ShellScript(path, tuple(words), found, flags, tuple(paths), tuple(notes), _ASKED.search(text) is not None)
+    asks, strict = _ASKED.search(text) is not None, _STRICT.search("\n".join([f"set {' '.join(flags)}", text])) is not None
+    return ShellScript(path, tuple(words), found, flags, tuple(paths), tuple(notes), asks, strict)
 
 
 def _first_line(text: str) -> Tuple[str, Tuple[str, ...]]:
@@ -222,7 +226,8 @@ def sentence(script: ShellScript, outcome: Outcome) -> str:
         return f"{ended}; {told_of}{', none failed' if outcome.calls else ''}"
     told = [f"{one} {_why(one)}" for one in outcome.failed[:_TOLD]]
     more = f"; and {len(outcome.failed) - _TOLD} more" if len(outcome.failed) > _TOLD else ""
-    went_on = "" if outcome.code else " (the script went on; `set -e` ends it at the first that fails)"
+    hint = "" if script.strict else "; `set -e` ends it at the first that fails"
+    went_on = "" if outcome.code else f" (the script went on{hint})"
     return f"{ended}; {told_of}, {len(outcome.failed)} failed{went_on}: {'; '.join(told)}{more}"
 
 

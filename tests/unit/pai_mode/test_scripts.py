@@ -76,6 +76,25 @@ def test_the_end_of_a_script_in_words(code: int, calls: List[Called], told: str)
     assert str(failure) == told and (failure.__cause__ is None or isinstance(failure.__cause__, ConfigError))
 
 
+@pytest.mark.parametrize(
+    ("text", "strict"),
+    [
+        ("set -e\n", True),
+        ("#!/bin/bash -eu\n", True),
+        ("x=1\n  set -u -o errexit\n", True),
+        ("set -euo pipefail\n", True),
+        ("set -u\nodpscmd \\\n  -e 'x'\n", False),
+        ("# set -e\nset -x # -e\n", False),
+        ("set -o pipefail\n", False),
+    ],
+)
+def test_only_a_script_that_does_not_set_it_is_told_of_it(text: str, strict: bool) -> None:
+    script = scripts.prepared("/x/run.sh", text, [], {})
+    assert script.strict is strict
+    told = scripts.sentence(script, scripts.Outcome(0, [call(ConfigError("no table"))]))
+    assert "(the script went on" in told and ("`set -e` ends it" in told) is not strict
+
+
 def test_what_is_left_in_the_background_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     left = [[7], [7], [7], []]
     monkeypatch.setattr(scripts, "_parts", lambda mark, command: left.pop(0))
