@@ -21,10 +21,17 @@ from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.errors import ConfigError
+from akrunner.options import OPTIONS
 from akrunner.prepare import Arguments, SchemaLike, ScriptLike, prepare
 from akrunner.serving.job import ModelLike, checked
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
+
+
+#: options of `akrunner.run` and `stream` that say where rows are, and how they are read and written
+_OF_OTHERS = frozenset(
+    "script source tables output_tables project output output_format overwrite select input_schema input_format follow engine observer".split()
+)
 
 
 def run(
@@ -117,17 +124,13 @@ def _attached(
     options: Any,
     restarts: int = 0,
 ) -> Attached:
-    known = {one.name for one in dataclasses.fields(Arguments)} - {
-        "script",
-        "source",
-        "output",
-        "output_format",
-        "overwrite",
-        "select",
-        "input_schema",
-        "input_format",
-    }
+    verb = "run" if mode == "batch" else mode
+    known = {one.name for one in OPTIONS if verb in one.verbs and not one.apart} - _OF_OTHERS
     for name in options:
+        if name in _OF_OTHERS:
+            raise ConfigError(
+                f"{name}= means nothing here: rows come from a Table or DataStream and go to one; it is for akrunner.{verb}"
+            )
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(f"there is no option {name!r} here" + (f"; did you mean {near[0]!r}?" if near else ""))

@@ -77,7 +77,7 @@ MAY: Dict[str, Set[str]] = {
     "verbs": {"api", "engines", "prepare", "stream_job"},
     "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
     "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
-    "flink": {"checks", "api", "prepare", "serving", "errors", "engines"},
+    "flink": {"checks", "options", "api", "prepare", "serving", "errors", "engines"},
     "detached": {
         "verbs",
         "checks",
