@@ -121,7 +121,7 @@ def still_running(tmpdir: str, before: Collection[int] = ()) -> List[Any]:
             continue
         if "AKRUNNER_JOB" in environ and environ.get("TMPDIR", "").startswith(tmpdir):
             found[process.pid] = process
-    return [(p.pid, _command(p)) for p in found.values() if _alive(p)]
+    return [(p.pid, _command(p)) for p in found.values() if alive(p)]
 
 
 def _descendants(process: psutil.Process) -> List[Any]:
@@ -131,7 +131,8 @@ def _descendants(process: psutil.Process) -> List[Any]:
         return []
 
 
-def _alive(process: psutil.Process) -> bool:
+def alive(process: psutil.Process) -> bool:
+    """Whether it runs; no zombie does."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

@@ -19,7 +19,7 @@ import pytest
 
 import akrunner
 from tests import models
-from tests.conftest import ends, wait_for
+from tests.conftest import alive, ends, wait_for
 from tests.contract.conftest import Workers
 
 pytestmark = pytest.mark.tensorflow
@@ -297,7 +297,7 @@ def test_a_crash_between_rows_costs_no_row(engine: str, everything: str, leaves_
         for _ in range(2):
             (worker,) = workers()
             worker.kill()
-            wait_for(lambda worker=worker: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)
+            wait_for(lambda worker=worker: not alive(worker))
             with pytest.warns(RuntimeWarning, match="started again"):
                 assert predictor.predict(row(3.0))["y"] == 6.0
         answers: List[Any] = []

@@ -16,6 +16,7 @@ import pytest
 import akrunner
 from akrunner.packing import files, helper, pool
 from akrunner.packing import shards as shards_module
+from tests.conftest import alive, wait_for
 from tests.e2e.test_pack import digests, photos
 
 pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
@@ -133,10 +134,7 @@ def test_it_goes_with_whoever_packs(tmp_path: Path, number: int) -> None:
         its = psutil.Process(int(process.stdout.readline()))
         process.send_signal(number)
         process.communicate(timeout=60)
-    deadline = time.monotonic() + 60
-    while its.is_running() and its.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not its.is_running() or its.status() == psutil.STATUS_ZOMBIE
+    wait_for(lambda: not alive(its))
     assert akrunner.pack(source, tmp_path / "out").rows == 60
 
 
