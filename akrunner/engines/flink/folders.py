@@ -40,11 +40,12 @@ class TaskFolder:
         remove_left()
         self._remove(self._path)
         while True:
-            os.makedirs(self._path, 0o700, exist_ok=True)
             try:
+                # it may be there, and go in that moment: FileExistsError
+                os.makedirs(self._path, 0o700, exist_ok=True)
                 self._lock = _locked(os.path.join(self._path, _LOCK))
                 break
-            except (BlockingIOError, FileNotFoundError):
+            except (BlockingIOError, FileExistsError, FileNotFoundError):
                 continue  # another task looked at it before it was held
         return self._path
 

@@ -78,3 +78,20 @@ def test_nothing_is_written_through_what_another_user_may_have_put_there(
         folders.remove_left()
     assert os.listdir(theirs) == []
     theirs.rmdir()
+
+
+def test_a_folder_that_goes_while_it_is_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another task has looked at it before it was held, and takes it for one that was left."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    real, tried = os.makedirs, []
+
+    def makedirs(path: str, mode: int = 0o777, exist_ok: bool = False) -> None:
+        tried.append(path)
+        if len(tried) == 1:
+            raise FileExistsError(17, "File exists", path)
+        real(path, mode, exist_ok)
+
+    monkeypatch.setattr(os, "makedirs", makedirs)
+    with TaskFolder("b" * 32, lambda path: None) as folder:
+        assert os.path.isdir(folder) and len(tried) == 2
+    assert not os.path.exists(folder)
