@@ -93,7 +93,9 @@ class Spare:
         self.seconds = 0.0
         self._changed = threading.Condition()
         self._answer: Optional[Answer] = None
-        self._printed = b""
+        #: held while its log is read, or closed: a closed descriptor's number may be another file's the next moment
+        self._log = threading.Lock()
+        self._printed, self._closed = b"", False
         self._memory, self._measured = Memory(0, 0, 0), 0.0
         self._writer = frames.FrameWriter(process.input_fd)
         self._reader = frames.FrameReader(process.output_fd, frames.FROM_SPARE)
@@ -159,8 +161,12 @@ class Spare:
         self.process.wait(5.0)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(1.0)
-        for fd in (self.process.input_fd, self.process.output_fd, self.process.log_fd):
-            os.close(fd)
+        # who asks what it has printed may come later
+        self.printed()
+        with self._log:
+            self._closed = True
+            for fd in (self.process.input_fd, self.process.output_fd, self.process.log_fd):
+                os.close(fd)
         leftovers.unwatch(self.process.pid)
         leftovers.unmark(self.mark)
 
@@ -171,10 +177,12 @@ class Spare:
 
     def printed(self) -> bytes:
         """What it has printed so far, of one whose log nobody else is going to read."""
-        os.set_blocking(self.process.log_fd, False)
-        with contextlib.suppress(OSError):
-            self._printed += os.read(self.process.log_fd, 1 << 20)
-        return self._printed
+        with self._log:
+            if not self._closed:
+                os.set_blocking(self.process.log_fd, False)
+                with contextlib.suppress(OSError):
+                    self._printed += os.read(self.process.log_fd, 1 << 20)
+            return self._printed
 
     def _wait(self, until: Callable[[], bool], seconds: float) -> None:
         """Until it is so, or cannot become so, for at most so long."""

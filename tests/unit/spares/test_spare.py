@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
-from akrunner.spares.spare import Memory
+from akrunner.spares.spare import Memory, Spare
 
 
 def test_memory_that_is_shared_counts_in_part() -> None:
@@ -14,3 +15,22 @@ def test_memory_that_is_shared_counts_in_part() -> None:
 
 def test_one_that_is_gone_has_none() -> None:
     assert Memory.of(1 << 22) == (0, 0, 0)
+
+
+def test_what_it_has_printed_is_known_after_it_was_closed() -> None:
+    """Whoever waited for it may ask only then; the number of its log's descriptor may be another file's by now."""
+    (commands, ours), (says, heard), (log, prints) = os.pipe(), os.pipe(), os.pipe()
+    process = SimpleNamespace(pid=1 << 22, input_fd=ours, output_fd=says, log_fd=log, kill=lambda: None, wait=lambda seconds: None)
+    spare = Spare(SimpleNamespace(), process, "no mark", [], 0.0)  # type: ignore[arg-type]
+    os.write(prints, b"first\nModuleNotFoundError: No module named 'tensorflow'\n")
+    for fd in (commands, heard, prints):
+        os.close(fd)
+    spare.end()
+    others, theirs = os.pipe()
+    os.write(theirs, b"not for you")
+    try:
+        assert spare.last_words() == "ModuleNotFoundError: No module named 'tensorflow'"
+        assert os.get_blocking(others) and os.read(others, 100) == b"not for you"
+    finally:
+        os.close(others)
+        os.close(theirs)
