@@ -176,7 +176,7 @@ def _say(done: "Packed", quiet: bool) -> None:
     for warning in done.warnings:
         err.print(Text(f"akrunner: {printable(warning)}", style="yellow" if err.is_terminal else ""))
     if done.skipped_rows:
-        err.print(Text(f"{counted(done.skipped_rows, 'broken file')} {_were(done.skipped_rows)} left out:"))
+        err.print(Text(f"{counted(done.skipped_rows, 'broken file')} {_left_out(done)}:"))
         for path, why in done.skipped[:_SHOWN_BAD]:
             err.print(Text(f"  {printable(path)}: {printable(why)}"))
         if done.skipped_rows > _SHOWN_BAD:
@@ -202,7 +202,7 @@ def _say(done: "Packed", quiet: bool) -> None:
         if done.labels:
             typer.echo(f"classes: {_some(done.labels)}")
         return
-    if not (done.rows or done.skipped_rows or done.unfetched_rows):
+    if not (done.rows or done.skipped_rows > done.skipped_before or done.unfetched_rows):
         typer.echo(f"nothing is new: {done.path} has {counted(done.total_rows, 'row')} ({splits})")
         return
     typer.echo(
@@ -213,6 +213,16 @@ def _say(done: "Packed", quiet: bool) -> None:
     first = next((name for name, rows in done.splits.items() if rows), "all")
     typer.echo(f"output: {done.path}   (--input {done.path}/{first})")
     sys.stdout.flush()
+
+
+def _left_out(done: "Packed") -> str:
+    """By which run."""
+    if not done.skipped_before:
+        return f"{_were(done.skipped_rows)} left out"
+    if done.skipped_before == done.skipped_rows:
+        are = "is" if done.skipped_rows == 1 else "are"
+        return f"{are} left out, as by an earlier run; what is mended, the next run packs"
+    return f"were left out, {done.skipped_before:,} of them by an earlier run, too"
 
 
 def _were(number: int) -> str:

@@ -21,6 +21,8 @@ _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
 _THREADS = "options.threading.private_threadpool_size = 8 (experimental_threading before TensorFlow 2.4)"
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
+#: of what reading files otherwise promises to win
+_BESIDE_A_CACHE = 0.4
 _SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
 
 
@@ -103,11 +105,14 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "use TensorFlow's operations, or give and take whole batches; rows come fastest by task_config.dataset()",
         )  # fmt: skip
     if node.facts.get("reads"):
+        # nobody has looked, and what else is made in each pass of what is read may take longer: a cache spares both
+        if not record["nodes"] and blame.passes(record):
+            won *= _BESIDE_A_CACHE
         return Advice(
             "small_files", share, won, f"{node.where} opens a file for every element",
-            f"pack them into records once (akrunner pack), and meanwhile {_TUNED}",
+            "pack them into records once (akrunner pack)" + ("" if node.parallel else f", and meanwhile {_TUNED}"),
         )  # fmt: skip
-    if node.kind == "Map" and node.call < likely.CHEAP and node.calls >= likely.MANY:
+    if node.kind == "Map" and not node.facts.get("decodes") and node.call < likely.CHEAP and node.calls >= likely.MANY:
         change = "`batch` first, and let it work on whole batches"
         if node.facts.get("parses"):
             change += " (tf.io.parse_example)"

@@ -47,7 +47,8 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
         at_once = node.parallel or _within_parallel(called, chain)
         timed = not at_once and took >= _MUCH * waited
         return Suspect(replace(node, share=min(1.0, took / waited) if timed and waited > 0 else 1.0, parallel=at_once), timed)
-    for fits in (_reads, _alone, _cheap):
+    works = _drawn_from(works, chain, record)
+    for fits in (_reads, _alone, _cheap, _busy):
         found = [one for one in works if fits(one, record)]
         if found:
             return Suspect(_blamed(max(found, key=_weight), record), False)
@@ -87,8 +88,30 @@ def _calls_python(node: Mapping[str, Any]) -> bool:
     return bool(node.get("python")) or _kind(node) == "Generator"
 
 
+def _drawn_from(works: List[Dict[str, Any]], chain: List[Dict[str, Any]], record: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """Those that are at work in each pass: what lies behind a cache is in the first only."""
+    caches = [place for place, one in enumerate(chain) if _kind(one) == "Cache"]
+    if not caches or not blame.passes(record):
+        return works
+    return [one for one in works if any(one is other for other in chain[: caches[0]])]
+
+
 def _reads(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    return bool(node.get("reads")) and not node.get("ours")
+    """Whether a map opens files, and waits for them: where cores decode meanwhile, and have nothing left, it is for these."""
+    if not node.get("reads") or node.get("ours"):
+        return False
+    decoded = any(one.get("decodes") for one in blame.chain_of(record))
+    return not (decoded and _parallel(node) and not _idle(record))
+
+
+def _busy(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map decodes on all cores."""
+    return bool(node.get("decodes")) and _parallel(node) and not node.get("ours") and not _idle(record)
+
+
+def _idle(record: Mapping[str, Any]) -> bool:
+    """Whether half of the cores have nothing to do."""
+    return record["idle"] is not None and record["idle"] >= 0.5 * record["cores"]
 
 
 def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
@@ -99,7 +122,7 @@ def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
 
 def _cheap(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a map is called for each row, and had little time for it."""
-    if _kind(node) != "Map" or node.get("ours") or _calls_python(node):
+    if _kind(node) != "Map" or node.get("ours") or _calls_python(node) or node.get("decodes"):
         return False
     made = _blamed(node, record)
     return made.call < CHEAP and made.calls >= MANY

@@ -18,6 +18,8 @@ INSIDE = ("function", "session")
 _LONG = 5.0
 #: what a script does between its steps that is neither reading nor computing
 _SAVING = ("checkpoint", "report", "output")
+#: of the time, what of that a script must have to be told of that, and not that it computes
+_SAVES = 0.25
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
@@ -57,7 +59,7 @@ def _computes(record: Mapping[str, Any]) -> bool:
     """Whether it is known that a script does not wait for its input."""
     steps = record["wait"] + record["between"]
     saving = sum(record["spent"].get(what, 0.0) for what in _SAVING)
-    if unsure(record) or most_waiting(record) > 0.5 or saving > 0.5 * steps:
+    if unsure(record) or most_waiting(record) > 0.5 or saving > _SAVES * steps:
         return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)

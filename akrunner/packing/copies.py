@@ -16,7 +16,7 @@ import hashlib
 import os
 import stat
 import uuid
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Tuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from akrunner import leftovers
@@ -223,6 +223,11 @@ def check_list(folder: str) -> str:
     """Half a sentence: why the table cannot be written there; "": it can."""
     path = os.path.join(folder, LIST)
     return "" if not os.path.lexists(path) or _read(path) is not None else f"{path} is not pack's, and stays as it is"
+
+
+def listed(folder: str) -> Set[str]:
+    """The paths that the table lists which is there."""
+    return {row[0] for row in _read(os.path.join(folder, LIST)) or ()}
 
 
 def write_list(folder: str, kept: Sequence[Kept]) -> List[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -39,6 +39,22 @@ def check_columns(schema: pa.Schema, form: str) -> None:
         others = [name for name, _ in odd[1:]]
         more = f". Nor do they hold {', '.join(map(repr, others[:_NAMED]))}" if others else ""
         raise SchemaError(f"{odd[0][1]}{more}")
+
+
+def rounded(schema: pa.Schema, form: str) -> List[str]:
+    """What is to be said of doubles, which a `tf.train.Example` keeps as 32 bits."""
+    names = [field.name for field in schema if _is_double(field.type)] if form == "tfrecord" else []
+    if not names:
+        return []
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    are = "is double, and is" if len(names) == 1 else "are double, and are"
+    return [
+        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} rounded to 32 bits, as a tf.train.Example has them: format='parquet' (--format parquet) keeps all of them"
+    ]
+
+
+def _is_double(data_type: pa.DataType) -> bool:
+    return _is_double(data_type.value_type) if is_list(data_type) else bool(pa.types.is_float64(data_type))
 
 
 def _not_held(field: pa.Field, form: str) -> Iterator[str]:
@@ -78,16 +94,20 @@ def type_words(data_type: pa.DataType, form: str) -> str:
 
 
 def described(
-    before: Optional[Dict[str, Any]], plan: Dict[str, Any], results: List[Dict[str, Any]], part: int, settings: Dict[str, Any]
+    before: Optional[Dict[str, Any]],
+    plan: Dict[str, Any],
+    results: List[Dict[str, Any]],
+    part: int,
+    settings: Dict[str, Any],
+    skipped: Sequence[Tuple[str, str]] = (),
 ) -> Dict[str, Any]:
-    """The whole of `dataset.json`. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in order."""
+    """The whole of `dataset.json`. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in order; skipped: (path, why)
+    of all that is left out as broken, by this part or before."""
     schema, labels = schema_in(plan["columns"]), plan["labels"]
     splits: Dict[str, Any] = {name: {"rows": 0, "bytes": 0, "labels": [], "files": []} for name in plan["splits"]}
     for name, split in ((before or {}).get("splits") or {}).items():
         splits[name] = {**split, "files": list(split["files"])}
     formats: Dict[str, int] = dict((before or {}).get("formats") or {})
-    skipped = list((before or {}).get("skipped") or ())
-    count = int((before or {}).get("skipped_rows") or 0)
     for name, split in splits.items():
         counts = [*split["labels"], *([0] * (len(labels) - len(split["labels"])))]
         if "counts" in plan and labels:
@@ -104,8 +124,6 @@ def described(
             split["labels"][int(number)] += more
         for name, more in result["formats"].items():
             formats[name] = formats.get(name, 0) + more
-        count += len(result["bad"])
-        skipped += [{"path": path, "why": why} for path, why in result["bad"][: _NAMED - len(skipped)]]
     return {
         "made_by": MADE_BY,
         "version": VERSION,
@@ -116,8 +134,8 @@ def described(
         "feature_spec": dataset.feature_spec(schema),
         "labels": labels,
         "splits": splits,
-        "skipped_rows": count,
-        "skipped": skipped,
+        "skipped_rows": len(skipped),
+        "skipped": [{"path": path, "why": why} for path, why in skipped[:_NAMED]],
         "unfetched_rows": sum(len(one.get("unfetched", ())) for one in results),
         "formats": formats,
         "settings": settings,

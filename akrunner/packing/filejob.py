@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import array_of, octets_of, texts_of
+from akrunner.arrays import array_of, texts_of
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import ConfigError
-from akrunner.packing import copies, files, folders
+from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import described
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
@@ -65,6 +65,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     """An unfinished part first, then what is new. Raises: as `pack`."""
     assert given.index is not None
     warnings = list(given.said)
+    broken = _still_broken(given, settings, state, overwrite)
     rows, bad = 0, Bad()
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
@@ -74,7 +75,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         rows += _finish(settings, state, part, meter, bad)
         overwrite = False
     # what this run could not fetch a moment ago is left to the next one
-    new, told = _new(given.index, state, overwrite, retried=part is None)
+    new, told = _new(given.index, state, settings, overwrite, retried=part is None)
     warnings += told
     if len(new):
         part = state.next()
@@ -82,6 +83,9 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         warnings += _several(plan)
         files.save(state, part, new, plan, about)
         rows += _finish(settings, state, part, meter, bad)
+    bad.before(broken)
+    if settings.bad_rows not in ("fail", "skip"):
+        bad.kept += leftout.kept(given.index, broken, settings.bad_rows, settings.max_file_size)
     warnings += copies.write_list(settings.bad_rows, bad.kept)
     return result(state, given.kind, rows, bad, warnings)
 
@@ -89,7 +93,9 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
 def planned_only(given: Given, settings: Settings, state: State, overwrite: bool) -> Packed:
     """What `packed` would do."""
     assert given.index is not None
-    new, told = _new(given.index, state, overwrite)
+    bad = Bad()
+    bad.before(_still_broken(given, settings, state, overwrite))
+    new, told = _new(given.index, state, settings, overwrite)
     before = None if overwrite else state.about
     splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
@@ -113,6 +119,9 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         shards,
         int(np.maximum(sizes, 0).sum()),
         labels,
+        bad.some,
+        bad.rows,
+        bad.earlier,
         warnings=[*given.said, *told, *_no_rows(splits, settings.split_by)],
     )
 
@@ -139,40 +148,61 @@ def _no_rows(splits: Dict[str, int], split_by: str) -> List[str]:
 
 
 class Bad:
-    """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; unfetched, unfetched_rows: of those that did not come; kept: of
-    all, with a directory for them."""
+    """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; earlier: of them, by an earlier run; unfetched, unfetched_rows: of
+    those that did not come; kept: of all, with a directory for them."""
 
     def __init__(self) -> None:
         self.some: List[Tuple[str, str]] = []
         self.rows = 0
+        self.earlier = 0
         self.unfetched: List[Tuple[str, str]] = []
         self.unfetched_rows = 0
         self.kept: List[copies.Kept] = []
 
+    def before(self, broken: Sequence[Tuple[bytes, str]]) -> None:
+        """Count what an earlier run left out."""
+        self.rows += len(broken)
+        self.earlier += len(broken)
+        self.some += [(leftout.shown(name), why) for name, why in broken[: _NAMED - len(self.some)]]
 
-def _new(index: Index, state: State, overwrite: bool, retried: bool = True) -> Tuple[Index, List[str]]:
+
+def _still_broken(given: Given, settings: Settings, state: State, overwrite: bool) -> List[Tuple[bytes, str]]:
+    """(name, why) of the files of the input that an earlier run left out as broken, and that are as they were. Raises: ReadError: there are some, and `bad_rows`
+    says fail; then a URL is tried again."""
+    assert given.index is not None
+    if overwrite or not state.parts():
+        return []
+    why = leftout.marked(state, leftout.BROKEN)
+    if not why:
+        return []
+    found = leftout.rows_of(given.index, _difference(given.index, state, why).broken, why)
+    if settings.bad_rows != "fail":
+        return found
+    if files_there := [one for one in found if not is_url(one[0])]:
+        raise leftout.refused(given.kind, files_there)
+    return []
+
+
+def _new(index: Index, state: State, settings: Settings, overwrite: bool, retried: bool = True) -> Tuple[Index, List[str]]:
     """What of an index is not packed yet, and warnings in words. Args: retried: whether what could not be fetched is new."""
     if overwrite or not state.parts():
         return index, []
-    packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
-    bad = [bytes.fromhex(name) for part in state.parts() for name in state.plan(part).get("bad_names", ())]
-    found = difference(index.table, _latest(packed_), octets_of(bad, pa.large_binary()))
+    broken = leftout.marked(state, leftout.BROKEN)
+    found = _difference(index, state, broken)
     fresh = found.new
     if retried:
-        fresh = fresh | truths(pc.is_in(index.table.column(NAME), value_set=_again(state)))
+        again = leftout.marked(state, leftout.UNFETCHED)
+        if settings.bad_rows == "fail":
+            # nothing but another try tells whether it was mended
+            again.update((name, why) for name, why in broken.items() if is_url(name))
+        fresh = fresh | truths(pc.is_in(index.table.column(NAME), value_set=leftout.names_of(again)))
     return Index(index.table.filter(array_of(fresh)), index.base), _told(found)
 
 
-def _again(state: State) -> pa.Array:
-    """Names of files that no run could fetch yet."""
-    names = octets_of([], pa.large_binary())
-    for part in state.parts():
-        if len(names):
-            asked = state.index(part).column(NAME).combine_chunks()
-            names = names.filter(pc.invert(pc.is_in(names, value_set=asked)))
-        more = [bytes.fromhex(name) for name in state.plan(part).get("again", ())]
-        names = pa.concat_arrays([names, octets_of(more, pa.large_binary())])
-    return names
+def _difference(index: Index, state: State, broken: Dict[bytes, str]) -> Difference:
+    """Of an index and what was packed. Args: broken: what was left out of that."""
+    packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
+    return difference(index.table, _latest(packed_), leftout.names_of(broken))
 
 
 def _latest(table: pa.Table) -> pa.Table:
@@ -255,8 +285,8 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad)
     meter.starts("packing", plan["rows"])
     files.FilePacker(state, part, settings, meter).run()
     results = [state.result(part, shard) or {} for shard in plan["shards"]]
-    names: List[str] = []
-    again: List[str] = []
+    broken: List[Tuple[str, str]] = []
+    again: List[Tuple[str, str]] = []
     for one in results:
         bad.rows += len(one["bad"])
         bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
@@ -269,10 +299,14 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad)
         for path, why in [*one["bad"], *one.get("unfetched", ())] if settings.bad_rows not in ("fail", "skip") else ():
             same = kept.get((path, why))
             bad.kept.append(same.pop() if same else (path, why, "", "an earlier run left it out"))
-        names += one["bad_names"]
-        again += one.get("again", ())
-    state.note(part, {**plan, "bad_names": names, "again": again})
-    about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"])
+        broken += [(name, why) for name, (_, why) in zip(one["bad_names"], one["bad"])]
+        again += [(name, why) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
+    before = {} if plan["alone"] else leftout.without(leftout.marked(state, leftout.BROKEN), state.index(part))
+    state.note(part, {**plan, leftout.BROKEN: broken, leftout.UNFETCHED: again})
+    skipped = [
+        (leftout.shown(name), why) for name, why in [*before.items(), *((bytes.fromhex(name), why) for name, why in broken)]
+    ]
+    about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"], skipped)
     state.publish(part, about, plan["alone"])
     return sum(one["rows"] for one in results)
 
@@ -292,5 +326,5 @@ def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]
         )
     return Packed(
         state.path, kind, splits, rows, sum(splits.values()), len(shards), sum(one["bytes"] for one in shards), list(about["labels"]),
-        bad.some, bad.rows, bad.unfetched, bad.unfetched_rows, told,
+        bad.some, bad.rows, bad.earlier, bad.unfetched, bad.unfetched_rows, told,
     )  # fmt: skip

@@ -267,7 +267,14 @@ def _of_table(
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
     if kind in ("images", "texts", "files") and paths is None:
-        raise ConfigError(f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths)")
+        likely = lists.named_as_paths(table.schema)
+        if len(likely) != 1:
+            there = ", ".join(likely or table.schema.names)
+            raise ConfigError(
+                f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths); there {'are' if ',' in there else 'is'} {there}"
+            )
+        paths = likely[0]
+        said.append(f"column {paths!r} has the paths, by its name: the files it names are packed")
     chosen = lists.label_of(table.schema, label)
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if paths is not None and kind != "rows":

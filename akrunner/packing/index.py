@@ -201,9 +201,11 @@ def plain_text(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A listing against what was packed. Attributes: new: [rows] which are new; changed, gone: how many of the packed ones are so; some: names of these."""
+    """A listing against what was packed. Attributes: new: [rows] which are new; broken: [rows] which were left out as broken, and are as they were; changed,
+    gone: how many of the packed ones are so; some: names of these."""
 
     new: NDArray[np.bool_]
+    broken: NDArray[np.bool_]
     changed: int
     gone: int
     some: Dict[str, List[str]]
@@ -219,11 +221,14 @@ def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array) -> Difference:
         before = numbers(packed.column(name))
         if len(before):
             changed |= known & (before[rows] != numbers(listed.column(name)))
-    left_out = truths(pc.is_in(listed.column(NAME), value_set=bad)) & changed
+    left_out = truths(pc.is_in(listed.column(NAME), value_set=bad))
+    mended = left_out & changed
     changed &= ~left_out
+    # what was left out was not packed, so nobody misses it
     there = truths(pc.is_in(packed.column(NAME), value_set=listed.column(NAME).combine_chunks()))
+    there |= truths(pc.is_in(packed.column(NAME), value_set=bad))
     few = {
         "changed": text_of(listed.column(NAME).filter(array_of(changed))[:3]).to_pylist(),
         "gone": text_of(packed.column(NAME).filter(array_of(~there))[:3]).to_pylist(),
     }
-    return Difference(~known | left_out, int(changed.sum()), int((~there).sum()), few)
+    return Difference(~known | mended, known & left_out & ~mended, int(changed.sum()), int((~there).sum()), few)

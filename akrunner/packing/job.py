@@ -12,12 +12,14 @@ import dataclasses
 import time
 from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Union
 
+import pyarrow as pa
+
 from akrunner.checks import check_flag, check_path
 from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
 from akrunner.foreign import in_words, ours, shortage
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
-from akrunner.packing.described import check_columns
+from akrunner.packing.described import check_columns, rounded
 from akrunner.packing.given import Given, given_of
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
@@ -126,6 +128,9 @@ def _check(given: Given, settings: Settings, state: State) -> None:
         state.check_apart(given.place)
     if given.tables:
         check_columns(given.tables[0][1].schema, settings.form)
+        given.said += rounded(given.tables[0][1].schema, settings.form)
+    elif given.index is not None:
+        given.said += rounded(pa.schema(given.index.extra), settings.form)
     if settings.resize is not None and given.kind != "images":
         raise ConfigError(f"resize= (--resize) is for images, and the input is {given.kind}")
     if settings.check == "whole" and given.kind == "images":

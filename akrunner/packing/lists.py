@@ -51,15 +51,19 @@ def column_of_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> Optio
     """The column of paths of images, by its name and its first values; None: there is none."""
     if first is None or not first.num_rows:
         return None
-    for name in schema.names:
-        if name.lower() in _USUAL and is_text(schema.field(name).type):
-            values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
-            values = values.filter(pc.not_equal(values, ""))
-            stems = pc.replace_substring_regex(values, r"[?#].*\z", "")
-            looks = truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
-            if len(looks) and looks.mean() >= _MOST:
-                return str(name)
+    for name in named_as_paths(schema):
+        values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
+        values = values.filter(pc.not_equal(values, ""))
+        stems = pc.replace_substring_regex(values, r"[?#].*\z", "")
+        looks = truths(pc.match_substring_regex(stems, ending_of(images.ENDINGS), ignore_case=True))
+        if len(looks) and looks.mean() >= _MOST:
+            return name
     return None
+
+
+def named_as_paths(schema: pa.Schema) -> List[str]:
+    """The columns of texts whose names say that they hold paths."""
+    return [name for name in schema.names if name.lower() in _USUAL and is_text(schema.field(name).type)]
 
 
 def half_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> str:

@@ -19,7 +19,8 @@ class Packed:
         shards: files in the output.
         bytes: of these files.
         labels: the name of each class, by its number.
-        skipped: (path, why) of the broken files that this run left out, the first 1,000; skipped_rows: how many there were.
+        skipped: (path, why) of the broken files of the input, which are not in the output, the first 1,000; skipped_rows: how many there are;
+            skipped_before: how many of them an earlier run had left out, and are as they were then.
         unfetched_rows: files that could not be fetched, and are left out until a later run has them; unfetched: (path, why) of the first 1,000.
         warnings: what else is to be known.
         seconds: it took.
@@ -35,6 +36,7 @@ class Packed:
     labels: List[str]
     skipped: List[Tuple[str, str]] = field(default_factory=list)
     skipped_rows: int = 0
+    skipped_before: int = 0
     unfetched: List[Tuple[str, str]] = field(default_factory=list)
     unfetched_rows: int = 0
     warnings: List[str] = field(default_factory=list)

@@ -19,6 +19,8 @@ _USUAL = ("flip", "shift")
 #: numbers drawn for each image
 _DRAWS = 5
 _LARGEST = 1 << 16
+#: of what TensorFlow decodes, JPEG, PNG, GIF, BMP, and WebP with the newest: its first bytes; and how many of another value are told
+_BEGINS, _SHOWN = (b"\xff\xd8", b"\x89P", b"GI", b"BM", b"RI"), 60
 _HOW = "give (height, width), True for images that are of one size already, or a dict of %s" % ", ".join(_KEYS)
 
 
@@ -40,6 +42,13 @@ class Images(object):
         self.dtype = _one_of("dtype", given.get("dtype", "float32"), _DTYPES)
         self.augment = _augment(given.get("augment"))
         self.column = _column(given.get("column"), [column for column in schema if column["name"] not in ignored])
+
+    @property
+    def _refusal(self):
+        return (
+            "image=: a value of column %s is no encoded image (JPEG, PNG, GIF, BMP); another column is named in a dict, with the key column. It begins with"
+            % self.column
+        )
 
     def bytes_each(self):
         """Bytes of a decoded image; None: nobody knows before it is decoded."""
@@ -89,7 +98,10 @@ class Images(object):
         import tensorflow as tf
 
         def read():
-            pixels = tf.image.decode_image(data, channels=self.channels, expand_animations=False)
+            known = tf.reduce_any(tf.equal(tf.strings.substr(data, 0, 2), tf.constant(_BEGINS)))
+            with tf.control_dependencies([tf.debugging.Assert(known, [self._refusal, tf.strings.substr(data, 0, _SHOWN)])]):
+                encoded = tf.identity(data)
+            pixels = tf.image.decode_image(encoded, channels=self.channels, expand_animations=False)
             # it says nothing of it, as there are formats of moving images
             pixels.set_shape([None, None, self.channels])
             return self._fitted(tf, pixels)

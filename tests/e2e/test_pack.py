@@ -194,8 +194,27 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     # those that are mended are packed the next time, the others not tried again
     (source / "cat" / "empty.jpg").write_bytes(picture(500))
     done = akrunner.pack(source, out, bad_rows="skip")
-    assert (done.rows, done.skipped_rows, done.warnings) == (1, 0, [])
-    assert akrunner.pack(source, out).rows == 0
+    # what is still broken is counted in each run, and each says so
+    assert (done.rows, done.skipped_rows, done.skipped_before, done.warnings) == (1, 4, 4, [])
+    assert "cat/empty.jpg" not in dict(done.skipped) and dict(done.skipped)["dog/page.jpg"] == "an HTML page, no image"
+    described = json.loads((out / "dataset.json").read_text())
+    assert described["skipped_rows"] == len(described["skipped"]) == 4, "those that were mended are none"
+    for dry_run in (False, True):
+        again = akrunner.pack(source, out, bad_rows="skip", dry_run=dry_run)
+        assert (again.rows, again.skipped_rows, again.skipped_before) == (0, 4, 4)
+        with pytest.raises(akrunner.ReadError, match="4 broken images that an earlier run left out are still there") as told:
+            akrunner.pack(source, out, dry_run=dry_run)
+        assert "dog/page.jpg: an HTML page, no image" in str(told.value)
+    assert akrunner.pack(source, out, bad_rows=tmp_path / "bad").skipped_rows == 4
+    assert (tmp_path / "bad" / "dog" / "page.jpg").exists(), "a directory for them that was named later"
+    # mended, packed, and changed again: it is not packed twice
+    (source / "cat" / "empty.jpg").write_bytes(picture(700))
+    done = akrunner.pack(source, out, bad_rows="skip")
+    assert done.rows == 0 and "1 file has changed since" in done.warnings[0]
+    for path, _ in done.skipped:
+        (source / path).unlink()
+    done = akrunner.pack(source, out)
+    assert done.skipped_rows == 0 and "gone" not in "".join(done.warnings), "what was never packed is not missed"
 
 
 def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> None:

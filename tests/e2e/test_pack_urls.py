@@ -146,7 +146,9 @@ def test_what_servers_do_is_said_in_words_and_what_may_come_is_tried_again(
         assert done.skipped_rows == done.unfetched_rows == 3
         server.well = True
         again = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
-        assert (again.rows, again.skipped_rows, again.unfetched_rows, again.total_rows) == (1, 0, 2, 3)
+        assert (again.rows, again.skipped_before, again.unfetched_rows, again.total_rows) == (1, 3, 2, 3)
+        with pytest.raises(akrunner.ReadError, match=r"2 files could not be fetched, 2 broken images"):
+            akrunner.pack(source, tmp_path / "out", max_file_size="1MB")
 
 
 def test_a_refused_connection_and_a_store_that_is_gone_are_not_broken_images(

@@ -368,6 +368,11 @@ def main(task_config):
     refused(ValueError, "those of bytes: image", image={"column": "label"})
     refused(ValueError, "decode it in map=", image=True, interleave=records)
     refused(ValueError, "part it in map=", label="label", interleave=records)
+    try:
+        all_of(read(2, columns=["id", "name"], image={"column": "name", "size": (4, 4)}))
+        raise AssertionError("text was decoded")
+    except tf.errors.InvalidArgumentError as e:
+        assert "a value of column name is no encoded image" in str(e) and "n0" in str(e), str(e)
     refused(ValueError, "cache='disk'", image=(60000, 60000), cache=True)
     task_config.output_writer.write_batch({"id": [n]})
 """

@@ -158,7 +158,9 @@ def check_reading(script: Script, folder: Path, form: str, python_env: Optional[
         texts = pa.array([b"%d" % (10 * i + j) for j in range(3)], pa.binary())
         (folder / f"{i}.tfrecord").write_bytes(b"".join(map(framed, texts.to_pylist())))
     pixels = pa.array([a_png(10 * i) for i in range(10)], pa.binary())
-    rows = pa.table({"id": range(10), "image": pixels, "label": [i % 2 for i in range(10)]})
+    rows = pa.table(
+        {"id": range(10), "image": pixels, "label": [i % 2 for i in range(10)], "name": [f"n{i}" for i in range(10)]}
+    )
     options: Any = dict(data_format=form, python_env=python_env, user_params={"parts": str(folder)})
     result = akrunner.run(script(scripts.READING), rows, output_schema="id bigint", **options)
     assert result.table is not None and result.table["id"].to_pylist() == [10]

@@ -20,7 +20,9 @@ def test_one_that_is_gone_has_none() -> None:
 def test_what_it_has_printed_is_known_after_it_was_closed() -> None:
     """Whoever waited for it may ask only then; the number of its log's descriptor may be another file's by now."""
     (commands, ours), (says, heard), (log, prints) = os.pipe(), os.pipe(), os.pipe()
-    process = SimpleNamespace(pid=1 << 22, input_fd=ours, output_fd=says, log_fd=log, kill=lambda: None, wait=lambda seconds: None)
+    process = SimpleNamespace(
+        pid=1 << 22, input_fd=ours, output_fd=says, log_fd=log, kill=lambda: None, wait=lambda seconds: None
+    )
     spare = Spare(SimpleNamespace(), process, "no mark", [], 0.0)  # type: ignore[arg-type]
     os.write(prints, b"first\nModuleNotFoundError: No module named 'tensorflow'\n")
     for fd in (commands, heard, prints):
