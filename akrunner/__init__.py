@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from akrunner.packing.result import Packed
     from akrunner.pai_mode.job import pai
     from akrunner.schema import Schema
-    from akrunner.serving.job import predict, predict_stream
     from akrunner.serving.local import LocalPredictor
+    from akrunner.serving.verbs import predict, predict_stream
     from akrunner.stream_job import StreamJob
     from akrunner.verbs import run, stream, train
     from akrunner.warming import Warm, warm
@@ -65,8 +65,8 @@ _HOMES = {
     "doctor": "akrunner.checkup",
     "LocalPredictor": "akrunner.serving.local",
     "Model": "akrunner.model",
-    "predict": "akrunner.serving.job",
-    "predict_stream": "akrunner.serving.job",
+    "predict": "akrunner.serving.verbs",
+    "predict_stream": "akrunner.serving.verbs",
     "Schema": "akrunner.schema",
     "StreamJob": "akrunner.stream_job",
     "Warm": "akrunner.warming",

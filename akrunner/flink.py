@@ -11,9 +11,7 @@ and on without leaving that machine.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 from akrunner.api import table_of
 from akrunner.engines.base import Observer
@@ -21,16 +19,17 @@ from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.table import FlinkTable
 from akrunner.errors import ConfigError
-from akrunner.options import OPTIONS
+from akrunner.options import carried, misfit
 from akrunner.prepare import Arguments, SchemaLike, ScriptLike, prepare
-from akrunner.serving.job import ModelLike, checked
+from akrunner.serving.arguments import ModelLike, PredictArguments
+from akrunner.serving.job import checked
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 
 #: options of `akrunner.run` and `stream` that say where rows are, and how they are read and written
 _OF_OTHERS = frozenset(
-    "script source tables output_tables project output output_format overwrite select input_schema input_format follow engine observer".split()
+    "script model source tables output_tables project output output_format overwrite select input_schema input_format follow engine observer".split()
 )
 
 
@@ -94,12 +93,9 @@ def predict(
     Args: model, options: as for `akrunner.predict`; the others: as for `stream`.
     Returns, raises: as `run`.
     """
-    for name in ("output", "output_format", "overwrite"):
-        if name in options:
-            raise ConfigError(f"{name}=: what comes of it is a Table; akrunner.predict writes files")
+    _check("predict", options)
     chosen = engine if engine is not None else FlinkEngine()
-    prediction = checked(model, _table(source, chosen), engine=chosen, **options)
-    prediction.job = dataclasses.replace(prediction.job, flush_seconds=flush_seconds)
+    prediction = checked(PredictArguments(model, _table(source, chosen), engine=chosen, flush_seconds=flush_seconds, **options))
     job: Attached = prediction.attach(chosen, observer, max_restarts)
     return job
 
@@ -125,16 +121,20 @@ def _attached(
     restarts: int = 0,
 ) -> Attached:
     verb = "run" if mode == "batch" else mode
-    known = {one.name for one in OPTIONS if verb in one.verbs and not one.apart} - _OF_OTHERS
+    _check(verb, options)
+    chosen = engine if engine is not None else FlinkEngine()
+    table = _table(source, chosen)
+    prepared = prepare(mode, Arguments(script, table, output_schema=output_schema, engine=chosen, **options))
+    return chosen.attach(prepared.job, table, observer, restarts)
+
+
+def _check(verb: str, options: Mapping[str, Any]) -> None:
+    """Raises: ConfigError: an option that is not there, or means nothing here."""
     for name in options:
         if name in _OF_OTHERS:
             raise ConfigError(
                 f"{name}= means nothing here: rows come from a Table or DataStream and go to one; it is for akrunner.{verb}"
             )
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise ConfigError(f"there is no option {name!r} here" + (f"; did you mean {near[0]!r}?" if near else ""))
-    chosen = engine if engine is not None else FlinkEngine()
-    table = _table(source, chosen)
-    prepared = prepare(mode, Arguments(script, table, output_schema=output_schema, engine=chosen, **options))
-    return chosen.attach(prepared.job, table, observer, restarts)
+    wrong = misfit(options, verb, set(carried(verb)) - _OF_OTHERS)
+    if wrong is not None:
+        raise ConfigError(wrong)

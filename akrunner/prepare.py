@@ -49,7 +49,7 @@ class Arguments:
 
     # options: written by scripts/gen-options
     script: Union[ScriptLike, ScriptSpec]
-    source: Any
+    source: Any = None
     save_latest_checkpoint: bool = False
     tables: Sequence[str] = ()
     output_tables: Sequence[str] = ()
@@ -127,7 +127,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     _check_sink(given, job.output_schema)
-    _check_directories(job)
+    check_directories(vars(job))
 
     reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
     asked = tables_spec(reads, writes, given.project) if reads or writes else None
@@ -160,7 +160,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     with ours(PythonEnvError, "python_env: it cannot be used"):
         python = interpreter_for(python_env, given.engine, given.keras)
     if requirements is not None:
-        _check_requirements(requirements, python)
+        check_requirements(requirements, python)
     # the first rows of an iterable come once: taken when all else is right
     table = table or opened()
     if given.output is not None and table.read_from is not None:
@@ -198,7 +198,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         mode=mode,
         keras=given.keras,
         data_format=given.data_format,
-        tensorboard=_directory("tensorboard", given.tensorboard),
+        tensorboard=directory("tensorboard", given.tensorboard),
         env=given.env if given.env is not None else {},
         supervision=SupervisionSpec(
             timeout=given.timeout,
@@ -211,9 +211,9 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         resources=ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism),
         bind_host=given.bind_host,
         advertised_host=given.advertised_host,
-        work_dir=_directory("work_dir", given.work_dir),
+        work_dir=directory("work_dir", given.work_dir),
         keep=given.debug or given.work_dir is not None,
-        checkpoint_dir=_directory("checkpoint_dir", given.checkpoint_dir),
+        checkpoint_dir=directory("checkpoint_dir", given.checkpoint_dir),
         model_dir="" if mode == "train" else None,
         save_latest_checkpoint=given.save_latest_checkpoint,
         profile_input=given.profile_input,
@@ -254,10 +254,10 @@ def _check_sink(given: Arguments, schema: Optional[Schema]) -> None:
         raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
 
 
-def _check_directories(job: JobSpec) -> None:
-    """Raises: ConfigError: `work_dir`, `checkpoint_dir` or `tensorboard` cannot be made, or written to."""
+def check_directories(settings: Mapping[str, Any]) -> None:
+    """Args: settings: of a `JobSpec`. Raises: ConfigError: `work_dir`, `checkpoint_dir` or `tensorboard` cannot be made, or written to."""
     for name in ("work_dir", "checkpoint_dir", "tensorboard"):
-        given = getattr(job, name)
+        given = settings.get(name)
         if given is None:
             continue
         if os.path.exists(given) and not os.path.isdir(given):
@@ -275,7 +275,8 @@ def _check_directories(job: JobSpec) -> None:
             raise ConfigError(f"work_dir: {given} is not empty; name a new directory")
 
 
-def _check_requirements(requirements: str, python: str) -> None:
+def check_requirements(requirements: str, python: str) -> None:
+    """Raises: ConfigError: they cannot be installed for this interpreter; UserFilesError: they are not there."""
     if environments.is_packed(python) or not os.path.exists(python):
         raise ConfigError(
             f"requirements= are installed for an interpreter of this machine, and {python} is on the cluster's: pack them with it"
@@ -360,7 +361,7 @@ def _made(directory: Optional[str]) -> Optional[str]:
     return directory
 
 
-def _directory(name: str, given: Optional[PathLike]) -> Optional[str]:
+def directory(name: str, given: Optional[PathLike]) -> Optional[str]:
     """Its absolute path. Raises: ConfigError: it is none of this machine's."""
     return local_path(check_path(name, given), name, _INSTEAD[name]) if given is not None else None
 

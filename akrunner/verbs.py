@@ -83,7 +83,7 @@ def run(
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
             unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell.
-        overwrite: replace what is there already: in `run` at `output`, in `train` at `model_out`.
+        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -244,7 +244,7 @@ def train(
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: it writes none.
-        overwrite: replace what is there already: in `run` at `output`, in `train` at `model_out`.
+        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 from akrunner.options import OPTIONS, VERBS, Option, Verb, of_verb
 
@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 _WIDTH = 132
 _BEGIN, _END = "    # options: written by scripts/gen-options\n", "    # end of what scripts/gen-options writes\n"
 
-_HEAD = '''\
+_HEAD = {
+    "akrunner/verbs.py": '''\
 """L4: `akrunner.run`, `train` and `stream`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
 
 from __future__ import annotations
@@ -26,30 +27,53 @@ from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.stream_job import StreamJob
 
 __all__ = ["run", "stream", "train"]
-'''
+''',
+    "akrunner/serving/verbs.py": '''\
+"""`akrunner.predict` and `predict_stream`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from akrunner.api import Result
+from akrunner.engines.base import Engine, Observer
+from akrunner.prepare import PathLike, SchemaLike
+from akrunner.serving.arguments import ModelLike, PredictArguments
+from akrunner.serving.job import run_predict, run_predict_stream
+from akrunner.serving.watching import WatchLike
+from akrunner.stream_job import StreamJob
+
+__all__ = ["predict", "predict_stream"]
+''',
+}
+#: files that are written in part -> what: the fields of a class, or its `__init__`
+_PARTS = {
+    "akrunner/prepare.py": "Arguments",
+    "akrunner/serving/arguments.py": "PredictArguments",
+    "akrunner/serving/local.py": "LocalPredictor",
+}
 
 
 def pages() -> Dict[str, str]:
     """File -> its text, as the table has it."""
-    return {"akrunner/verbs.py": verbs(), "akrunner/prepare.py": prepare(), "docs/options.md": reference()}
-
-
-def verbs() -> str:
-    return "\n\n".join([_HEAD, *(_function(verb) for verb in VERBS)])
+    functions = {
+        home: "\n\n".join([head, *(_function(verb) for verb in VERBS if verb.home == home)]) for home, head in _HEAD.items()
+    }
+    return {**functions, **{home: _part(home, name) for home, name in _PARTS.items()}, "docs/options.md": reference()}
 
 
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
-    lines = [f"def {verb.name}("]
+    lines = ["def __init__(", "    self,"] if verb.of_class else [f"def {verb.name}("]
     named = False
     for one in options:
         if not one.positional and not named:
             lines.append("    *,")
             named = True
-        default = "" if verb.name in one.required else f" = {_value(one)}"
+        default = "" if verb.name in one.required else f" = {_value(one.default_in(verb.name))}"
         lines.append(f"    {one.name}: {one.type}{default},")
     lines += [f") -> {verb.returns}:", *_docstring(verb)]
-    lines += [f"    return {verb.does}(", "        Arguments("]
+    lines += [f"    {'' if verb.of_class else 'return '}{verb.does}(", f"        {verb.arguments}("]
     lines += [f"            {one.name}={one.name}," for one in options if not one.apart]
     lines += ["        ),"]
     lines += [f"        {one.name}={one.name}," for one in options if one.apart]
@@ -64,8 +88,8 @@ def _docstring(verb: Verb) -> Iterator[str]:
     yield "    Args:"
     for one in of_verb(verb.name):
         yield from textwrap.wrap(
-            f"{one.name}: {' '.join(_text(one, verb.name))}",
-            _WIDTH,
+            f"{one.name}: {one.text_in(verb.name)}",
+            _WIDTH - 4 * verb.of_class,
             initial_indent=" " * 8,
             subsequent_indent=" " * 12,
             break_long_words=False,
@@ -75,27 +99,24 @@ def _docstring(verb: Verb) -> Iterator[str]:
     yield '    """'
 
 
-def _text(option: Option, verb: str) -> List[str]:
-    return [option.text, *([option.also[verb]] if verb in option.also else [])]
+def _value(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _value(option: Option) -> str:
-    return f'"{option.default}"' if isinstance(option.default, str) else repr(option.default)
-
-
-def prepare() -> str:
-    """The module with the fields of `Arguments` as the table has them."""
-    before, _, rest = (ROOT / "akrunner" / "prepare.py").read_text().partition(_BEGIN)
+def _part(home: str, name: str) -> str:
+    """A module with that part of it as the table has it."""
+    before, _, rest = (ROOT / home).read_text().partition(_BEGIN)
     _, _, after = rest.partition(_END)
-    return before + _BEGIN + "".join(f"    {one}\n" for one in _fields()) + _END + after
+    made = next((textwrap.indent(_function(verb), "    ") + "\n" for verb in VERBS if verb.name == name), None)
+    return before + _BEGIN + (made or "".join(f"    {one}\n" for one in _fields(name))) + _END + after
 
 
-def _fields() -> Iterator[str]:
-    for one in OPTIONS:
-        if one.apart:
-            continue
-        value = "" if one.positional else f" = field(default={_value(one)}, repr=False)" if one.private else f" = {_value(one)}"
-        yield f"{one.name}: {one.inner or one.type}{value}"
+def _fields(name: str) -> Iterator[str]:
+    verbs = [verb.name for verb in VERBS if verb.arguments == name]
+    carried = [one for one in OPTIONS if not one.apart and set(verbs) & set(one.verbs)]
+    for one in sorted(carried, key=lambda one: not set(verbs) <= set(one.required)):
+        value = f" = field(default={_value(one.default)}, repr=False)" if one.private else f" = {_value(one.default)}"
+        yield f"{one.name}: {one.inner or one.type}{'' if set(verbs) <= set(one.required) else value}"
 
 
 def reference() -> str:
@@ -103,8 +124,8 @@ def reference() -> str:
     lines = [
         "# Options of a job",
         "",
-        "Written by `scripts/gen-options` from `akrunner/options.py`. Each is a keyword of the functions in its second column "
-        "(`akrunner.run`, `train`, `stream`).",
+        "Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column "
+        "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`).",
     ]
     for group in dict.fromkeys(one.group for one in OPTIONS):
         lines += ["", f"## {group}", "", "| option | of | default | |", "| --- | --- | --- | --- |"]
@@ -117,13 +138,16 @@ def reference() -> str:
 def _default(option: Option) -> str:
     if set(option.required) == set(option.verbs):
         return "required"
-    value = f"`{_value(option)}`"
-    return value if not option.required else f"{value}; required by {', '.join(option.required)}"
+    others = [f"{verb}: `{_value(value)}`" for verb, value in option.defaults.items()]
+    required = [f"required by {', '.join(option.required)}"] if option.required else []
+    return "; ".join([f"`{_value(option.default)}`", *others, *required])
 
 
 def _cell(option: Option) -> str:
-    also = [f"`{verb}`: {text}" for verb, text in option.also.items()]
-    return " ".join([option.text, *also]).replace("|", "\\|")
+    other: Dict[str, List[str]] = {}
+    for verb, text in [*option.instead.items(), *option.also.items()]:
+        other.setdefault(text, []).append(f"`{verb}`")
+    return " ".join([option.text, *(f"{', '.join(verbs)}: {text}" for text, verbs in other.items())]).replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from akrunner.alink.tensors import tensors_of
 from akrunner.errors import ConfigError, DataError
 from akrunner.foreign import ours
 from akrunner.schema import is_list, is_text, nearest
-from akrunner.serving.job import predict
+from akrunner.serving.verbs import predict
 from akrunner.signature import signature_of
 
 TENSOR_COL = Param("tensorCol", "text", "The column of tensors (or of Alink's text of them).", required=True)

@@ -17,7 +17,7 @@ from akrunner.alink.tables import arrow_schema
 from akrunner.errors import ConfigError, ModelError
 from akrunner.io.ak import ak_source
 from akrunner.model import Model
-from akrunner.serving.job import predict_stream
+from akrunner.serving.verbs import predict_stream
 from akrunner.serving.watching import Watch
 from akrunner.stream_job import StreamJob
 

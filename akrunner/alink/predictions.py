@@ -13,7 +13,7 @@ from akrunner.alink.scripts import INTRA_OP, PYTHON_ENV
 from akrunner.alink.tables import arrow_schema, arrow_table, from_arrow, source_of
 from akrunner.model import Model
 from akrunner.schema import Schema
-from akrunner.serving.job import predict
+from akrunner.serving.verbs import predict
 
 MODEL_PATH = Param("modelPath", "text", "The SavedModel: its directory or zip, local or a URL.", required=True)
 SELECTED = Param(

@@ -87,7 +87,7 @@ def _run(order: Dict[str, Any], lines: Lines) -> str:
     from akrunner import verbs
     from akrunner.engines.flink.feed import schema_from
     from akrunner.engines.flink.hosted import HostedEngine
-    from akrunner.serving.job import predict
+    from akrunner.serving.verbs import predict
 
     given = {**order["arguments"], "engine": HostedEngine(lines.say, order["files_there"]), "observer": lines}
     for name in ("output_schema", "input_schema"):

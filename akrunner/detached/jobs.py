@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import itertools
 import json
 import os
@@ -13,9 +12,9 @@ import secrets
 import shutil
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
-from akrunner import codec, leftovers, verbs
+from akrunner import codec, leftovers
 from akrunner.engines.flink.engine import FlinkEngine
 from akrunner.engines.flink.feed import schema_text
 from akrunner.engines.flink.hosting import unmarked
@@ -24,9 +23,10 @@ from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostE
 from akrunner.foreign import ours
 from akrunner.launch.files import lay_out
 from akrunner.model import check_target
+from akrunner.options import carried, misfit, of_verb
 from akrunner.prepare import Arguments, prepare, schema_of
-from akrunner.schema import nearest
-from akrunner.serving.job import checked, predict
+from akrunner.serving.arguments import PredictArguments
+from akrunner.serving.job import checked
 from akrunner.spec import JobSpec
 from akrunner.tables.opening import check_reachable, sink_to
 
@@ -95,11 +95,10 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     if not (isinstance(names, (list, tuple)) and names and all(isinstance(name, (str, os.PathLike)) for name in names)):
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
     check_reachable([*names, options.get("output")])
-    runs: Dict[str, Callable[..., Any]] = {"batch": verbs.run, "train": verbs.train, "predict": predict}
-    known = inspect.signature(runs[mode]).parameters
-    for name in options:
-        if name not in known:
-            raise ConfigError(f"there is no option {name!r} for mode {mode}{nearest(name, list(known))}")
+    verb = "run" if mode == "batch" else mode
+    wrong = misfit(options, verb, [one.name for one in of_verb(verb)])
+    if wrong is not None:
+        raise ConfigError(wrong)
     options = {name: value for name, value in options.items() if name != "observer"}
     tag = secrets.token_hex(4)
     with ours(ConfigError, "the order cannot be written into the temp directory (TMPDIR)"):
@@ -134,7 +133,7 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
         check_target(os.fspath(options["model_out"]), bool(options.get("overwrite")))
     elif options.get("output_schema") is not None and options.get("output") is None:
         raise ConfigError(_NO_OUTPUT)
-    known = {one.name for one in dataclasses.fields(Arguments)}
+    known = carried("run" if mode == "batch" else mode)
     given = {name: value for name, value in options.items() if name in known}
     job = prepare(mode, Arguments(script=script, source=source, engine=engine, **given)).job
     output, form = options.get("output"), options.get("output_format")
@@ -149,7 +148,7 @@ def _prediction(model: Any, source: Any, engine: FlinkEngine, options: Dict[str,
     """The job of a prediction, everything checked as by `_scripted`; the model is copied into `folder`. Raises: ConfigError."""
     if options.get("output") is None:
         raise ConfigError(_NO_OUTPUT)
-    prediction = checked(model, source, engine=engine, **options)
+    prediction = checked(PredictArguments(model, source, engine=engine, **options))
     shutil.copytree(prediction.model.path, os.path.join(folder, "model"))
     return prediction.job
 

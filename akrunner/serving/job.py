@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import threading
 from collections import deque
-from dataclasses import replace
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from dataclasses import dataclass, replace
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
@@ -27,25 +26,26 @@ from akrunner.io.partition import rechunk
 from akrunner.io.paths import check_apart, check_format
 from akrunner.io.sinks import MemorySink
 from akrunner.io.table import TableSource
-from akrunner.launch import capacity
+from akrunner.launch import capacity, environments
 from akrunner.model import Model
 from akrunner.prepare import (
-    PathLike,
-    SchemaLike,
+    check_directories,
     check_output,
+    check_requirements,
     check_select,
+    directory,
     interpreter_for,
     named_files,
     schema_of,
 )
+from akrunner.schema import Schema
+from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.plan import Plan
 from akrunner.serving.watching import Watch, Watcher, WatchLike
-from akrunner.signature import signature_of
-from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
+from akrunner.signature import Signature, signature_of
+from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import file_sink, open_source
-
-ModelLike = Union[Model, PathLike, pa.Table]
 
 #: about so many rows and bytes are sent at a time, in whole batches of the model's
 _CHUNK_ROWS = 8192
@@ -53,141 +53,45 @@ _CHUNK_BYTES = 4 << 20
 _FIRST = TaskSpec(CHIEF, 0)
 
 
-def predict(
-    model: ModelLike,
-    source: Any,
-    *,
-    selected_cols: Optional[Sequence[str]] = None,
-    input_signature_defs: Optional[Sequence[str]] = None,
-    output_signature_defs: Optional[Sequence[str]] = None,
-    signature_def_key: str = "serving_default",
-    graph_def_tag: str = "serve",
-    output_schema: Optional[SchemaLike] = None,
-    reserved_cols: Optional[Sequence[str]] = None,
-    batch_size: int = 1024,
-    num_workers: int = 1,
-    output: Optional[PathLike] = None,
-    output_format: Optional[str] = None,
-    overwrite: bool = False,
-    python_env: Optional[PathLike] = None,
-    select: Optional[str] = None,
-    input_schema: Optional[SchemaLike] = None,
-    input_format: Optional[str] = None,
-    env: Optional[Mapping[str, str]] = None,
-    timeout: Optional[float] = None,
-    start_timeout: float = 60.0,
-    engine: Union[str, Engine] = "local",
-    observer: Optional[Observer] = None,
-) -> Result:
-    """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
-
-    Args:
-        model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table, as for `run`.
-        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
-            model of one input several columns are laid side by side: [rows, columns].
-        input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
-        output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
-        signature_def_key: which signature; graph_def_tag: which graph (tags, separated by commas).
-        output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
-            None: every output, of its own type.
-        reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
-        num_workers: processes that share the rows.
-        output, output_format, overwrite, python_env, select, input_schema, input_format, env, timeout, start_timeout, engine,
-            observer: as for `run`.
-    A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
-
-    Returns: the result.
-    Raises:
-        ConfigError: an argument is wrong, or the table does not fit the model's signature; nothing was started.
-        DataError: a value does not fit what the model takes.
-        JobError: the job failed.
-    """
-    chosen = engine_of(engine)
+def run_predict(given: PredictArguments, observer: Optional[Observer]) -> Result:
+    """`akrunner.predict`. Raises: as it does."""
+    engine = engine_of(given.engine)
     check_observer(observer)
-    check_output(output, output_format, overwrite, None)
-    prepared = Prediction.prepare(
-        model, table_of(source, chosen), selected_cols, input_signature_defs, output_signature_defs, signature_def_key,
-        graph_def_tag, output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env,
-        timeout, start_timeout, chosen,
-    )  # fmt: skip
+    check_output(given.output, given.output_format, given.overwrite, None)
+    prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
-    if output is None:
+    if given.output is None:
         memory = MemorySink(schema)
-        outcome = prepared.run(chosen, memory, observer)
+        outcome = prepared.run(engine, memory, observer)
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     if prepared.table.read_from is not None:
-        check_apart(prepared.table.read_from, output)
-    with ours(SinkError, f"output: {output}"):
-        sink = file_sink(os.fspath(output), schema, codec.write_examples, output_format, overwrite)
-    outcome = committed(sink, lambda: prepared.run(chosen, sink, observer))
+        check_apart(prepared.table.read_from, given.output)
+    with ours(SinkError, f"output: {given.output}"):
+        sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
+    outcome = committed(sink, lambda: prepared.run(engine, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
-def predict_stream(
-    model: ModelLike,
-    source: Any,
-    *,
-    selected_cols: Optional[Sequence[str]] = None,
-    input_signature_defs: Optional[Sequence[str]] = None,
-    output_signature_defs: Optional[Sequence[str]] = None,
-    signature_def_key: str = "serving_default",
-    graph_def_tag: str = "serve",
-    output_schema: Optional[SchemaLike] = None,
-    reserved_cols: Optional[Sequence[str]] = None,
-    batch_size: int = 1024,
-    num_workers: int = 1,
-    python_env: Optional[PathLike] = None,
-    select: Optional[str] = None,
-    input_schema: Optional[SchemaLike] = None,
-    input_format: Optional[str] = None,
-    follow: bool = False,
-    flush_seconds: float = 0.02,
-    env: Optional[Mapping[str, str]] = None,
-    timeout: Optional[float] = None,
-    start_timeout: float = 60.0,
-    engine: Union[str, Engine] = "local",
-    observer: Optional[Observer] = None,
-    watch: Optional[WatchLike] = None,
-    watch_seconds: float = 10.0,
+def run_predict_stream(
+    given: PredictArguments, follow: bool, observer: Optional[Observer], watch: Optional[WatchLike], watch_seconds: float
 ) -> StreamJob:
-    """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
-
-    Args:
-        source, follow, flush_seconds: as for `stream`; the others: as for `predict`.
-        watch: where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory that
-            gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows that come
-            after that. One that does not fit or cannot be loaded is not taken, with a warning.
-        watch_seconds: between two looks.
-    Returns: the running job: iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
-    Raises: ConfigError: an argument is wrong, or the rows do not fit the model's signature; nothing was started.
-    """
-    chosen = engine_of(engine)
+    """`akrunner.predict_stream`. Raises: as it does."""
+    engine = engine_of(given.engine)
     check_observer(observer)
     watched = None if watch is None else Watch.of(watch, watch_seconds)
-    if watched is not None and chosen.name != "local":
+    if watched is not None and engine.name != "local":
         raise ConfigError(
             "watch: new models are taken by streams of engine='local'; on Flink start the stream anew with the new model"
         )
-    source, input_format, input_schema = lines_source(source, input_format, input_schema, follow)
-    prepared = Prediction.prepare(
-        model, source, selected_cols, input_signature_defs, output_signature_defs, signature_def_key, graph_def_tag,
-        output_schema, reserved_cols, batch_size, num_workers, python_env, select, input_schema, input_format, env, timeout,
-        start_timeout, chosen, flush_seconds,
-    )  # fmt: skip
-    return StreamJob(lambda sink, cancel: prepared.run(chosen, sink, observer, cancel, watched), prepared.plan.result)
+    source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
+    prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)
+    return StreamJob(lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched), prepared.plan.result)
 
 
-def checked(model: ModelLike, source: Any, **options: Any) -> "Prediction":
+def checked(given: PredictArguments) -> "Prediction":
     """What `predict` would run, of the same arguments. Raises: ConfigError: as it does."""
-    bound = inspect.signature(predict).bind(model, source, **options)
-    bound.apply_defaults()
-    given = {**bound.arguments, "engine": engine_of(bound.arguments["engine"])}
-    prepared = Prediction.prepare(
-        **{name: given[name] for name in inspect.signature(Prediction.prepare).parameters if name in given}
-    )
-    check_output(given["output"], given["output_format"], given["overwrite"], prepared.plan.result)
+    prepared = Prediction.prepare(given, engine_of(given.engine))
+    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
     return prepared
 
 
@@ -210,26 +114,92 @@ def open_model(model: ModelLike) -> Model:
         return Model.from_saved_model(model)
 
 
-def check_signature_names(signature_def_key: Any, graph_def_tag: Any) -> None:
-    """Raises: ModelError: they are no text."""
-    check_text("signature_def_key", signature_def_key, ModelError)
-    check_text("graph_def_tag", graph_def_tag, ModelError)
+@dataclass(frozen=True)
+class Settings:
+    """What a prediction's arguments say of the job and its model, their values checked. What is given as an iterator can be gone through
+    once: it was.
+
+    Attributes: options: of `JobSpec`; the others: as for `akrunner.predict`.
+    """
+
+    options: Mapping[str, Any]
+    input_schema: Optional[Schema]
+    output_schema: Optional[Schema]
+    selected_cols: Optional[List[str]]
+    input_signature_defs: Optional[List[str]]
+    output_signature_defs: Optional[List[str]]
+    reserved_cols: Optional[List[str]]
+
+    @classmethod
+    def of(cls, given: PredictArguments) -> "Settings":
+        """Raises: ConfigError: a value is wrong."""
+        columns, outputs = schema_of(given.input_schema, "input_schema"), schema_of(given.output_schema, "output_schema")
+        options: Dict[str, Any] = dict(
+            cluster=ClusterSpec(given.num_workers if given.num_workers is not None else 1, 0),
+            env=check_environment("env", given.env if given.env is not None else {}),
+            supervision=SupervisionSpec(
+                timeout=given.timeout,
+                start_timeout=given.start_timeout,
+                stall_timeout=given.stall_timeout,
+                stall_action=given.stall_action,
+            ),
+            resources=ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism),
+            work_dir=directory("work_dir", given.work_dir),
+            keep=given.work_dir is not None,
+            flush_seconds=check_seconds("flush_seconds", given.flush_seconds),
+            keras=given.keras,
+        )
+        check_count("batch_size", given.batch_size, 1)
+        check_directories(options)
+        check_text("signature_def_key", given.signature_def_key, ModelError)
+        check_text("graph_def_tag", given.graph_def_tag, ModelError)
+        return cls(
+            options,
+            columns,
+            outputs,
+            check_names("selected_cols", given.selected_cols),
+            check_names("input_signature_defs", given.input_signature_defs),
+            check_names("output_signature_defs", given.output_signature_defs),
+            check_names("reserved_cols", given.reserved_cols),
+        )
+
+    def plan(self, signature: Signature, table: pa.Schema) -> Plan:
+        """Which column feeds which input. Raises: ConfigError: they do not fit."""
+        return Plan.make(
+            signature,
+            table,
+            self.selected_cols,
+            self.input_signature_defs,
+            self.output_signature_defs,
+            self.output_schema,
+            self.reserved_cols,
+        )
+
+
+def interpreter_of(given: PredictArguments, engine: Engine) -> Tuple[str, Optional[str]]:
+    """The workers' interpreter, and the requirements that are to be installed beside it. Raises: ConfigError: it cannot be used."""
+    with ours(PythonEnvError, "python_env: it cannot be used"):
+        python = interpreter_for(given.python_env, engine, given.keras)
+    requirements = check_path("requirements", given.requirements) if given.requirements is not None else None
+    if requirements is not None:
+        check_requirements(requirements, python)
+    return python, requirements
 
 
 def job_for(
     model: Model,
     plan: Plan,
-    signature_def_key: str,
-    graph_def_tag: str,
-    batch_size: int,
+    given: PredictArguments,
+    settings: Settings,
+    python: str,
+    requirements: Optional[str],
     answer_errors: bool = False,
-    **options: Any,
 ) -> JobSpec:
-    """The job that runs a model: a stream of columns into a module of the bundle. options: of `JobSpec`."""
-    batch_size = check_count("batch_size", batch_size, 1)
+    """The job that runs a model: a stream of columns into a module of the bundle."""
+    batch_size = given.batch_size
     params = {
-        "tags": [tag.strip() for tag in graph_def_tag.split(",")],
-        "signature": signature_def_key,
+        "tags": [tag.strip() for tag in given.graph_def_tag.split(",")],
+        "signature": given.signature_def_key,
         "batch_size": batch_size,
         "answer_errors": answer_errors,
         **plan.params(),
@@ -245,7 +215,9 @@ def job_for(
         chunk_rows=max(1, _CHUNK_ROWS // batch_size) * batch_size,
         # what is sent was cut to size already: a chunk must stay one
         chunk_bytes=1 << 40,
-        **options,
+        python=python,
+        overlay=environments.overlay(python, requirements) if requirements is not None else "",
+        **settings.options,
     )
 
 
@@ -260,73 +232,34 @@ class Prediction:
         self.arriving = arriving
 
     @classmethod
-    def prepare(
-        cls,
-        model: ModelLike,
-        source: Any,
-        selected_cols: Optional[Sequence[str]],
-        input_signature_defs: Optional[Sequence[str]],
-        output_signature_defs: Optional[Sequence[str]],
-        signature_def_key: str,
-        graph_def_tag: str,
-        output_schema: Optional[SchemaLike],
-        reserved_cols: Optional[Sequence[str]],
-        batch_size: int,
-        num_workers: int,
-        python_env: Optional[PathLike],
-        select: Optional[str],
-        input_schema: Optional[SchemaLike],
-        input_format: Optional[str],
-        env: Optional[Mapping[str, str]],
-        timeout: Optional[float],
-        start_timeout: float,
-        engine: Engine,
-        flush_seconds: Optional[float] = None,
-    ) -> "Prediction":
-        check_model(model)
-        out_schema, in_schema = schema_of(output_schema, "output_schema"), schema_of(input_schema, "input_schema")
+    def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False) -> "Prediction":
+        """Check every argument, the cheap before the dear. Raises: ConfigError: one is wrong; nothing was started."""
+        check_model(given.model)
         if engine.name == "local":
-            capacity.check_fits(num_workers=num_workers)
-        cluster = ClusterSpec(num_workers, 0)
-        batch_size = check_count("batch_size", batch_size, 1)
-        values: Dict[str, Any] = dict(
-            cluster=cluster,
-            env=check_environment("env", env if env is not None else {}),
-            supervision=SupervisionSpec(timeout=timeout, start_timeout=start_timeout),
-            flush_seconds=check_seconds("flush_seconds", flush_seconds if flush_seconds is not None else 0.02),
-        )
-        # what is given as an iterator can be gone through once
-        selected, inputs, outputs, reserved = (
-            check_names("selected_cols", selected_cols),
-            check_names("input_signature_defs", input_signature_defs),
-            check_names("output_signature_defs", output_signature_defs),
-            check_names("reserved_cols", reserved_cols),
-        )
-        check_signature_names(signature_def_key, graph_def_tag)
-        select, input_format = check_select(select), check_format(input_format, "input_format")
+            capacity.check_fits(num_workers=given.num_workers)
+        settings = Settings.of(given)
+        select, form = check_select(given.select), check_format(given.input_format, "input_format")
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):
                 return open_source(
-                    source,
+                    given.source,
                     read_examples=codec.read_examples,
-                    input_schema=in_schema,
-                    input_format=input_format,
+                    input_schema=settings.input_schema,
+                    input_format=form,
                     select=select,
-                    select_seconds=timeout,
-                    flush_seconds=flush_seconds,
+                    select_seconds=given.timeout,
+                    flush_seconds=given.flush_seconds if arriving else None,
                 )
 
         # no model is downloaded for a table that is not there; the first rows of an iterable come once
-        found = read() if named_files(source) else None
-        opened = open_model(model)
-        signature = signature_of(opened.path, signature_def_key, graph_def_tag)
-        with ours(PythonEnvError, "python_env: it cannot be used"):
-            python = interpreter_for(python_env, engine)
+        found = read() if named_files(given.source) else None
+        opened = open_model(given.model)
+        signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag)
+        python, requirements = interpreter_of(given, engine)
         table = found or read()
-        plan = Plan.make(signature, table.schema, selected, inputs, outputs, out_schema, reserved)
-        job = job_for(opened, plan, signature_def_key, graph_def_tag, batch_size, python=python, **values)
-        return cls(opened, plan, job, table, arriving=flush_seconds is not None)
+        plan = settings.plan(signature, table.schema)
+        return cls(opened, plan, job_for(opened, plan, given, settings, python, requirements), table, arriving)
 
     def attach(self, engine: Any, observer: Optional[Observer], restarts: int = 0) -> Any:
         """Of a PyFlink table: an `akrunner.engines.flink.attached.Attached`."""

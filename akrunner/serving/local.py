@@ -12,24 +12,24 @@ import threading
 import warnings
 from collections import deque
 from types import TracebackType
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Deque, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner.api import engine_of
-from akrunner.checks import check_count, check_environment, check_names, check_seconds
+from akrunner.checks import check_seconds
 from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
-from akrunner.errors import ConfigError, DataError, ModelError, PythonEnvError, ScriptFailedError, TaskDiedError, TaskFailure
-from akrunner.foreign import ours
+from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
 from akrunner.io.values import as_type
-from akrunner.prepare import PathLike, SchemaLike, interpreter_for, schema_of
+from akrunner.prepare import PathLike, SchemaLike
 from akrunner.schema import Field, Schema, nearest
-from akrunner.serving.job import ModelLike, check_signature_names, job_for, open_model
-from akrunner.serving.plan import ARROW, Plan
+from akrunner.serving.arguments import ModelLike, PredictArguments
+from akrunner.serving.job import Settings, interpreter_of, job_for, open_model
+from akrunner.serving.plan import ARROW
 from akrunner.signature import Signature, signature_of
-from akrunner.spec import ClusterSpec, SupervisionSpec, TaskSpec
+from akrunner.spec import TaskSpec
 
 _TICK = 0.1
 
@@ -48,59 +48,98 @@ class LocalPredictor:
         input_schema: of the rows it takes; output_schema: of those it gives.
     """
 
+    # options: written by scripts/gen-options
     def __init__(
         self,
         model: ModelLike,
         *,
-        input_schema: Optional[SchemaLike] = None,
         selected_cols: Optional[Sequence[str]] = None,
         input_signature_defs: Optional[Sequence[str]] = None,
         output_signature_defs: Optional[Sequence[str]] = None,
         signature_def_key: str = "serving_default",
         graph_def_tag: str = "serve",
-        output_schema: Optional[SchemaLike] = None,
-        reserved_cols: Sequence[str] = (),
+        reserved_cols: Optional[Sequence[str]] = (),
         batch_size: int = 1024,
+        output_schema: Optional[SchemaLike] = None,
         python_env: Optional[PathLike] = None,
+        input_schema: Optional[SchemaLike] = None,
+        requirements: Optional[PathLike] = None,
+        keras: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         start_timeout: float = 60.0,
+        gpus_per_worker: Optional[int] = None,
+        cpus_per_worker: Optional[int] = None,
+        intra_op_parallelism: Optional[int] = None,
         engine: Union[str, Engine] = "local",
     ) -> None:
         """Start the worker process and load the model; returns when both are done.
 
         Args:
+            model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
+            selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For
+                a model of one input several columns are laid side by side: [rows, columns].
+            input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
+            output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
+            signature_def_key: which signature.
+            graph_def_tag: which graph (tags, separated by commas).
+            reserved_cols: columns of the row to give back, none by default; None: all.
+            batch_size: rows the model is given at a time, at most.
+            output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out
+                row-major. None: every output, of its own type.
+            python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL),
+                or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
             input_schema: columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature,
                 named as it.
-            reserved_cols: columns of the row to give back; the default is none.
-            the others: as for `akrunner.predict`.
+            requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+            keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+            env: environment variables for the tasks.
+            start_timeout: seconds a worker process may take to start.
+            gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+            cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are
+                cores.
+            intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+            engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         Raises: ConfigError: an argument is wrong; JobError: the worker did not start, or cannot load the model.
         """
-        self._engine = engine_of(engine)
-        given, gives = schema_of(input_schema, "input_schema"), schema_of(output_schema, "output_schema")
-        values: Dict[str, Any] = dict(
-            cluster=ClusterSpec(1, 0),
-            env=check_environment("env", env if env is not None else {}),
-            supervision=SupervisionSpec(start_timeout=start_timeout),
+        self._start(
+            PredictArguments(
+                model=model,
+                selected_cols=selected_cols,
+                input_signature_defs=input_signature_defs,
+                output_signature_defs=output_signature_defs,
+                signature_def_key=signature_def_key,
+                graph_def_tag=graph_def_tag,
+                reserved_cols=reserved_cols,
+                batch_size=batch_size,
+                output_schema=output_schema,
+                python_env=python_env,
+                input_schema=input_schema,
+                requirements=requirements,
+                keras=keras,
+                env=env,
+                start_timeout=start_timeout,
+                gpus_per_worker=gpus_per_worker,
+                cpus_per_worker=cpus_per_worker,
+                intra_op_parallelism=intra_op_parallelism,
+                engine=engine,
+            ),
         )
-        batch_size = check_count("batch_size", batch_size, 1)
-        check_signature_names(signature_def_key, graph_def_tag)
-        # what is given as an iterator can be gone through once
-        columns, inputs, outputs, reserved = (
-            check_names("selected_cols", selected_cols),
-            check_names("input_signature_defs", input_signature_defs),
-            check_names("output_signature_defs", output_signature_defs),
-            check_names("reserved_cols", reserved_cols),
-        )
-        self._model = open_model(model)
-        signature = signature_of(self._model.path, signature_def_key, graph_def_tag)
-        self.input_schema = given if given is not None else _row_schema(signature, inputs, columns)
-        self._plan = Plan.make(signature, self.input_schema.arrow, columns, inputs, outputs, gives, reserved)
+
+    # end of what scripts/gen-options writes
+
+    def _start(self, given: PredictArguments) -> None:
+        self._engine = engine_of(given.engine)
+        settings = Settings.of(given)
+        self._model = open_model(given.model)
+        signature = signature_of(self._model.path, given.signature_def_key, given.graph_def_tag)
+        rows = settings.input_schema
+        if rows is None:
+            rows = _row_schema(signature, settings.input_signature_defs, settings.selected_cols)
+        self.input_schema = rows
+        self._plan = settings.plan(signature, self.input_schema.arrow)
         self.output_schema = self._plan.result
-        with ours(PythonEnvError, "python_env: it cannot be used"):
-            python = interpreter_for(python_env, self._engine)
-        self._job = job_for(
-            self._model, self._plan, signature_def_key, graph_def_tag, batch_size, answer_errors=True, python=python, **values
-        )
+        python, requirements = interpreter_of(given, self._engine)
+        self._job = job_for(self._model, self._plan, given, settings, python, requirements, answer_errors=True)
         self._requests = _Requests(pa.RecordBatch.from_pylist([], schema=self._plan.feed.arrow))
         self._cancel, self._over = threading.Event(), threading.Event()
         threading.Thread(target=self._run, name="akrunner-predictor", daemon=True).start()

@@ -103,6 +103,17 @@ def test_keras_columns_side_by_side(predict: Predict, keras: str, tmp_path: Path
     assert np.allclose(told[0]["p"][0].as_py(), 1 / 3)
 
 
+def test_a_prediction_takes_what_a_run_takes(everything: str, leaves_nothing: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    result = akrunner.predict(everything, table(5), work_dir=kept, cpus_per_worker=1, stall_action="warn", python_env=None)
+    assert result.table is not None and result.table.num_rows == 5 and result.work_dir == str(kept)
+    assert any(kept.iterdir())
+    with pytest.raises(akrunner.UserFilesError, match="requirements: there is no nowhere.txt"):
+        akrunner.predict(everything, table(5), requirements="nowhere.txt")
+    with pytest.raises(akrunner.ConfigError, match="stall_action"):
+        akrunner.predict(everything, table(5), stall_action="wait")
+
+
 def test_an_empty_table(predict: Predict, everything: str) -> None:
     got = predict(everything, table(5).slice(0, 0)).table
     assert got is not None and got.num_rows == 0 and got.column_names[-1] == "y"

@@ -15,10 +15,10 @@ def test_an_option_that_means_nothing_in_a_program_is_refused(name: str) -> None
 
 
 def test_a_misspelt_option_is_told_the_right_one() -> None:
-    with pytest.raises(ConfigError, match="there is no option 'num_worker' here; did you mean 'num_workers'"):
+    with pytest.raises(ConfigError, match="there is no option 'num_worker' for run; did you mean 'num_workers'"):
         flink.run("score.py", None, output_schema="a bigint", num_worker=2)
     # of akrunner.train
-    with pytest.raises(ConfigError, match="there is no option 'model_out' here"):
+    with pytest.raises(ConfigError, match="model_out= means nothing for run: it is an option of train"):
         flink.run("score.py", None, output_schema="a bigint", model_out="m.zip")
 
 

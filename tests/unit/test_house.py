@@ -79,6 +79,7 @@ MAY: Dict[str, Set[str]] = {
     "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
     "flink": {"checks", "options", "api", "prepare", "serving", "errors", "engines"},
     "detached": {
+        "options",
         "verbs",
         "checks",
         "api",

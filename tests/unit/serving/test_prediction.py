@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator
+from typing import Any, Iterator
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,8 @@ import pytest
 from akrunner.api import engine_of
 from akrunner.errors import ConfigError, ModelError
 from akrunner.serving import job
+from akrunner.serving.arguments import PredictArguments
+from akrunner.serving.verbs import predict_stream
 from tests.unit.serving.test_plan import TWO
 
 
@@ -29,13 +31,15 @@ def test_names_given_as_an_iterator_are_taken_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(job, "signature_of", lambda *given: TWO)
     monkeypatch.setattr(job, "interpreter_for", lambda *given: "python")
     monkeypatch.setattr(job, "job_for", lambda *given, **more: None)
-    values: Dict[str, Any] = dict(
-        model="model", source=pa.table({"a": [1.0], "b": ["x"], "c": [1]}), selected_cols=names("a", "b"),
-        input_signature_defs=names("a", "b"), output_signature_defs=names("y"), signature_def_key="serving_default",
-        graph_def_tag="serve", output_schema=None, reserved_cols=names("c"), batch_size=1, num_workers=1, python_env=None,
-        select=None, input_schema=None, input_format=None, env=None, timeout=None, start_timeout=1.0, engine=engine_of("local"),
-    )  # fmt: skip
-    plan = job.Prediction.prepare(**values).plan
+    given = PredictArguments(
+        "model",
+        pa.table({"a": [1.0], "b": ["x"], "c": [1]}),
+        selected_cols=names("a", "b"),
+        input_signature_defs=names("a", "b"),
+        output_signature_defs=names("y"),
+        reserved_cols=names("c"),
+    )
+    plan = job.Prediction.prepare(given, engine_of("local")).plan
     assert plan.reserved == ("c",) and [name for one in plan.inputs for name in one.columns] == ["a", "b"]
 
 
@@ -58,4 +62,4 @@ def test_a_new_model_must_take_and_give_the_same(monkeypatch: pytest.MonkeyPatch
 
 def test_new_models_are_for_this_machine() -> None:
     with pytest.raises(ConfigError, match="watch: new models are taken by streams of engine='local'"):
-        job.predict_stream("model", [], watch="models", engine="flink")
+        predict_stream("model", [], watch="models", engine="flink")

@@ -1,111 +1,22 @@
-"""Every option of a job, declared once. `scripts/gen-options` writes from this table what repeats it: `run`, `train` and `stream`
-(`akrunner/verbs.py`), `Arguments` (`akrunner/prepare.py`) and `docs/options.md`."""
+"""Every option of a job, declared once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Mapping, Tuple
-
-EVERY = ("run", "train", "stream")
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option.
-
-    Attributes:
-        name: its keyword.
-        type: its annotation, as it is written in a signature.
-        group: the heading it stands under in the reference.
-        text: what it does: values, units, what None means.
-        default: what it is when nobody gives it.
-        verbs: the functions that take it.
-        required: those of them that do not go without.
-        also: what is true in one verb only, after the text.
-        positional: may be given without its name.
-        private: is left out of the `repr` of a job's arguments, as it may hold secrets.
-        apart: reaches the verb's function beside `Arguments`, since only that verb knows what to do with it.
-        inner: its annotation in `Arguments`, where akrunner itself may give more than a person, or the type is not known there.
-    """
-
-    name: str
-    type: str
-    group: str
-    text: str
-    default: Any = None
-    verbs: Tuple[str, ...] = EVERY
-    required: Tuple[str, ...] = ()
-    also: Mapping[str, str] = field(default_factory=dict)
-    positional: bool = False
-    private: bool = False
-    apart: bool = False
-    inner: str = ""
-
-
-@dataclass(frozen=True)
-class Verb:
-    """A public function that takes options.
-
-    Attributes:
-        name: its name.
-        returns: its return annotation.
-        does: the function of `akrunner.api` that it calls.
-        text: its docstring above `Args:`.
-        closing: its docstring below them.
-    """
-
-    name: str
-    returns: str
-    does: str
-    text: str
-    closing: str
-
-
-VERBS = (
-    Verb(
-        "run",
-        "Result",
-        "run_batch",
-        "Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.",
-        """\
-Returns: the result.
-Raises:
-    ConfigError: an argument is wrong; nothing was started.
-    DataError: a value of the table cannot cross.
-    JobError: the job failed; the message holds the script's traceback.""",
-    ),
-    Verb(
-        "train",
-        "Result",
-        "run_train",
-        "Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.",
-        """\
-Returns: the result; `result.model` is the model, `result.table` what the scripts wrote.
-Raises:
-    ConfigError: an argument is wrong; nothing was started.
-    DataError: a value of the table cannot cross.
-    ScriptFailedError: the script failed, or the chief left no SavedModel that TensorFlow can read.
-    JobError: the job failed otherwise.""",
-    ),
-    Verb(
-        "stream",
-        "StreamJob",
-        "run_stream",
-        """\
-Run a script over rows as they arrive, possibly for ever. Returns at once.
-
-The script gets a `StreamTaskConfig`: `dataset_fn()` is a dataset of its rows, each to be read once. With several workers, chunks
-of rows go to them in turn. A slow script holds the source back.""",
-        """\
-Returns: the running job: iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
-Raises: ConfigError: an argument is wrong; nothing was started.""",
-    ),
-)
+from akrunner.options.declared import SCRIPTS, Option
 
 _JOB, _INPUT, _OUTPUT, _MODEL = "Script", "Input", "Output", "Model"
 _CLUSTER, _PYTHON, _RESOURCES = "Cluster", "Interpreter", "Resources"
 _TROUBLE, _PLACES = "When something goes wrong", "Directories and progress"
 _BATCH = ("run", "train")
+_PREDICTIONS = ("predict", "predict_stream")
+_MODELS = (*_PREDICTIONS, "LocalPredictor")
+
+#: texts of several verbs
+_ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
+_OUTPUTS = (
+    'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every output, '
+    "of its own type."
+)
 
 OPTIONS = (
     Option(
@@ -115,9 +26,18 @@ OPTIONS = (
         'file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by '
         "`akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its source goes to "
         "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses.",
-        required=EVERY,
+        required=SCRIPTS,
         positional=True,
         inner="Union[ScriptLike, ScriptSpec]",
+    ),
+    Option(
+        "model",
+        "ModelLike",
+        _MODEL,
+        "a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.",
+        verbs=_MODELS,
+        required=_MODELS,
+        positional=True,
     ),
     Option(
         "source",
@@ -125,12 +45,62 @@ OPTIONS = (
         _INPUT,
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow Table, "
         "RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.",
-        required=("train", "stream"),
+        required=("train", "stream", *_PREDICTIONS),
         also={
             "run": "None: there is none, where `tables` or `output_tables` names what the script asks for.",
-            "stream": 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.',
+            "stream": _ARRIVING,
+            "predict": "A PyFlink Table's rows stay where Flink has them, and come in no order of their own.",
+            "predict_stream": _ARRIVING,
         },
         positional=True,
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
+    Option(
+        "selected_cols",
+        "Optional[Sequence[str]]",
+        _MODEL,
+        "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a model of one input "
+        "several columns are laid side by side: [rows, columns].",
+        verbs=_MODELS,
+    ),
+    Option(
+        "input_signature_defs",
+        "Optional[Sequence[str]]",
+        _MODEL,
+        "the signature's inputs, in the order of the columns; None: named as the columns.",
+        verbs=_MODELS,
+    ),
+    Option(
+        "output_signature_defs",
+        "Optional[Sequence[str]]",
+        _MODEL,
+        "the signature's outputs, in the order of `output_schema`; None: named as its columns.",
+        verbs=_MODELS,
+    ),
+    Option("signature_def_key", "str", _MODEL, "which signature.", "serving_default", verbs=_MODELS),
+    Option("graph_def_tag", "str", _MODEL, "which graph (tags, separated by commas).", "serve", verbs=_MODELS),
+    Option(
+        "reserved_cols",
+        "Optional[Sequence[str]]",
+        _MODEL,
+        "columns of the table to keep; None: all. An output named as one of them takes its place.",
+        verbs=_MODELS,
+        instead={"LocalPredictor": "columns of the row to give back, none by default; None: all."},
+        defaults={"LocalPredictor": ()},
+    ),
+    Option("batch_size", "int", _MODEL, "rows the model is given at a time, at most.", 1024, verbs=_MODELS),
+    Option(
+        "watch",
+        "Optional[WatchLike]",
+        _MODEL,
+        "where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory that gets "
+        "more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows that come after "
+        "that. One that does not fit or cannot be loaded is not taken, with a warning.",
+        verbs=("predict_stream",),
+        apart=True,
+    ),
+    Option(
+        "watch_seconds", "float", _MODEL, "seconds between two looks at `watch`.", 10.0, verbs=("predict_stream",), apart=True
     ),
     Option(
         "model_out",
@@ -211,6 +181,8 @@ OPTIONS = (
         _OUTPUT,
         'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: it '
         "writes none.",
+        verbs=(*SCRIPTS, *_MODELS),
+        instead={one: _OUTPUTS for one in _MODELS},
     ),
     Option(
         "output",
@@ -218,18 +190,30 @@ OPTIONS = (
         _OUTPUT,
         'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless '
         "`output_format` says otherwise; None: they come back as `result.table`.",
-        verbs=("run",),
+        verbs=("run", "predict"),
     ),
-    Option("output_format", "Optional[str]", _OUTPUT, "of `output`, where its name does not tell.", verbs=("run",)),
+    Option(
+        "output_format",
+        "Optional[str]",
+        _OUTPUT,
+        "of `output`, where its name does not tell.",
+        verbs=("run", "predict"),
+    ),
     Option(
         "overwrite",
         "bool",
         _OUTPUT,
-        "replace what is there already: in `run` at `output`, in `train` at `model_out`.",
+        "replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.",
         False,
-        verbs=_BATCH,
+        verbs=(*_BATCH, "predict"),
     ),
-    Option("num_workers", "Optional[int]", _CLUSTER, "processes that share the rows, worker 0 the chief; None: 1."),
+    Option(
+        "num_workers",
+        "Optional[int]",
+        _CLUSTER,
+        "processes that share the rows, worker 0 the chief; None: 1.",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
     Option("num_ps", "Optional[int]", _CLUSTER, "parameter servers; None: 0."),
     Option(
         "parallelism",
@@ -266,22 +250,40 @@ OPTIONS = (
         _PYTHON,
         "what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or tf1.15, tf2.3, "
         "tf2, which `akrunner env` finds and creates; None: this one.",
+        verbs=(*SCRIPTS, *_MODELS),
     ),
     Option(
         "select",
         "Optional[str]",
         _INPUT,
         "SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
     ),
-    Option("input_schema", "Optional[SchemaLike]", _INPUT, "columns to take and their types; needed for TFRecord."),
-    Option("input_format", "Optional[str]", _INPUT, "format of the source, where names do not tell."),
+    Option(
+        "input_schema",
+        "Optional[SchemaLike]",
+        _INPUT,
+        "columns to take and their types; needed for TFRecord.",
+        verbs=(*SCRIPTS, *_MODELS),
+        instead={
+            "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature, named '
+            "as it."
+        },
+    ),
+    Option(
+        "input_format",
+        "Optional[str]",
+        _INPUT,
+        "format of the source, where names do not tell.",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
     Option(
         "follow",
         "bool",
         _INPUT,
         "the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.",
         False,
-        verbs=("stream",),
+        verbs=("stream", "predict_stream"),
         apart=True,
     ),
     Option(
@@ -290,19 +292,21 @@ OPTIONS = (
         _INPUT,
         "the longest, in seconds, a row waits for others to be sent with, on its way in and out together.",
         0.02,
-        verbs=("stream",),
+        verbs=("stream", "predict_stream"),
     ),
     Option(
         "requirements",
         "Optional[PathLike]",
         _PYTHON,
         "requirements.txt to install beside `python_env`, once; what it has already wins.",
+        verbs=(*SCRIPTS, *_MODELS),
     ),
     Option(
         "keras",
         "Optional[str]",
         _PYTHON,
         '"legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.',
+        verbs=(*SCRIPTS, *_MODELS),
     ),
     Option(
         "data_format",
@@ -318,9 +322,29 @@ OPTIONS = (
         _PLACES,
         "directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.",
     ),
-    Option("env", "Optional[Mapping[str, str]]", _PYTHON, "environment variables for the tasks.", private=True),
-    Option("timeout", "Optional[float]", _TROUBLE, "seconds the job may take; None: as long as it takes."),
-    Option("start_timeout", "float", _TROUBLE, "seconds a worker process may take to start.", 60.0),
+    Option(
+        "env",
+        "Optional[Mapping[str, str]]",
+        _PYTHON,
+        "environment variables for the tasks.",
+        private=True,
+        verbs=(*SCRIPTS, *_MODELS),
+    ),
+    Option(
+        "timeout",
+        "Optional[float]",
+        _TROUBLE,
+        "seconds the job may take; None: as long as it takes.",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
+    Option(
+        "start_timeout",
+        "float",
+        _TROUBLE,
+        "seconds a worker process may take to start.",
+        60.0,
+        verbs=(*SCRIPTS, *_MODELS),
+    ),
     Option(
         "stall_timeout",
         "float",
@@ -328,8 +352,16 @@ OPTIONS = (
         "seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits for whom is told; "
         "0: never.",
         600.0,
+        verbs=(*SCRIPTS, *_PREDICTIONS),
     ),
-    Option("stall_action", "str", _TROUBLE, 'what follows then: "fail", or "warn" and go on.', "fail"),
+    Option(
+        "stall_action",
+        "str",
+        _TROUBLE,
+        'what follows then: "fail", or "warn" and go on.',
+        "fail",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
     Option(
         "evaluator_timeout",
         "float",
@@ -359,18 +391,21 @@ OPTIONS = (
         "Optional[int]",
         _RESOURCES,
         "graphics cards of its own for each worker, none for the others; None: all see all.",
+        verbs=(*SCRIPTS, *_MODELS),
     ),
     Option(
         "cpus_per_worker",
         "Optional[int]",
         _RESOURCES,
         "cores of its own for each worker; None: all share all, with as many threads in total as there are cores.",
+        verbs=(*SCRIPTS, *_MODELS),
     ),
     Option(
         "intra_op_parallelism",
         "Optional[int]",
         _RESOURCES,
         "threads TensorFlow uses inside one operation; None: its share of the cores.",
+        verbs=(*SCRIPTS, *_MODELS),
     ),
     Option("bind_host", "str", _CLUSTER, "address of this machine TensorFlow's servers get.", "127.0.0.1"),
     Option("advertised_host", "Optional[str]", _CLUSTER, "the name others reach `bind_host` by."),
@@ -379,6 +414,7 @@ OPTIONS = (
         "Optional[PathLike]",
         _PLACES,
         "new directory to keep everything in; None: a temporary one, gone afterwards.",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
     ),
     Option("checkpoint_dir", "Optional[PathLike]", _PLACES, "directory handed to the script, the same for every task."),
     Option("debug", "bool", _PLACES, "keep the work dir, for `akrunner replay`.", False),
@@ -389,11 +425,14 @@ OPTIONS = (
         '"local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).',
         "local",
         inner="Any",
+        verbs=(*SCRIPTS, *_MODELS),
     ),
-    Option("observer", "Optional[Observer]", _PLACES, "is told the progress.", apart=True),
+    Option(
+        "observer",
+        "Optional[Observer]",
+        _PLACES,
+        "is told the progress.",
+        apart=True,
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
 )
-
-
-def of_verb(verb: str) -> Tuple[Option, ...]:
-    """The options a verb takes, in their order."""
-    return tuple(one for one in OPTIONS if verb in one.verbs)

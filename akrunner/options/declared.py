@@ -1,0 +1,79 @@
+"""What is said of an option, and of a verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Tuple
+
+#: verbs that run a script
+SCRIPTS = ("run", "train", "stream")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes:
+        name: its keyword.
+        type: its annotation, as it is written in a signature.
+        group: the heading it stands under in the reference.
+        text: what it does: values, units, what None means.
+        default: what it is when nobody gives it.
+        verbs: the functions that take it.
+        required: those of them that do not go without.
+        also: what is true in one verb only, after the text.
+        instead: its text in a verb where it means something else.
+        defaults: its default in a verb where it is another one.
+        positional: may be given without its name.
+        private: is left out of the `repr` of a job's arguments, as it may hold secrets.
+        apart: reaches the verb's function beside `Arguments`, since only that verb knows what to do with it.
+        inner: its annotation in `Arguments`, where akrunner itself may give more than a person, or the type is not known there.
+    """
+
+    name: str
+    type: str
+    group: str
+    text: str
+    default: Any = None
+    verbs: Tuple[str, ...] = SCRIPTS
+    required: Tuple[str, ...] = ()
+    also: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    positional: bool = False
+    private: bool = False
+    apart: bool = False
+    inner: str = ""
+
+    def default_in(self, verb: str) -> Any:
+        """What it is in a verb when nobody gives it."""
+        return self.defaults.get(verb, self.default)
+
+    def text_in(self, verb: str) -> str:
+        """What it does in a verb."""
+        return " ".join([self.instead.get(verb, self.text), *([self.also[verb]] if verb in self.also else [])])
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A public function, or class, that takes options.
+
+    Attributes:
+        name: its name.
+        returns: its return annotation.
+        does: what it calls.
+        text: its docstring above `Args:`.
+        closing: its docstring below them.
+        arguments: the class that carries its options.
+        home: the file it is in.
+        of_class: it is the `__init__` of the class.
+    """
+
+    name: str
+    returns: str
+    does: str
+    text: str
+    closing: str
+    arguments: str = "Arguments"
+    home: str = "akrunner/verbs.py"
+    of_class: bool = False

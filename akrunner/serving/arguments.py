@@ -1,0 +1,52 @@
+"""What `predict`, `predict_stream` and `LocalPredictor` take, by the names they take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import pyarrow as pa
+
+from akrunner.model import Model
+from akrunner.prepare import PathLike, SchemaLike
+
+ModelLike = Union[Model, PathLike, pa.Table]
+
+
+@dataclass(frozen=True)
+class PredictArguments:
+    """The options of a prediction; of those that a function does not take, the default."""
+
+    # options: written by scripts/gen-options
+    model: ModelLike
+    source: Any = None
+    selected_cols: Optional[Sequence[str]] = None
+    input_signature_defs: Optional[Sequence[str]] = None
+    output_signature_defs: Optional[Sequence[str]] = None
+    signature_def_key: str = "serving_default"
+    graph_def_tag: str = "serve"
+    reserved_cols: Optional[Sequence[str]] = None
+    batch_size: int = 1024
+    output_schema: Optional[SchemaLike] = None
+    output: Optional[PathLike] = None
+    output_format: Optional[str] = None
+    overwrite: bool = False
+    num_workers: Optional[int] = None
+    python_env: Optional[PathLike] = None
+    select: Optional[str] = None
+    input_schema: Optional[SchemaLike] = None
+    input_format: Optional[str] = None
+    flush_seconds: float = 0.02
+    requirements: Optional[PathLike] = None
+    keras: Optional[str] = None
+    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
+    timeout: Optional[float] = None
+    start_timeout: float = 60.0
+    stall_timeout: float = 600.0
+    stall_action: str = "fail"
+    gpus_per_worker: Optional[int] = None
+    cpus_per_worker: Optional[int] = None
+    intra_op_parallelism: Optional[int] = None
+    work_dir: Optional[PathLike] = None
+    engine: Any = "local"
+    # end of what scripts/gen-options writes
