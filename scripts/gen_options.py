@@ -125,13 +125,18 @@ def reference() -> str:
         "# Options of a job",
         "",
         "Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column "
-        "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`).",
+        "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`), and, as `--name`, of the commands of the same names.",
+        "",
+        "A variable `AKRUNNER_<NAME>` below an option gives the commands its default, where it is a matter of the machine or the person and "
+        "not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of "
+        "`--flink-master` with `--engine flink`.",
     ]
     for group in dict.fromkeys(one.group for one in OPTIONS):
         lines += ["", f"## {group}", "", "| option | of | default | |", "| --- | --- | --- | --- |"]
         for one in OPTIONS:
             if one.group == group:
-                lines.append(f"| `{one.name}` | {', '.join(one.verbs)} | {_default(one)} | {_cell(one)} |")
+                variable = f"<br>`{one.variable}`" if one.variable else ""
+                lines.append(f"| `{one.name}`{variable} | {', '.join(one.verbs)} | {_default(one)} | {_cell(one)} |")
     return "\n".join([*lines, ""])
 
 

@@ -15,20 +15,20 @@ from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
 if TYPE_CHECKING:
     from akrunner.detached import Status
 
-_MASTER = "AKRUNNER_FLINK_MASTER"
+MASTER = "AKRUNNER_FLINKMASTER"
 MASTER_HELP = (
-    f"Flink's REST address, HOST:PORT or a URL. Default: ${_MASTER}, else the cluster `akrunner flink start` has brought up."
+    f"Flink's REST address, HOST:PORT or a URL. Default: ${MASTER}, else the cluster `akrunner flink start` has brought up."
 )
 EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job; 143 it was cancelled."
 
 
 def master(given: Optional[str]) -> str:
     """Raises: ConfigError: no cluster is named anywhere."""
-    if given or os.environ.get(_MASTER):
-        return given or os.environ[_MASTER]
+    if given or os.environ.get(MASTER):
+        return given or os.environ[MASTER]
     started = running_cluster()
     if started is None:
-        raise akrunner.ConfigError(f"which cluster? give --flink-master HOST:PORT, or set {_MASTER}")
+        raise akrunner.ConfigError(f"which cluster? give --flink-master HOST:PORT, or set {MASTER}")
     return started.address
 
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Dict, List, Optional
 
 import akrunner
-from akrunner.cli import detached
+from akrunner.cli import detached, lines
 from akrunner.cli.values import pairs
 
 
 def chosen(
-    name: str, master: str, python: Optional[str], worker_python: Optional[str], options: List[str], files_here: bool
+    name: str, master: Optional[str], python: Optional[str], worker_python: Optional[str], options: List[str], files_here: bool
 ) -> Any:
     """The engine. Raises: ConfigError: what is only for another one was given."""
     if name == "flink":
         from akrunner.engines.flink import FlinkEngine
 
         return FlinkEngine(
-            master,
+            master or os.environ.get(detached.MASTER) or "local",
             python=python,
             python_executable=worker_python,
             options=pairs(options, "--flink-option"),
             files_there=not files_here,
         )
-    if master != "local" or python or worker_python or options or files_here:
+    if master not in (None, "local") or python or worker_python or options or files_here:
         raise akrunner.ConfigError(
             "--flink-master, --flink-python, --flink-worker-python, --flink-option and --flink-files-here need --engine flink"
         )
@@ -37,10 +38,5 @@ def detach(script: str, source: Any, mode: str, options: Dict[str, Any], as_json
         raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
     from akrunner.detached import submit
 
-    if options.pop("follow") or source == "-":
-        raise akrunner.ConfigError("--follow and --input - are for a job that is not detached")
-    unfit = ("output", "output_format") if mode == "train" else ("model_out",)
-    for name in unfit:
-        if options.pop(name, None) is not None:
-            raise akrunner.ConfigError(f"--{name.replace('_', '-')} is not for --mode {mode}")
+    lines.check_not_stdout(options.get("output"))
     detached.submitted(submit(script, source, engine=engine, mode=mode, **options), as_json, quiet)

@@ -24,10 +24,11 @@ def akrunner_command(version: bool = typer.Option(False, "--version", help="Prin
 # -- the commands, each put into an app
 
 
-def _run(app: typer.Typer) -> None:
-    from akrunner.cli import running
+def _scripted(name: str, app: typer.Typer) -> None:
+    from akrunner.cli import given, running
 
-    app.command("run", help=running.HELP, epilog=EPILOG)(running.run)
+    help = getattr(running, f"{name.upper()}_HELP")
+    app.command(name, help=help, epilog=EPILOG)(given.command(name, getattr(running, name)))
 
 
 def _of_detached(name: str, app: typer.Typer) -> None:
@@ -61,9 +62,9 @@ def _pai(app: typer.Typer) -> None:
 
 
 def _predict(app: typer.Typer) -> None:
-    from akrunner.cli import predicting
+    from akrunner.cli import given, predicting
 
-    app.command("predict", help=predicting.HELP, epilog=EPILOG)(predicting.predict)
+    app.command("predict", help=predicting.HELP, epilog=EPILOG)(given.command("predict", predicting.predict))
 
 
 def _replay(app: typer.Typer) -> None:
@@ -96,9 +97,15 @@ def _warm(app: typer.Typer) -> None:
     app.add_typer(warm.app, name="warm")
 
 
+#: run a script; what stands behind -- is the script's
+_SCRIPTED = ("run", "train", "stream")
+#: their options come from the table, and short help shows some of them
+_JOBS = (*_SCRIPTED, "predict")
+
 #: in the order in which `--help` shows them
 _COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
-    "run": _run,
+    **{name: functools.partial(_scripted, name) for name in _SCRIPTED},
+    "predict": _predict,
     "status": functools.partial(_of_detached, "status"),
     "logs": functools.partial(_of_detached, "logs"),
     "cancel": functools.partial(_of_detached, "cancel"),
@@ -106,7 +113,6 @@ _COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
     "pack": _pack,
     "pai": _pai,
     "odpscmd": _odpscmd,
-    "predict": _predict,
     "replay": _replay,
     "env": _env,
     "flink": _flink,
@@ -116,8 +122,8 @@ _COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
 
 
 @functools.cache
-def _made(names: Tuple[str, ...]) -> Any:
-    """What Typer makes of some of the commands."""
+def _made(names: Tuple[str, ...], every: bool = False) -> Any:
+    """What Typer makes of some of the commands. Args: every: their help shows all options."""
     app = typer.Typer(
         name="akrunner",
         help="Run a TensorFlow script over a table.",
@@ -130,8 +136,12 @@ def _made(names: Tuple[str, ...]) -> Any:
     app.callback(invoke_without_command=True)(akrunner_command)
     for name in names:
         _COMMANDS[name](app)
-    made = typer.main.get_command(app)
+    made: Any = typer.main.get_command(app)
     _legible(made)
+    for name in () if every else set(names) & set(_JOBS):
+        from akrunner.cli import given
+
+        given.shorten(made.commands[name])
     return made
 
 
@@ -155,21 +165,29 @@ def load(arguments: Sequence[str]) -> Any:
     """Import what a command line needs. Returns: Typer's command for it."""
     first = next((word for word in arguments if word != "--json"), None)
     if first in _COMMANDS:
-        return _made((first,))
+        return _made((first,), _wants_all(arguments))
     # help, and words that are no command: beside all that are
     return _made(() if list(arguments) == ["--version"] else tuple(_COMMANDS))
+
+
+def _wants_all(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for the help of all options of a job."""
+    words = [word for word in arguments[: arguments.index("--") if "--" in arguments else None] if word != "--json"]
+    return words[:1] in [[name] for name in _JOBS] and "--help-all" in words
 
 
 def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
     """A command line as Typer takes it, and the script's own words."""
     # what stands behind -- is the script's, also what looks like an option of ours
     ours, script_args = given, []
-    if given[:1] == ["run"] and "--" in given:
+    if given[:1] in [[name] for name in _SCRIPTED] and "--" in given:
         ours, script_args = given[: given.index("--")], given[given.index("--") + 1 :]
 
     if ours[:1] == ["--json"]:
         # every command has the option itself
         ours = [*ours[1:], "--json"]
+    if _wants_all(ours):
+        ours = [ours[0], "--help"]
     if ours[:1] == ["pai"]:
         from akrunner.cli import pai
 
@@ -188,7 +206,14 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
     def run() -> Any:
         # as Typer does it, but for what it makes of exceptions
-        with command.make_context("akrunner", ours, obj=script_args) as context:
-            return command.invoke(context)
+        try:
+            with command.make_context("akrunner", ours, obj=script_args) as context:
+                return command.invoke(context)
+        except Exception as e:
+            if ours[:1] in [[name] for name in _JOBS] and hasattr(e, "option_name") and hasattr(e, "possibilities"):
+                from akrunner.cli.given import elsewhere
+
+                elsewhere(e, ours[0])
+            raise
 
     return ended(run, asks_for_json(given), is_help=not ours or "--help" in ours or ours == ["--version"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 import typer
 
 import akrunner
-from akrunner.cli import engines, show, statements, values
+from akrunner.cli import engines, given, show, statements, values
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, emit, failure
 from akrunner.foreign import redacted
 
@@ -137,7 +137,7 @@ def pai(
     evaluator_timeout: float = typer.Option(
         60.0, help="Seconds the evaluator gets when the others are done.", rich_help_panel=_TROUBLE
     ),
-    profile_input: Optional[int] = typer.Option(None, help=show.PROFILE_INPUT, rich_help_panel=_TROUBLE, min=1),
+    profile_input: Optional[int] = typer.Option(None, help=given.help_of("profile_input"), rich_help_panel=_TROUBLE, min=1),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
 ) -> None:

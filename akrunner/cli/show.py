@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _PREVIEW = 10
 #: lines of a script's that are shown when it has succeeded
 _PRINTED = 10
-PROFILE_INPUT = "Look closely at what the scripts' input waits for, in so many steps (20), and say what to change; what costs nothing is measured anyway."
 
 
 def kept_at(output: Optional[str]) -> str:

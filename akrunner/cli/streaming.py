@@ -1,4 +1,4 @@
-"""`akrunner run --mode stream` and `akrunner predict -i -`: lines in as they come, rows out as they come.
+"""`akrunner stream` and `akrunner predict -i -`: lines in as they come, rows out as they come.
 
 ::
 

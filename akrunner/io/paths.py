@@ -233,7 +233,7 @@ def _check_regular(path: str) -> None:
     if not stat.S_ISREG(mode):
         raise SourceError(
             f"source: {path} is {kind_in_words(mode)}, not a file, and can be read only once if at all; write it to a file first, or read it as a stream "
-            f"(stream(source='-') on stdin, --mode stream)"
+            f"(stream(source='-'), akrunner stream -i -: on stdin)"
         )
 
 

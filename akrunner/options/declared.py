@@ -27,6 +27,12 @@ class Option:
         positional: may be given without its name.
         private: is left out of the `repr` of a job's arguments, as it may hold secrets.
         apart: reaches the verb's function beside `Arguments`, since only that verb knows what to do with it.
+        help: its line on the command line; "": the command does not have it.
+        helps: its line for a command where it is another one.
+        flags: its names there, if they are not `--name`.
+        often: most people need it: short help shows it.
+        environment: a variable `AKRUNNER_<NAME>` may give the command its default, as it is a matter of the machine or the person, not of
+            the job.
         inner: its annotation in `Arguments`, where akrunner itself may give more than a person, or the type is not known there.
     """
 
@@ -44,6 +50,16 @@ class Option:
     private: bool = False
     apart: bool = False
     inner: str = ""
+    help: str = ""
+    helps: Mapping[str, str] = field(default_factory=dict)
+    flags: Tuple[str, ...] = ()
+    often: bool = False
+    environment: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that may give its default; "": there is none."""
+        return f"AKRUNNER_{self.name.upper()}" if self.environment else ""
 
     def default_in(self, verb: str) -> Any:
         """What it is in a verb when nobody gives it."""

@@ -29,6 +29,8 @@ OPTIONS = (
         required=SCRIPTS,
         positional=True,
         inner="Union[ScriptLike, ScriptSpec]",
+        help="File that defines main(task_config), or a program; what stands behind -- is its command line.",
+        often=True,
     ),
     Option(
         "model",
@@ -38,6 +40,8 @@ OPTIONS = (
         verbs=_MODELS,
         required=_MODELS,
         positional=True,
+        help="SavedModel: its directory, or a zip of it.",
+        often=True,
     ),
     Option(
         "source",
@@ -54,6 +58,16 @@ OPTIONS = (
         },
         positional=True,
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable.",
+        helps={
+            "stream": "What to read: a file, or - for lines of stdin.",
+            "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin. Repeatable.",
+        },
+        flags=(
+            "--input",
+            "-i",
+        ),
+        often=True,
     ),
     Option(
         "selected_cols",
@@ -62,6 +76,8 @@ OPTIONS = (
         "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a model of one input "
         "several columns are laid side by side: [rows, columns].",
         verbs=_MODELS,
+        help="Columns that feed the model, separated by commas. Default: those named as its inputs.",
+        often=True,
     ),
     Option(
         "input_signature_defs",
@@ -69,6 +85,7 @@ OPTIONS = (
         _MODEL,
         "the signature's inputs, in the order of the columns; None: named as the columns.",
         verbs=_MODELS,
+        help="The model's inputs, in the order of --selected-cols.",
     ),
     Option(
         "output_signature_defs",
@@ -76,9 +93,26 @@ OPTIONS = (
         _MODEL,
         "the signature's outputs, in the order of `output_schema`; None: named as its columns.",
         verbs=_MODELS,
+        help="The model's outputs, in the order of --output-schema.",
     ),
-    Option("signature_def_key", "str", _MODEL, "which signature.", "serving_default", verbs=_MODELS),
-    Option("graph_def_tag", "str", _MODEL, "which graph (tags, separated by commas).", "serve", verbs=_MODELS),
+    Option(
+        "signature_def_key",
+        "str",
+        _MODEL,
+        "which signature.",
+        "serving_default",
+        verbs=_MODELS,
+        help="Which signature of the model.",
+    ),
+    Option(
+        "graph_def_tag",
+        "str",
+        _MODEL,
+        "which graph (tags, separated by commas).",
+        "serve",
+        verbs=_MODELS,
+        help="Which graph of the model.",
+    ),
     Option(
         "reserved_cols",
         "Optional[Sequence[str]]",
@@ -87,8 +121,19 @@ OPTIONS = (
         verbs=_MODELS,
         instead={"LocalPredictor": "columns of the row to give back, none by default; None: all."},
         defaults={"LocalPredictor": ()},
+        help='Columns of the table to keep; "" for none. Default: all.',
+        often=True,
     ),
-    Option("batch_size", "int", _MODEL, "rows the model is given at a time, at most.", 1024, verbs=_MODELS),
+    Option(
+        "batch_size",
+        "int",
+        _MODEL,
+        "rows the model is given at a time, at most.",
+        1024,
+        verbs=_MODELS,
+        help="Rows the model is given at a time.",
+        often=True,
+    ),
     Option(
         "watch",
         "Optional[WatchLike]",
@@ -98,9 +143,17 @@ OPTIONS = (
         "that. One that does not fit or cannot be loaded is not taken, with a warning.",
         verbs=("predict_stream",),
         apart=True,
+        help="Where new models come while rows as they arrive are predicted: the newest takes over.",
     ),
     Option(
-        "watch_seconds", "float", _MODEL, "seconds between two looks at `watch`.", 10.0, verbs=("predict_stream",), apart=True
+        "watch_seconds",
+        "float",
+        _MODEL,
+        "seconds between two looks at `watch`.",
+        10.0,
+        verbs=("predict_stream",),
+        apart=True,
+        help="Seconds between two looks at --watch.",
     ),
     Option(
         "model_out",
@@ -110,6 +163,8 @@ OPTIONS = (
         "with it.",
         verbs=("train",),
         apart=True,
+        help="Directory or .zip to save the trained model to.",
+        often=True,
     ),
     Option(
         "save_latest_checkpoint",
@@ -118,6 +173,7 @@ OPTIONS = (
         "give the script a `latest_ckpt_dir` and bring back what it puts there.",
         False,
         verbs=("train",),
+        help="Give the script a latest_ckpt_dir; what it puts there is stored with the model.",
     ),
     Option(
         "remove_checkpoint_before_training",
@@ -127,6 +183,8 @@ OPTIONS = (
         False,
         verbs=("train",),
         apart=True,
+        flags=("--remove-checkpoints",),
+        help="Empty --checkpoint-dir of checkpoints of earlier runs first.",
     ),
     Option(
         "tables",
@@ -158,6 +216,13 @@ OPTIONS = (
         _JOB,
         "handed to the script as `task_config.user_params`; JSON values.",
         private=True,
+        help="KEY=VALUE for user_params; VALUE is JSON, else text. Repeatable. @FILE for VALUE: what is in the file; @@ for "
+        "an @ itself.",
+        flags=(
+            "--param",
+            "-p",
+        ),
+        often=True,
     ),
     Option(
         "user_files",
@@ -166,6 +231,12 @@ OPTIONS = (
         'files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`, "#sha256=..." '
         "checks what came.",
         (),
+        help="File, directory or archive to lay beside the script. Repeatable.",
+        flags=(
+            "--user-file",
+            "-f",
+        ),
+        often=True,
     ),
     Option(
         "script_args",
@@ -183,6 +254,9 @@ OPTIONS = (
         "writes none.",
         verbs=(*SCRIPTS, *_MODELS),
         instead={one: _OUTPUTS for one in _MODELS},
+        help='Columns the script writes: "id bigint, p double".',
+        helps={"predict": 'Columns the outputs become: "p double, v FLOAT_TENSOR". Default: all outputs, of their own types.'},
+        often=True,
     ),
     Option(
         "output",
@@ -191,6 +265,14 @@ OPTIONS = (
         'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless '
         "`output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict"),
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
+        "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
+        helps={"predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; - for stdout."},
+        flags=(
+            "--output",
+            "-o",
+        ),
+        often=True,
     ),
     Option(
         "output_format",
@@ -198,6 +280,7 @@ OPTIONS = (
         _OUTPUT,
         "of `output`, where its name does not tell.",
         verbs=("run", "predict"),
+        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell.",
     ),
     Option(
         "overwrite",
@@ -206,6 +289,9 @@ OPTIONS = (
         "replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.",
         False,
         verbs=(*_BATCH, "predict"),
+        help="Replace an existing --output, or a table's rows.",
+        helps={"train": "Replace an existing --model-out."},
+        often=True,
     ),
     Option(
         "num_workers",
@@ -213,14 +299,24 @@ OPTIONS = (
         _CLUSTER,
         "processes that share the rows, worker 0 the chief; None: 1.",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="Worker processes; the rows are dealt to them. Default: 1.",
+        often=True,
     ),
-    Option("num_ps", "Optional[int]", _CLUSTER, "parameter servers; None: 0."),
+    Option(
+        "num_ps",
+        "Optional[int]",
+        _CLUSTER,
+        "parameter servers; None: 0.",
+        help="Parameter servers. Default: 0.",
+    ),
     Option(
         "parallelism",
         "Optional[int]",
         _CLUSTER,
         "workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter parameter "
         "servers, as Alink does, or the rest.",
+        help="Workers and parameter servers together; what --num-workers or --num-ps does not say is the rest, or a quarter "
+        "parameter servers.",
     ),
     Option(
         "evaluator",
@@ -228,6 +324,7 @@ OPTIONS = (
         _CLUSTER,
         'one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).',
         False,
+        help="One more task, that evaluates what the others train.",
     ),
     Option(
         "coordinator",
@@ -236,6 +333,7 @@ OPTIONS = (
         "the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.",
         False,
         verbs=_BATCH,
+        help="The chief only coordinates (ClusterCoordinator): one more task, without rows.",
     ),
     Option(
         "chief",
@@ -243,6 +341,9 @@ OPTIONS = (
         _CLUSTER,
         'False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the chief. None: '
         "a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.",
+        help="--no-chief: workers only, worker 0 first. --chief: TF_CONFIG also for one worker alone. Default: worker 0 is "
+        "the chief, and one alone has no TF_CONFIG.",
+        flags=("--chief/--no-chief",),
     ),
     Option(
         "python_env",
@@ -251,6 +352,9 @@ OPTIONS = (
         "what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or tf1.15, tf2.3, "
         "tf2, which `akrunner env` finds and creates; None: this one.",
         verbs=(*SCRIPTS, *_MODELS),
+        help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one.",
+        often=True,
+        environment=True,
     ),
     Option(
         "select",
@@ -258,6 +362,8 @@ OPTIONS = (
         _INPUT,
         "SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="SQL over the table, called `input` in it.",
+        often=True,
     ),
     Option(
         "input_schema",
@@ -269,6 +375,7 @@ OPTIONS = (
             "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature, named '
             "as it."
         },
+        help="Columns to read and their types; needed for TFRecord.",
     ),
     Option(
         "input_format",
@@ -276,6 +383,7 @@ OPTIONS = (
         _INPUT,
         "format of the source, where names do not tell.",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
     ),
     Option(
         "follow",
@@ -285,6 +393,8 @@ OPTIONS = (
         False,
         verbs=("stream", "predict_stream"),
         apart=True,
+        help="Wait for more at the file's end; results go out as they come.",
+        often=True,
     ),
     Option(
         "flush_seconds",
@@ -293,6 +403,7 @@ OPTIONS = (
         "the longest, in seconds, a row waits for others to be sent with, on its way in and out together.",
         0.02,
         verbs=("stream", "predict_stream"),
+        help="The longest a row waits for others to be sent with.",
     ),
     Option(
         "requirements",
@@ -300,6 +411,8 @@ OPTIONS = (
         _PYTHON,
         "requirements.txt to install beside `python_env`, once; what it has already wins.",
         verbs=(*SCRIPTS, *_MODELS),
+        help="requirements.txt to install beside the interpreter, once; what it has already wins.",
+        environment=True,
     ),
     Option(
         "keras",
@@ -307,6 +420,8 @@ OPTIONS = (
         _PYTHON,
         '"legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.',
         verbs=(*SCRIPTS, *_MODELS),
+        help="'legacy' for Keras 2 (tf-keras).",
+        environment=True,
     ),
     Option(
         "data_format",
@@ -315,12 +430,14 @@ OPTIONS = (
         '"examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several times faster, for '
         "scripts that read them by `task_config.dataset()` or `task_config.batches()`.",
         "examples",
+        help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
     ),
     Option(
         "tensorboard",
         "Optional[PathLike]",
         _PLACES,
         "directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.",
+        help="Directory to write what tasks report() to, for TensorBoard.",
     ),
     Option(
         "env",
@@ -329,6 +446,7 @@ OPTIONS = (
         "environment variables for the tasks.",
         private=True,
         verbs=(*SCRIPTS, *_MODELS),
+        help="KEY=VALUE for the tasks' environment. Repeatable. @FILE for VALUE: what is in the file; @@ for an @ itself.",
     ),
     Option(
         "timeout",
@@ -336,6 +454,8 @@ OPTIONS = (
         _TROUBLE,
         "seconds the job may take; None: as long as it takes.",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="Seconds the job may take; then every task's stacks are shown.",
+        often=True,
     ),
     Option(
         "start_timeout",
@@ -344,6 +464,8 @@ OPTIONS = (
         "seconds a worker process may take to start.",
         60.0,
         verbs=(*SCRIPTS, *_MODELS),
+        help="Seconds a worker process may take to start.",
+        environment=True,
     ),
     Option(
         "stall_timeout",
@@ -353,6 +475,8 @@ OPTIONS = (
         "0: never.",
         600.0,
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="Seconds nothing may move until it is told who waits for whom; 0: never.",
+        environment=True,
     ),
     Option(
         "stall_action",
@@ -361,6 +485,8 @@ OPTIONS = (
         'what follows then: "fail", or "warn" and go on.',
         "fail",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="And then: fail, or warn and go on.",
+        environment=True,
     ),
     Option(
         "evaluator_timeout",
@@ -368,6 +494,8 @@ OPTIONS = (
         _TROUBLE,
         "seconds the evaluator gets for the last checkpoint when chief and workers are done.",
         60.0,
+        help="Seconds the evaluator gets when the others are done.",
+        environment=True,
     ),
     Option(
         "profile_input",
@@ -376,6 +504,8 @@ OPTIONS = (
         "steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in words "
         "`akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the process. None: "
         "it is not started; what clocks tell is measured anyway.",
+        help="Look closely at what the scripts' input waits for, in so many steps (20), and say what to change; what costs "
+        "nothing is measured anyway.",
     ),
     Option(
         "max_restarts",
@@ -385,6 +515,7 @@ OPTIONS = (
         "`task_config.attempt` counts. The source must be one that can be read again.",
         0,
         verbs=_BATCH,
+        help="Start everything again after a failure, up to so many times.",
     ),
     Option(
         "gpus_per_worker",
@@ -392,6 +523,8 @@ OPTIONS = (
         _RESOURCES,
         "graphics cards of its own for each worker, none for the others; None: all see all.",
         verbs=(*SCRIPTS, *_MODELS),
+        help="Graphics cards of its own for each worker. Default: all see all.",
+        environment=True,
     ),
     Option(
         "cpus_per_worker",
@@ -399,6 +532,8 @@ OPTIONS = (
         _RESOURCES,
         "cores of its own for each worker; None: all share all, with as many threads in total as there are cores.",
         verbs=(*SCRIPTS, *_MODELS),
+        help="Cores of its own for each worker. Default: all share all.",
+        environment=True,
     ),
     Option(
         "intra_op_parallelism",
@@ -406,18 +541,50 @@ OPTIONS = (
         _RESOURCES,
         "threads TensorFlow uses inside one operation; None: its share of the cores.",
         verbs=(*SCRIPTS, *_MODELS),
+        help="Threads TensorFlow uses inside one operation. Default: its share of the cores.",
+        environment=True,
     ),
-    Option("bind_host", "str", _CLUSTER, "address of this machine TensorFlow's servers get.", "127.0.0.1"),
-    Option("advertised_host", "Optional[str]", _CLUSTER, "the name others reach `bind_host` by."),
+    Option(
+        "bind_host",
+        "str",
+        _CLUSTER,
+        "address of this machine TensorFlow's servers get.",
+        "127.0.0.1",
+        help="Address TensorFlow's servers get.",
+        environment=True,
+    ),
+    Option(
+        "advertised_host",
+        "Optional[str]",
+        _CLUSTER,
+        "the name others reach `bind_host` by.",
+        help="Name others reach it by.",
+        environment=True,
+    ),
     Option(
         "work_dir",
         "Optional[PathLike]",
         _PLACES,
         "new directory to keep everything in; None: a temporary one, gone afterwards.",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        help="New directory to keep logs, rows and files in.",
     ),
-    Option("checkpoint_dir", "Optional[PathLike]", _PLACES, "directory handed to the script, the same for every task."),
-    Option("debug", "bool", _PLACES, "keep the work dir, for `akrunner replay`.", False),
+    Option(
+        "checkpoint_dir",
+        "Optional[PathLike]",
+        _PLACES,
+        "directory handed to the script, the same for every task.",
+        help="Directory for checkpoints, the same for every task.",
+    ),
+    Option(
+        "debug",
+        "bool",
+        _PLACES,
+        "keep the work dir, for `akrunner replay`.",
+        False,
+        help="Echo every task's log and keep the work dir for `akrunner replay`.",
+        often=True,
+    ),
     Option(
         "engine",
         "Union[str, Engine]",
@@ -426,6 +593,9 @@ OPTIONS = (
         "local",
         inner="Any",
         verbs=(*SCRIPTS, *_MODELS),
+        help="local, or flink: a task slot for each task.",
+        often=True,
+        environment=True,
     ),
     Option(
         "observer",

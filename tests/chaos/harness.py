@@ -169,7 +169,7 @@ class Trial:
         table = str(folder / ("in.jsonl" if plan.mode == "stream" else "blocks.parquet" if plan.blocks else "in.parquet"))
         if plan.command:
             return [
-                sys.executable, "-m", "akrunner", "run", str(folder / "script.py"), "--mode", plan.mode, "-o", output, "--output-schema", SCHEMA,
+                sys.executable, "-m", "akrunner", "stream" if plan.mode == "stream" else "run", str(folder / "script.py"), "-o", output, "--output-schema", SCHEMA,
                 "-i", table, "--data-format", plan.data_format,
                 "--num-workers", str(plan.workers), "--num-ps", str(plan.servers), *["--evaluator"] * plan.evaluator, *["--overwrite"] * plan.before,
                 "--stall-timeout", str(self.stuck["stall_timeout"]), "--evaluator-timeout", str(self.stuck["evaluator_timeout"]), "--quiet",

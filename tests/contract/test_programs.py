@@ -111,13 +111,13 @@ def test_a_programs_help_is_shown(script: Script, leaves_nothing: Any, capfd: py
         # and that is all that happens, in every mode
         out = Path(command[1]).parent / "out"
         to = ["-o", f"{out}.jsonl", "--output-schema", "w bigint"]
-        for more in (
-            to,
-            ["--mode", "stream", *to],
-            ["--mode", "stream", "--output-live", *to],
-            ["--mode", "train", "--model-out", str(out)],
+        for verb, more in (
+            ("run", to),
+            ("stream", to),
+            ("stream", ["--output-live", *to]),
+            ("train", ["--model-out", str(out)]),
         ):
-            assert main([*command[:4], *more, "--", "-h"]) == 0
+            assert main([verb, *command[1:4], *more, "--", "-h"]) == 0
             shown = capfd.readouterr().err
             assert shown.count("usage: trainer [-h]") == 1 and "warning" not in shown and "output:" not in shown
         assert not list(out.parent.glob("*out*"))
@@ -146,7 +146,7 @@ def test_what_a_program_that_was_not_asked_for_help_leaves_is_kept(
     assert main([*command, *to, "--", "--version", "3"]) == 0 and out.read_text() == ""
     capfd.readouterr()
     for arguments in (["--version", "3"], ["--help"]):
-        assert main([*command, "--mode", "train", "--model-out", str(out.parent / "m"), "--", *arguments]) == 1
+        assert main(["train", *command[1:], "--model-out", str(out.parent / "m"), "--", *arguments]) == 1
         assert "left no SavedModel" in capfd.readouterr().err
 
 

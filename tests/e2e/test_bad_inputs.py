@@ -300,9 +300,11 @@ LINES = [
     (["run", "s.py", "-i", "t.csv", "--params-file", "t.csv"], "--params-file"),
     (["run", "s.py", "-i", "t.csv", "--params-file", "filled"], "--params-file"),
     (["run", "s.py", "-i", "t.csv", "--nonsense"], "--nonsense"),
-    (["run", "s.py", "-i", "t.csv", "--mode", "odd"], "--mode"),
-    (["run", "s.py", "-i", "t.csv", "--mode", "train"], "--model-out"),
-    (["run", "s.py", "-i", "t.csv", "--mode", "stream"], "--json"),
+    (["run", "s.py", "-i", "t.csv", "--follow"], "It is one of akrunner stream, akrunner predict."),
+    (["train", "s.py", "-i", "t.csv"], "--model-out"),
+    (["run", "s.py", "-i", "t.csv", "--user-params", "a=1"], "--param"),
+    (["predict", "m", "-i", "t.csv", "--watch", "d"], "--watch is for rows as they arrive"),
+    (["stream", "s.py", "-i", "t.csv"], "--json"),
     (["run", "s.py", "-i", "t.csv", "--detach"], "--detach"),
     (["run", "s.py", "-i", "t.csv", "--flink-option", "x", "--engine", "flink"], "--flink-option"),
     (["run", "s.py", "-i", "nowhere.csv"], "nowhere.csv"),
@@ -337,11 +339,11 @@ def test_it_is_refused_on_the_command_line(
     row: Row, name: str, value: Any, places: Dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     option = f"--{name.replace('_', '-')}={places.get(value, value) if isinstance(value, str) else value}"
-    modes = {
-        "train": ["--mode", "train"] if name == "model_out" else ["--mode", "train", "--model-out", "m"],
-        "stream": ["--mode", "stream", "-o", "o.csv", "--output-schema", "a bigint"],
+    more = {
+        "train": [] if name == "model_out" else ["--model-out", "m"],
+        "stream": ["-o", "o.csv", "--output-schema", "a bigint"],
     }
-    command = ["predict", "nowhere"] if row.entry == "predict" else ["run", "s.py", *modes.get(row.entry, [])]
+    command = [row.entry, "nowhere" if row.entry == "predict" else "s.py", *more.get(row.entry, [])]
     refused([*command, "-i", "t.csv", option], name, tmp_path, capsys)
 
 

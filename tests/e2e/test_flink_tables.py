@@ -158,8 +158,8 @@ def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
         ("map", "column 'm'"),
         ("decimal", "CAST"),
         ("batch", "StreamTableEnvironment.create(StreamExecutionEnvironment"),
-        ("an output", "output=: what comes of it is a Table"),
-        ("misspelled", "there is no option 'num_worker' here; did you mean 'num_workers'?"),
+        ("an output", "output= means nothing here: rows come from a Table"),
+        ("misspelled", "there is no option 'num_worker' for run; did you mean 'num_workers'?"),
         ("not Flink's", "source must be a PyFlink Table or DataStream, not dict"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`akrunner run --mode stream` as a person uses it: lines in, lines out, while both go on."""
+"""`akrunner stream` as a person uses it: lines in, lines out, while both go on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMAS = ["--output-schema", "id bigint, p double", "--input-schema", "id bigin
 
 
 def command(script: str, *more: str) -> List[str]:
-    return [sys.executable, "-m", "akrunner", "run", script, "--mode", "stream", *SCHEMAS, *more]
+    return [sys.executable, "-m", "akrunner", "stream", script, *SCHEMAS, *more]
 
 
 def line(i: int) -> str:
@@ -91,7 +91,7 @@ def test_a_reader_that_has_seen_enough(leaves_nothing: Path, script: Script) -> 
         (["-i", "-", "-o", "no/such/out.jsonl", "--output-live"], "there is no directory"),
         (["-i", "nowhere.jsonl", "--follow"], "No such file"),
         (["-i", "-", "--input-format", "parquet"], "lines are read as jsonl or csv"),
-        (["-i", "-", "--model-out", "m"], "needs --mode train"),
+        (["-i", "-", "--model-out", "m"], "It is one of akrunner train."),
     ],
 )
 def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str) -> None:

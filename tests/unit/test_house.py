@@ -152,6 +152,7 @@ MAY: Dict[str, Set[str]] = {
         "wire",
     },
     "cli": {
+        "options",
         "packing",
         "pai_mode",
         "checkup",

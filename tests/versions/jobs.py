@@ -168,7 +168,7 @@ def check_command(folder: Path, script: Path, python: str) -> None:
         assert "Usage" in said([*akrunner_command, *command.split(), "--help"], 0), command
     lines = "".join(json.dumps({"i": i, "x": i / 4, "s": "a", "b": True}) + "\n" for i in range(5))
     double = str(folder / "double.py")
-    stream = ["run", double, "-i", "-", "--mode", "stream", "--input-schema", SCHEMA, "--output-schema", SCHEMA + ", y double"]
+    stream = ["stream", double, "-i", "-", "--input-schema", SCHEMA, "--output-schema", SCHEMA + ", y double"]
     told = said([*akrunner_command, *stream, "--data-format", "columns", "--python-env", python], 0, lines)
     assert [json.loads(line)["y"] for line in told.splitlines()] == [i / 2 for i in range(5)], told
 

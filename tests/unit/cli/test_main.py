@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
-from typing import Any, Iterator, Tuple
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
+import akrunner
+from akrunner.cli.given import flags_of, taken
 from akrunner.cli.main import load, main
 
 EVERY = set(load([]).commands)
@@ -57,6 +60,73 @@ def test_help_is_text_and_names_every_option(
             assert _bare(word) in _bare(said), f"{one.name}: {word}"
     assert "[bold]" not in said
     assert "[/" not in re.sub(r"\[/pt=VALUE\]", "", said)
+
+
+@pytest.mark.parametrize("name", ["run", "train", "stream", "predict"])
+def test_short_help_is_short_and_all_of_it_is_in_groups(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    said = {}
+    for word in ("--help", "--help-all"):
+        assert main([name, word]) == 0
+        said[word] = capsys.readouterr().out
+    names = {flag.split("/")[0] for one in taken(name) for flag in flags_of(one)[:1]}
+    for flag in names | {"--env-file", "--flink-master", "--json"}:
+        assert re.search(rf"{flag}\b", said["--help-all"]), flag
+    assert "--stall-timeout" not in said["--help"] and len(said["--help"].splitlines()) < 110
+    assert "When something goes wrong" in said["--help-all"] and "When something" not in said["--help"]
+    assert "--help-all" in said["--help"]
+    assert "…" not in said["--help"] + said["--help-all"], "a word is cut at 80 columns"
+
+
+@pytest.mark.parametrize("name", ["run", "train", "stream", "predict"])
+def test_a_command_has_the_options_of_the_table(name: str) -> None:
+    """Each flag, its type and its default are those of the table."""
+    command = load([name]).commands[name]
+    there = {one.name: one for one in command.params}
+    for one in taken(name):
+        parameter = there[one.name]
+        flags = [flag for word in flags_of(one) for flag in word.split("/")]
+        assert not flags or [*parameter.opts, *parameter.secondary_opts] == flags
+        assert parameter.required is (one.name in ("script", "model", "source"))
+        if not parameter.required and not parameter.multiple:
+            assert parameter.default == one.default, one.name
+        assert (parameter.envvar or "") == one.variable or not flags
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("def main(c):\n    pass\n")
+    seen: List[Dict[str, Any]] = []
+
+    def run(script: str, source: Any, **options: Any) -> None:
+        seen.append(options)
+        raise akrunner.ConfigError("enough")
+
+    monkeypatch.setattr(akrunner, "run", run)
+    line = ["run", str(script), "-i", "t.csv", "--quiet"]
+    assert main(line) == 2
+    monkeypatch.setenv("AKRUNNER_START_TIMEOUT", "90")
+    assert main(line) == 2 and main([*line, "--start-timeout", "30"]) == 2
+    assert [options["start_timeout"] for options in seen] == [60.0, 90.0, 30.0]
+
+
+@pytest.mark.parametrize(("value", "words"), [("soon", "AKRUNNER_START_TIMEOUT"), ("-1", "AKRUNNER_START_TIMEOUT=-1")])
+def test_an_error_names_the_variable(
+    value: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("def main(c):\n    pass\n")
+    monkeypatch.setenv("AKRUNNER_START_TIMEOUT", value)
+    assert main(["run", str(script), "-i", "t.csv", "--json"]) == 2
+    assert words in capsys.readouterr().out
+    # a flag is not the variable's fault
+    assert main(["run", str(script), "-i", "t.csv", "--json", "--start-timeout", "-2"]) == 2
+    assert "AKRUNNER" not in capsys.readouterr().out
 
 
 def _bare(text: str) -> str:
