@@ -15,7 +15,7 @@ from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
 if TYPE_CHECKING:
     from akrunner.detached import Status
 
-MASTER = "AKRUNNER_FLINKMASTER"
+MASTER = "AKRUNNER_FLINK_MASTER"
 MASTER_HELP = (
     f"Flink's REST address, HOST:PORT or a URL. Default: ${MASTER}, else the cluster `akrunner flink start` has brought up."
 )

@@ -92,21 +92,21 @@ def pai(
     python_env: Optional[str] = typer.Option(
         None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says."
     ),
-    requirements: Optional[str] = typer.Option(None, help="requirements.txt to install beside the interpreter, once."),
-    keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
-    tensorboard: Optional[str] = typer.Option(None, help="Directory to write what tasks report() to, for TensorBoard."),
-    env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE for the tasks' environment. Repeatable. {values.FROM_FILE}"),
+    requirements: Optional[str] = typer.Option(None, help=given.help_of("requirements")),
+    keras: Optional[str] = typer.Option(None, help=given.help_of("keras")),
+    tensorboard: Optional[str] = typer.Option(None, help=given.help_of("tensorboard")),
+    env: List[str] = typer.Option([], "--env", help=given.help_of("env")),
     env_file: List[str] = typer.Option([], help="File of KEY=VALUE lines for the tasks' environment. --env wins over it."),
     num_workers: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
     num_ps: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
     gpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
     cpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
     intra_op_parallelism: Optional[int] = typer.Option(
-        None, help="Threads TensorFlow uses inside one operation.", rich_help_panel=_CLUSTER
+        None, help=given.help_of("intra_op_parallelism"), rich_help_panel=_CLUSTER
     ),
-    bind_host: str = typer.Option("127.0.0.1", help="Address TensorFlow's servers get.", rich_help_panel=_CLUSTER),
-    advertised_host: Optional[str] = typer.Option(None, help="Name others reach it by.", rich_help_panel=_CLUSTER),
-    engine: str = typer.Option("local", help="local, or flink: a task slot for each task.", rich_help_panel=_CLUSTER),
+    bind_host: str = typer.Option("127.0.0.1", help=given.help_of("bind_host"), rich_help_panel=_CLUSTER),
+    advertised_host: Optional[str] = typer.Option(None, help=given.help_of("advertised_host"), rich_help_panel=_CLUSTER),
+    engine: str = typer.Option("local", help=given.help_of("engine"), rich_help_panel=_CLUSTER),
     flink_master: str = typer.Option(
         "local",
         help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job.",
@@ -122,21 +122,19 @@ def pai(
         [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
     ),
     work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs and files in."),
-    debug: bool = typer.Option(False, "--debug", help="Echo every task's log and keep the work dir for `akrunner replay`."),
+    debug: bool = typer.Option(False, "--debug", help=given.help_of("debug")),
     max_restarts: Optional[int] = typer.Option(
         None, help="In place of what enableDynamicCluster means (3).", rich_help_panel=_TROUBLE
     ),
     timeout: Optional[float] = typer.Option(None, help="Seconds, in place of maxTrainingTimeInHour.", rich_help_panel=_TROUBLE),
-    start_timeout: float = typer.Option(60.0, help="Seconds a worker process may take to start.", rich_help_panel=_TROUBLE),
+    start_timeout: float = typer.Option(60.0, help=given.help_of("start_timeout"), rich_help_panel=_TROUBLE),
     stall_timeout: Optional[float] = typer.Option(
         None,
         help="Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. Default: 600.",
         rich_help_panel=_TROUBLE,
     ),
-    stall_action: Optional[str] = typer.Option(None, help="And then: fail, or warn and go on.", rich_help_panel=_TROUBLE),
-    evaluator_timeout: float = typer.Option(
-        60.0, help="Seconds the evaluator gets when the others are done.", rich_help_panel=_TROUBLE
-    ),
+    stall_action: Optional[str] = typer.Option(None, help=given.help_of("stall_action"), rich_help_panel=_TROUBLE),
+    evaluator_timeout: float = typer.Option(60.0, help=given.help_of("evaluator_timeout"), rich_help_panel=_TROUBLE),
     profile_input: Optional[int] = typer.Option(None, help=given.help_of("profile_input"), rich_help_panel=_TROUBLE, min=1),
     as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import importlib.util
 import inspect
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
+import akrunner
+from akrunner import flink
 from akrunner.options import OPTIONS, VERBS, Verb, carried, misfit, of_verb
+from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,12 +40,66 @@ def test_an_option_is_declared_once() -> None:
     tree = ast.parse((ROOT / "akrunner" / "options" / "table.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Option"]
     assert len(calls) == len(names)
-    # the places of the verbs' room that are written by hand name no default of their own
-    for place in ("api.py", "prepare.py", "serving/job.py"):
-        by_hand = ast.parse((ROOT / "akrunner" / place).read_text())
-        for node in ast.walk(by_hand):
-            if isinstance(node, ast.FunctionDef) and node.name in {verb.does for verb in VERBS}:
-                assert not node.args.defaults and not node.args.kw_defaults, node.name
+    assert all(one.verbs for one in OPTIONS)
+
+
+def _defaults(path: Path) -> Iterator[Tuple[str, str, str]]:
+    """(function, option, default) of each parameter in a module that is called as an option and has a default of its own."""
+    known = {one.name for one in OPTIONS}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        named = [*node.args.posonlyargs, *node.args.args]
+        pairs = [*zip(named[len(named) - len(node.args.defaults) :], node.args.defaults)]
+        pairs += [(one, value) for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults) if value is not None]
+        for one, value in pairs:
+            if one.arg in known and ast.unparse(value) != "None":
+                yield node.name, one.arg, ast.unparse(value)
+
+
+#: by hand: what is called as an option, and is another thing
+OTHERS = {
+    ("serving/local.py", "close", "timeout"),
+    ("detached/jobs.py", "logs", "follow"),
+    # of a stream they are the command's: the function gives batches
+    ("cli/running.py", "stream", "output"),
+    ("cli/running.py", "stream", "overwrite"),
+}
+
+
+def test_no_default_is_written_by_hand() -> None:
+    """Between the table and the job: what is generated has them, and nobody else."""
+    package = ROOT / "akrunner"
+    places = ["api.py", "prepare.py", *(f"cli/{one}.py" for one in ("given", "running", "streaming", "predicting", "engines"))]
+    places += [
+        str(one.relative_to(package)) for room in ("serving", "detached") for one in sorted((package / room).glob("*.py"))
+    ]
+    found = {(place, *one[:2]) for place in places for one in _defaults(package / place)}
+    generated = {("serving/verbs.py", verb.name, one.name) for verb in VERBS for one in of_verb(verb.name)}
+    generated |= {("serving/local.py", "__init__", one.name) for one in of_verb("LocalPredictor")}
+    assert found - generated == OTHERS
+
+
+@pytest.mark.parametrize("spec", [JobSpec, SupervisionSpec, ResourceSpec])
+def test_what_a_job_is_made_of_has_no_other_defaults(spec: Any) -> None:
+    declared = {one.name: one.default for one in OPTIONS}
+    for one in dataclasses.fields(spec):
+        if (
+            one.name in declared
+            and one.default is not dataclasses.MISSING
+            and one.default not in (None, "", declared[one.name])
+        ):
+            raise AssertionError(f"{spec.__name__}.{one.name} is {one.default!r}, and the option {declared[one.name]!r}")
+
+
+@pytest.mark.parametrize("function", [akrunner.pai, akrunner.warm, flink.run, flink.stream, flink.predict])
+def test_who_takes_the_same_takes_it_with_the_same_default(function: Any) -> None:
+    """Functions whose signatures are their own; None: as their own words have it."""
+    declared = {one.name: one.default for one in OPTIONS}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in declared and parameter.default not in (parameter.empty, None, declared[name]):
+            # what warm keeps ready is for one worker, as a job without num_workers has
+            assert (function, name, parameter.default) == (akrunner.warm, "num_workers", 1), (name, parameter.default)
 
 
 def test_every_option_is_of_a_verb_that_there_is() -> None:
