@@ -125,9 +125,10 @@ def reference() -> str:
         "# Options of a job",
         "",
         "Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column "
-        "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`), and, as `--name`, of the commands of the same names.",
+        "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`); below it, how the commands "
+        "`akrunner run`, `train`, `stream` and `predict` call it, if they have it.",
         "",
-        "A variable `AKRUNNER_<NAME>` below an option gives the commands its default, where it is a matter of the machine or the person and "
+        "A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and "
         "not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of "
         "`--flink-master` with `--engine flink`.",
     ]
@@ -135,8 +136,8 @@ def reference() -> str:
         lines += ["", f"## {group}", "", "| option | of | default | |", "| --- | --- | --- | --- |"]
         for one in OPTIONS:
             if one.group == group:
-                variable = f"<br>`{one.variable}`" if one.variable else ""
-                lines.append(f"| `{one.name}`{variable} | {', '.join(one.verbs)} | {_default(one)} | {_cell(one)} |")
+                names = "<br>".join(f"`{name}`" for name in (one.name, ", ".join(one.words), one.variable) if name)
+                lines.append(f"| {names} | {', '.join(one.verbs)} | {_default(one)} | {_cell(one)} |")
     return "\n".join([*lines, ""])
 
 

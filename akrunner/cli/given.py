@@ -37,11 +37,6 @@ _MANY: Mapping[str, str] = {"source": "TABLE", "user_params": "KEY=VALUE", "user
 _NAMES = "Optional[Sequence[str]]"
 
 
-def flags_of(option: Option) -> Tuple[str, ...]:
-    """How an option is called on the command line; none: it stands there without a name."""
-    return option.flags or (() if option.positional else ("--" + option.name.replace("_", "-"),))
-
-
 def taken(command: str) -> List[Option]:
     """The options of the table that a command takes, in their order."""
     return [one for one in OPTIONS if one.help and set(one.verbs) & set(COMMANDS[command])]
@@ -102,7 +97,7 @@ def command(name: str, body: Callable[..., None]) -> Callable[..., None]:
         mine = {one.name: words.pop(one.name) for one in own}
         try:
             body(ctx, words, **mine)
-        except akrunner.ConfigError as e:
+        except akrunner.AkrunnerError as e:
             _blame(e, ctx, name)
             raise
 
@@ -130,7 +125,7 @@ def _parameter(option: Option, name: str) -> inspect.Parameter:
         default = ...
     elif option.name in _MANY:
         default = []
-    help, flags = option.helps.get(name, option.help), flags_of(option)
+    help, flags = option.helps.get(name, option.help), option.words
     info = (
         typer.Option(
             default,
@@ -147,13 +142,19 @@ def _parameter(option: Option, name: str) -> inspect.Parameter:
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
-def _blame(error: akrunner.ConfigError, ctx: typer.Context, name: str) -> None:
+def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str) -> None:
     """Have an error name the variables that gave what it is about."""
+    spoken = str(error.args[0]) if error.args else ""
     for one in taken(name):
         source = ctx.get_parameter_source(one.name) if one.variable else None
-        spoken = f"{error.args[0]}" if error.args else ""
-        if source is not None and source.name == "ENVIRONMENT" and (one.name in spoken or flags_of(one)[0] in spoken):
-            error.args = (f"{spoken} ({one.variable}={ctx.params[one.name]} in the environment)", *error.args[1:])
+        if source is None or source.name != "ENVIRONMENT":
+            continue
+        # what a script says may have any word in it
+        words = (one.name, one.words[0]) if isinstance(error, akrunner.ConfigError) else (f"{one.name}=",)
+        if any(word in spoken for word in words):
+            spoken = f"{spoken} ({one.variable}={ctx.params[one.name]} in the environment)"
+    if error.args:
+        error.args = (spoken, *error.args[1:])
 
 
 def shorten(command: Any) -> None:
@@ -168,11 +169,11 @@ def shorten(command: Any) -> None:
 def elsewhere(error: Any, name: str) -> None:
     """Have the error of an option that a command does not have name the one that is meant, or the commands that have it."""
     word = error.option_name
-    renamed = [flags_of(one)[0] for one in taken(name) if flags_of(one) and word == "--" + one.name.replace("_", "-")]
+    renamed = [one.words[0] for one in taken(name) if one.words and word == "--" + one.name.replace("_", "-")]
     if renamed:
         error.possibilities = renamed
         return
-    others = [f"akrunner {other}" for other in COMMANDS if any(word in flags_of(one) for one in taken(other))]
+    others = [f"akrunner {other}" for other in COMMANDS if any(word in one.words for one in taken(other))]
     if others:
         error.possibilities = None
         error.message = f"No such option: {word}. It is one of {', '.join(others)}."

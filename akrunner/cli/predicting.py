@@ -77,7 +77,7 @@ def _check(words: Mapping[str, Any], streams: bool, live: bool, detached: bool) 
         # what becomes of a stream's output is said by these, too
         if words[one.name] != one.default and one.name not in ("output", "overwrite"):
             where = "a table that is read whole" if streams else "rows as they arrive: --input - or --follow"
-            raise akrunner.ConfigError(f"{given.flags_of(one)[0]} is for {where}")
+            raise akrunner.ConfigError(f"{one.words[0]} is for {where}")
 
 
 __all__ = ["EPILOG", "HELP", "predict"]

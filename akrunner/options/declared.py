@@ -57,6 +57,13 @@ class Option:
     environment: bool = False
 
     @property
+    def words(self) -> Tuple[str, ...]:
+        """How it is called on the command line; none: it stands there without a name, or is not there."""
+        if self.flags or not self.help or self.positional:
+            return self.flags
+        return ("--" + self.name.replace("_", "-"),)
+
+    @property
     def variable(self) -> str:
         """The environment variable that may give its default; "": there is none."""
         return f"AKRUNNER_{self.name.upper()}" if self.environment else ""

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 import pytest
 
 import akrunner
-from akrunner.cli.given import flags_of, taken
+from akrunner.cli.given import taken
 from akrunner.cli.main import load, main
 
 EVERY = set(load([]).commands)
@@ -72,7 +72,7 @@ def test_short_help_is_short_and_all_of_it_is_in_groups(
     for word in ("--help", "--help-all"):
         assert main([name, word]) == 0
         said[word] = capsys.readouterr().out
-    names = {flag.split("/")[0] for one in taken(name) for flag in flags_of(one)[:1]}
+    names = {flag.split("/")[0] for one in taken(name) for flag in one.words[:1]}
     for flag in names | {"--env-file", "--flink-master", "--json"}:
         assert re.search(rf"{flag}\b", said["--help-all"]), flag
     assert "--stall-timeout" not in said["--help"] and len(said["--help"].splitlines()) < 110
@@ -88,7 +88,7 @@ def test_a_command_has_the_options_of_the_table(name: str) -> None:
     there = {one.name: one for one in command.params}
     for one in taken(name):
         parameter = there[one.name]
-        flags = [flag for word in flags_of(one) for flag in word.split("/")]
+        flags = [flag for word in one.words for flag in word.split("/")]
         assert not flags or [*parameter.opts, *parameter.secondary_opts] == flags
         assert parameter.required is (one.name in ("script", "model", "source"))
         if not parameter.required and not parameter.multiple:
@@ -127,6 +127,20 @@ def test_an_error_names_the_variable(
     # a flag is not the variable's fault
     assert main(["run", str(script), "-i", "t.csv", "--json", "--start-timeout", "-2"]) == 2
     assert "AKRUNNER" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", [akrunner.JobStalledError, akrunner.ScriptFailedError])
+def test_a_job_that_ends_by_a_variable_names_it(
+    kind: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def run(script: str, source: Any, **options: Any) -> None:
+        said = "stall_timeout=5: nothing moved" if kind is akrunner.JobStalledError else "the script says: no stall_timeout"
+        raise kind(said)
+
+    monkeypatch.setattr(akrunner, "run", run)
+    monkeypatch.setenv("AKRUNNER_STALL_TIMEOUT", "5")
+    assert main(["run", str(tmp_path / "s.py"), "-i", "t.csv", "--json"]) == 1
+    assert ("AKRUNNER_STALL_TIMEOUT=5" in capsys.readouterr().out) is (kind is akrunner.JobStalledError)
 
 
 def _bare(text: str) -> str:
