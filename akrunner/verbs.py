@@ -6,12 +6,14 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
+from akrunner.options.told import told
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.stream_job import StreamJob
 
 __all__ = ["run", "stream", "train"]
 
 
+@told("run")
 def run(
     script: ScriptLike,
     source: Any = None,
@@ -180,6 +182,7 @@ def run(
     )
 
 
+@told("train")
 def train(
     script: ScriptLike,
     source: Any,
@@ -340,6 +343,7 @@ def train(
     )
 
 
+@told("stream")
 def stream(
     script: ScriptLike,
     source: Any,

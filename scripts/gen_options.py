@@ -23,6 +23,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
+from akrunner.options.told import told
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.stream_job import StreamJob
 
@@ -37,6 +38,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
+from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
@@ -64,7 +66,7 @@ def pages() -> Dict[str, str]:
 
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
-    lines = ["def __init__(", "    self,"] if verb.of_class else [f"def {verb.name}("]
+    lines = [f'@told("{verb.name}")', *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.name}("])]
     named = False
     for one in options:
         if not one.positional and not named:

@@ -23,6 +23,7 @@ from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
 from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
 from akrunner.io.values import as_type
+from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.schema import Field, Schema, nearest
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -49,6 +50,7 @@ class LocalPredictor:
     """
 
     # options: written by scripts/gen-options
+    @told("LocalPredictor")
     def __init__(
         self,
         model: ModelLike,

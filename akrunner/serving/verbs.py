@@ -6,6 +6,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
+from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
@@ -15,6 +16,7 @@ from akrunner.stream_job import StreamJob
 __all__ = ["predict", "predict_stream"]
 
 
+@told("predict")
 def predict(
     model: ModelLike,
     source: Any,
@@ -133,6 +135,7 @@ def predict(
     )
 
 
+@told("predict_stream")
 def predict_stream(
     model: ModelLike,
     source: Any,

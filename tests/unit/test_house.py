@@ -74,7 +74,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "options": set(),
-    "verbs": {"api", "engines", "prepare", "stream_job"},
+    "verbs": {"options", "api", "engines", "prepare", "stream_job"},
     "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
     "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
     "flink": {"checks", "options", "api", "prepare", "serving", "errors", "engines"},
@@ -98,6 +98,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "serving": {
+        "options",
         "arrays",
         "checks",
         "foreign",

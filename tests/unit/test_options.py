@@ -128,7 +128,7 @@ def test_a_verb_hands_every_option_on(verb: Verb, monkeypatch: pytest.MonkeyPatc
     if verb.of_class:
         function(SimpleNamespace(**{verb.does.removeprefix("self."): taken}), **values)
     else:
-        monkeypatch.setitem(function.__globals__, verb.does, taken)
+        monkeypatch.setitem(inspect.unwrap(function).__globals__, verb.does, taken)
         function(**values)
     [(given, apart)] = seen
     assert type(given).__name__ == verb.arguments
@@ -145,6 +145,16 @@ def test_people_see_every_option(verb: Verb) -> None:
         default = inspect.Parameter.empty if verb.name in one.required else one.default_in(verb.name)
         assert parameters[one.name].default == default, one.name
         assert f"{one.name}: {one.text_in(verb.name)}" in " ".join(function.__doc__.split()), one.name
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_a_keyword_that_is_not_there_is_told_the_right_one(verb: Verb) -> None:
+    function = function_of(verb)
+    with pytest.raises(TypeError, match=rf"^akrunner.{verb.name}: there is no option 'engin' for .*did you mean 'engine'"):
+        function(*(["model"] if verb.of_class else []), **{"engin": "local"})
+    other = "model_out" if verb.name != "train" else "watch"
+    with pytest.raises(TypeError, match=rf"{other}= means nothing for {verb.name}: it is an option of "):
+        function(**{other: None})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Which options a verb takes, and what is wrong with a name that is none of them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Collection, Iterable, Optional, Tuple
+
+from akrunner.options.declared import Option
+from akrunner.options.table import OPTIONS
+
+
+def of_verb(verb: str) -> Tuple[Option, ...]:
+    """The options a verb takes, in their order."""
+    return tuple(one for one in OPTIONS if verb in one.verbs)
+
+
+def carried(verb: str) -> Tuple[str, ...]:
+    """The names of those in its `Arguments` or `PredictArguments`."""
+    return tuple(one.name for one in of_verb(verb) if not one.apart)
+
+
+def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[str]:
+    """Args: known: names that are taken. Returns: what is wrong with the first name that is not, in words; None: all are."""
+    for name in names:
+        if name in known:
+            continue
+        others = next((one.verbs for one in OPTIONS if one.name == name), ())
+        if others and verb not in others:
+            return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}"
+        near = difflib.get_close_matches(name, known, 1)
+        return f"there is no option {name!r} for {verb}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return None
