@@ -47,16 +47,19 @@ if TYPE_CHECKING:
     from akrunner.packing.job import pack
     from akrunner.packing.result import Packed
     from akrunner.pai_mode.job import pai
+    from akrunner.planning import Plan
     from akrunner.schema import Schema
     from akrunner.serving.local import LocalPredictor
     from akrunner.serving.verbs import predict, predict_stream
     from akrunner.stream_job import StreamJob
-    from akrunner.verbs import run, stream, train
+    from akrunner.verbs import plan, run, stream, train
     from akrunner.warming import Warm, warm
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Plan": "akrunner.planning",
+    "plan": "akrunner.verbs",
     "run": "akrunner.verbs",
     "stream": "akrunner.verbs",
     "train": "akrunner.verbs",
@@ -100,6 +103,7 @@ __all__ = [
     "ModelError",
     "OutputError",
     "Packed",
+    "Plan",
     "ProtocolError",
     "PythonEnvError",
     "ReadError",
@@ -122,6 +126,7 @@ __all__ = [
     "doctor",
     "pack",
     "pai",
+    "plan",
     "predict",
     "predict_stream",
     "run",

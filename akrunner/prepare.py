@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 import pyarrow as pa
 
@@ -98,10 +98,11 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job whose arguments are all checked, and its table."""
+    """A job whose arguments are all checked, its table, and the interpreter it runs under, None: the model's own says it."""
 
     job: JobSpec
     table: TableSource
+    interpreter: Optional[interpreters.Interpreter] = None
 
 
 #: of a job whose script is not looked at yet
@@ -115,6 +116,18 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     Returns: the job and its table; where a train job's model goes is for the caller to say (`model_dir`).
     Raises: ConfigError: an argument is wrong; nothing was started, and nothing made.
     """
+    prepared, requirements = checked(mode, given)
+    job = prepared.job
+    overlay = environments.overlay(job.python, requirements) if requirements is not None else ""
+    return Prepared(
+        dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(job.checkpoint_dir)),
+        prepared.table,
+        prepared.interpreter,
+    )
+
+
+def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
+    """As `prepare`, and nothing is made. Returns: the job without its overlay; the requirements it is made of, None: there are none."""
     job = _settings(mode, given)
     looked_at = given.script if isinstance(given.script, ScriptSpec) else None
     with ours(ScriptError, "script"):
@@ -158,9 +171,9 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     if not (script.program and job.asks_about):
         _check_output(script, job.output_schema, given.output)
     with ours(PythonEnvError, "python_env: it cannot be used"):
-        python = interpreter_for(python_env, given.engine, given.keras)
+        interpreter = interpreter_for(python_env, given.engine, given.keras)
     if requirements is not None:
-        check_requirements(requirements, python)
+        check_requirements(requirements, interpreter.path)
     # the first rows of an iterable come once: taken when all else is right
     table = table or opened()
     if given.output is not None and table.read_from is not None:
@@ -172,9 +185,8 @@ def prepare(mode: str, given: Arguments) -> Prepared:
         )
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
-    job = dataclasses.replace(job, script=script, schema=schema, python=python, tables=asked)
-    overlay = environments.overlay(python, requirements) if requirements is not None else ""
-    return Prepared(dataclasses.replace(job, overlay=overlay, checkpoint_dir=_made(job.checkpoint_dir)), table)
+    job = dataclasses.replace(job, script=script, schema=schema, python=interpreter.path, tables=asked)
+    return Prepared(job, table, interpreter), requirements
 
 
 def _settings(mode: str, given: Arguments) -> JobSpec:
@@ -314,17 +326,18 @@ def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional
         )
 
 
-def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional[str] = None) -> str:
-    """Path of the tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
-    unpacked there. Raises: PythonEnvError."""
+def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional[str] = None) -> interpreters.Interpreter:
+    """The tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
+    unpacked there: nothing is known of these but the path. Raises: PythonEnvError."""
     named = _text("python_env", python_env)
     if named is not None and getattr(engine, "name", engine) != "local":
         if os.path.isabs(named) and not os.path.exists(named):
-            return named
+            return interpreters.Interpreter(named, (), "", "")
         # the local cluster's machine is this one
         if environments.is_packed(named) and getattr(engine, "master", "local") != "local":
-            return named if fetch.is_url(named) else os.path.abspath(os.path.expanduser(named))
-    return interpreters.resolve(named, keras).path
+            path = named if fetch.is_url(named) else os.path.abspath(os.path.expanduser(named))
+            return interpreters.Interpreter(path, (), "", "")
+    return interpreters.resolve(named, keras)
 
 
 def environment_of(name: str) -> interpreters.Interpreter:

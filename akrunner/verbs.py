@@ -1,4 +1,4 @@
-"""L4: `akrunner.run`, `train` and `stream`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+"""L4: `akrunner.run`, `train`, `stream` and `plan`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
+from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.stream_job import StreamJob
 
-__all__ = ["run", "stream", "train"]
+__all__ = ["plan", "run", "stream", "train"]
 
 
 @told("run")
@@ -487,4 +488,185 @@ def stream(
         ),
         follow=follow,
         observer=observer,
+    )
+
+
+@told("plan")
+def plan(
+    script: ScriptLike,
+    source: Any = None,
+    *,
+    model_out: Optional[PathLike] = None,
+    save_latest_checkpoint: bool = False,
+    tables: Sequence[str] = (),
+    output_tables: Sequence[str] = (),
+    project: Optional[str] = None,
+    user_params: Optional[Mapping[str, Any]] = None,
+    user_files: Sequence[PathLike] = (),
+    script_args: Sequence[str] = (),
+    output_schema: Optional[SchemaLike] = None,
+    output: Optional[PathLike] = None,
+    output_format: Optional[str] = None,
+    overwrite: bool = False,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    coordinator: bool = False,
+    chief: Optional[bool] = None,
+    python_env: Optional[PathLike] = None,
+    select: Optional[str] = None,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
+    follow: bool = False,
+    flush_seconds: float = 0.02,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[str] = None,
+    data_format: str = "examples",
+    tensorboard: Optional[PathLike] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: str = "fail",
+    evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
+    max_restarts: int = 0,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    work_dir: Optional[PathLike] = None,
+    checkpoint_dir: Optional[PathLike] = None,
+    debug: bool = False,
+    engine: Union[str, Engine] = "local",
+    verb: str = "run",
+) -> Plan:
+    """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
+
+    It takes what these take, and checks it in the same way. Files at URLs are fetched, and interpreters are asked what they have.
+
+    Args:
+        script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
+            by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
+            source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
+            uses.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+        model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
+            directory that goes with it.
+        save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
+        tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
+            `TableReader`, ... (see the docs of PAI).
+        output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
+            succeeded.
+        project: project of the names in `tables` and `output_tables` that are without one.
+        user_params: handed to the script as `task_config.user_params`; JSON values.
+        user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
+            "#sha256=..." checks what came.
+        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: it writes none.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
+            unless `output_format` says otherwise; None: they come back as `result.table`.
+        output_format: of `output`, where its name does not tell.
+        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
+            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        input_schema: columns to take and their types; needed for TFRecord.
+        input_format: format of the source, where names do not tell.
+        follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
+        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
+            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        env: environment variables for the tasks.
+        timeout: seconds the job may take; None: as long as it takes.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
+            for whom is told; 0: never.
+        stall_action: what follows then: "fail", or "warn" and go on.
+        evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
+        profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in
+            words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
+            process. None: it is not started; what clocks tell is measured anyway.
+        max_restarts: how often everything is started again after a failure, with the rows from the start and the same
+            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        checkpoint_dir: directory handed to the script, the same for every task.
+        debug: keep the work dir, for `akrunner replay`.
+        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        verb: whose job is looked at: run, train or stream.
+    Returns: the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to go
+        wrong.
+    Raises: ConfigError: as the verb itself would, before it starts anything.
+    """
+    return plan_job(
+        Arguments(
+            script=script,
+            source=source,
+            save_latest_checkpoint=save_latest_checkpoint,
+            tables=tables,
+            output_tables=output_tables,
+            project=project,
+            user_params=user_params,
+            user_files=user_files,
+            script_args=script_args,
+            output_schema=output_schema,
+            output=output,
+            output_format=output_format,
+            overwrite=overwrite,
+            num_workers=num_workers,
+            num_ps=num_ps,
+            parallelism=parallelism,
+            evaluator=evaluator,
+            coordinator=coordinator,
+            chief=chief,
+            python_env=python_env,
+            select=select,
+            input_schema=input_schema,
+            input_format=input_format,
+            flush_seconds=flush_seconds,
+            requirements=requirements,
+            keras=keras,
+            data_format=data_format,
+            tensorboard=tensorboard,
+            env=env,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
+            evaluator_timeout=evaluator_timeout,
+            profile_input=profile_input,
+            max_restarts=max_restarts,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            work_dir=work_dir,
+            checkpoint_dir=checkpoint_dir,
+            debug=debug,
+            engine=engine,
+        ),
+        model_out=model_out,
+        follow=follow,
+        verb=verb,
     )

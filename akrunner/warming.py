@@ -83,7 +83,7 @@ def _pool(
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigError(f"preload: {shown(name)} is no module's name")
     with ours(PythonEnvError, "python_env: it cannot be used"):
-        python = interpreter_for(python_env, "local", keras)
+        python = interpreter_for(python_env, "local", keras).path
     overlay = ""
     if requirements is not None:
         overlay = environments.overlay(python, check_path("requirements", requirements))

@@ -15,7 +15,7 @@ _BEGIN, _END = "    # options: written by scripts/gen-options\n", "    # end of 
 
 _HEAD = {
     "akrunner/verbs.py": '''\
-"""L4: `akrunner.run`, `train` and `stream`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+"""L4: `akrunner.run`, `train`, `stream` and `plan`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
+from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
 from akrunner.stream_job import StreamJob
 
-__all__ = ["run", "stream", "train"]
+__all__ = ["plan", "run", "stream", "train"]
 ''',
     "akrunner/serving/verbs.py": '''\
 """`akrunner.predict` and `predict_stream`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""

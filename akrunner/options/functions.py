@@ -46,6 +46,19 @@ Returns: the running job: iterate it for output RecordBatches; errors surface th
 Raises: ConfigError: an argument is wrong; nothing was started.""",
     ),
     Verb(
+        "plan",
+        "Plan",
+        "plan_job",
+        """\
+Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
+
+It takes what these take, and checks it in the same way. Files at URLs are fetched, and interpreters are asked what they have.""",
+        """\
+Returns: the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to go
+    wrong.
+Raises: ConfigError: as the verb itself would, before it starts anything.""",
+    ),
+    Verb(
         "predict",
         "Result",
         "run_predict",

@@ -5,12 +5,17 @@ from __future__ import annotations
 import difflib
 from typing import Collection, Iterable, Optional, Tuple
 
-from akrunner.options.declared import Option
+from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.table import OPTIONS
+
+#: what only a job that runs has a use for
+_OF_RUNS = ("observer", "remove_checkpoint_before_training")
 
 
 def of_verb(verb: str) -> Tuple[Option, ...]:
-    """The options a verb takes, in their order."""
+    """The options a verb takes, in their order. What looks at a job takes those that say what it does."""
+    if verb == "plan":
+        return tuple(one for one in OPTIONS if {verb, *SCRIPTS} & set(one.verbs) and one.name not in _OF_RUNS)
     return tuple(one for one in OPTIONS if verb in one.verbs)
 
 

@@ -26,7 +26,8 @@ OPTIONS = (
         'file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by '
         "`akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its source goes to "
         "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses.",
-        required=SCRIPTS,
+        verbs=(*SCRIPTS, "plan"),
+        required=(*SCRIPTS, "plan"),
         positional=True,
         inner="Union[ScriptLike, ScriptSpec]",
         help="File that defines main(task_config), or a program; what stands behind -- is its command line.",
@@ -604,5 +605,14 @@ OPTIONS = (
         "is told the progress.",
         apart=True,
         verbs=(*SCRIPTS, *_PREDICTIONS),
+    ),
+    Option(
+        "verb",
+        "str",
+        _JOB,
+        "whose job is looked at: run, train or stream.",
+        "run",
+        verbs=("plan",),
+        apart=True,
     ),
 )

@@ -11,6 +11,7 @@ import pytest
 
 from akrunner.api import engine_of
 from akrunner.errors import ConfigError, ModelError
+from akrunner.launch.interpreters import Interpreter
 from akrunner.serving import job
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.verbs import predict_stream
@@ -29,7 +30,7 @@ def test_names_given_as_an_iterator_are_taken_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(job, "check_model", lambda model: None)
     monkeypatch.setattr(job, "open_model", lambda model: _Opened())
     monkeypatch.setattr(job, "signature_of", lambda *given: TWO)
-    monkeypatch.setattr(job, "interpreter_for", lambda *given: "python")
+    monkeypatch.setattr(job, "interpreter_for", lambda *given: Interpreter("python", (), "", ""))
     monkeypatch.setattr(job, "job_for", lambda *given, **more: None)
     given = PredictArguments(
         "model",

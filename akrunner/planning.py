@@ -1,0 +1,340 @@
+"""What a job would do, with nothing of it started: `akrunner.plan`.
+
+::
+
+    arguments --> checked (akrunner.prepare) --> Plan: interpreter, script, columns, tasks, output --> text
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from akrunner.api import engine_of, lines_source, table_of
+from akrunner.checks import check_choice, check_flag, check_path
+from akrunner.cluster.resources import assign
+from akrunner.cluster.tf_config import tf_config
+from akrunner.errors import ConfigError, ModelError
+from akrunner.foreign import ours, redacted
+from akrunner.io.paths import PathLike
+from akrunner.io.table import TableSource
+from akrunner.launch import capacity, devices, files
+from akrunner.launch.interpreters import Interpreter
+from akrunner.model import check_target
+from akrunner.options import of_verb
+from akrunner.prepare import Arguments, checked
+from akrunner.schema import Field, Schema
+from akrunner.spec import JobSpec, TaskSpec
+
+MODES = {"run": "batch", "train": "train", "stream": "stream"}
+#: what a script gets of a feature
+_FEATURES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
+#: columns, files and tasks that are shown, of more the first
+_SHOWN = 40
+#: files whose rows are counted, by what stands at their ends
+_COUNTED = 1000
+
+
+@dataclass(frozen=True)
+class PlannedColumn:
+    """A column of the input.
+
+    Attributes:
+        name, type: the type as Arrow has it ("int64", "list<item: float>").
+        feature: what a script gets: "int64, one value", "float32, 4 values", "bytes, any number of values"; of `data_format="columns"` an array of numpy's
+            ("float64, one value").
+        nulls: how many there are, None: nobody has counted.
+        null: what a null becomes in `dataset()` and `batches()`.
+    """
+
+    name: str
+    type: str
+    feature: str
+    nulls: Optional[int]
+    null: str
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """A process.
+
+    Attributes: name: "worker:0"; gets_rows; cores: that are its own, none: it may use all; env: variables that are set for it; tf_config: what TF_CONFIG will
+        say, with port 0 for ports that are chosen at the start; None: it is told of no cluster.
+    """
+
+    name: str
+    gets_rows: bool
+    cores: Tuple[int, ...]
+    env: Mapping[str, str]
+    tf_config: Optional[Dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job would do; `print(plan)` shows it.
+
+    Attributes:
+        verb: run, train or stream; engine: local or flink.
+        script, entry: the file, and what is called in it; files: (file, place in the work dir) that go to every task, the script among them.
+        python, python_version, tensorflow: of the tasks; "" where only the cluster can tell. keras: "2 (tf-keras)", "3"...
+        requirements: that are installed at the start, None: there are none.
+        source: the input's name; rows: None: not known before they are read; columns.
+        data_format: examples or columns.
+        tasks: every process of the job, as many as there will be.
+        output: where rows go, in words; output_schema: "id bigint, p double", "" if the script writes none.
+        limits: name -> seconds, or number, of what the job waits for.
+        warnings: what is likely to go wrong, or to be slow.
+    """
+
+    verb: str
+    engine: str
+    script: str
+    entry: str
+    files: Tuple[Tuple[str, str], ...]
+    python: str
+    python_version: str
+    tensorflow: str
+    keras: str
+    requirements: Optional[str]
+    source: str
+    rows: Optional[int]
+    columns: Tuple[PlannedColumn, ...]
+    data_format: str
+    tasks: Tuple[PlannedTask, ...]
+    output: str
+    output_schema: str
+    limits: Mapping[str, Any]
+    warnings: Tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow: bool) -> Plan:
+    """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything."""
+    check_choice("verb", verb, tuple(MODES))
+    if hasattr(given.source, "__next__") and not isinstance(given.source, pa.RecordBatchReader):
+        raise ConfigError(
+            "source: an iterator's rows come once, and a plan would take the first of them; give a list, a table or a file"
+        )
+    _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
+    engine = engine_of(given.engine)
+    source, form, columns = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow)
+    if model_out is not None:
+        with ours(ModelError, f"model_out: cannot open {model_out}"):
+            check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))
+    taken = {**vars(given), "engine": engine, "source": source, "input_format": form, "input_schema": columns}
+    prepared, requirements = checked(MODES[verb], Arguments(**taken))
+    job, table = prepared.job, prepared.table
+    interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
+    tasks = _tasks(job)
+    nulls = _nulls(given.source, table)
+    columns_ = tuple(_column(field, job.data_format, nulls) for field in job.schema)
+    rows = _rows(given.source, table)
+    output = (
+        str(given.output)
+        if given.output is not None
+        else "result.table, in memory"
+        if job.output_schema is not None
+        else "none"
+    )
+    if verb == "train":
+        output = f"model: {model_out if model_out is not None else 'result.model'}" + (
+            f"; rows: {output}" if job.output_schema is not None else ""
+        )
+    return Plan(
+        verb=verb,
+        engine=engine.name,
+        script=job.script.name,
+        entry="the program itself" if job.script.program else job.script.context_entry or "main(task_config)",
+        files=tuple((place, target) for place, target in job.script.files),
+        python=interpreter.path,
+        python_version=".".join(map(str, interpreter.python)),
+        tensorflow=interpreter.tensorflow,
+        keras=_keras(interpreter, job),
+        requirements=requirements,
+        source=redacted(table.name),
+        rows=rows,
+        columns=columns_,
+        data_format=job.data_format,
+        tasks=tasks,
+        output=output,
+        output_schema=_words(job.output_schema) if job.output_schema is not None else "",
+        limits={
+            "start_timeout": job.supervision.start_timeout,
+            "stall_timeout": job.supervision.stall_timeout,
+            "timeout": job.supervision.timeout,
+            "max_restarts": job.supervision.max_restarts,
+        },
+        warnings=tuple(_warnings(job, table, columns_, tasks, rows)),
+    )
+
+
+def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
+    """Raises: ConfigError: the verb itself does not take an option that was given."""
+    own = {one.name for one in of_verb(verb)}
+    for one in of_verb("plan"):
+        if one.name not in own and one.name in values and values[one.name] not in (one.default, None):
+            raise ConfigError(f"{one.name}= means nothing for {verb}: it is an option of {', '.join(one.verbs)}")
+
+
+def _column(field: Field, form: str, nulls: Mapping[str, int]) -> PlannedColumn:
+    kind = field.dtype if form == "columns" else _FEATURES[field.kind]
+    shape = field.shape
+    count = "any number of values" if shape is None else "one value" if shape == () else f"{' x '.join(map(str, shape))} values"
+    if not field.nullable:
+        null = "there is none"
+    elif field.shape is None:
+        null = "an empty list"
+    else:
+        null = "NaN" if field.kind == "float" and shape == () else "an error, but for defaults="
+    return PlannedColumn(field.name, str(field.type), f"{kind}, {count}", nulls.get(field.name), null)
+
+
+def _tasks(job: JobSpec) -> Tuple[PlannedTask, ...]:
+    cluster = job.cluster
+    gpus = devices.gpus() if job.resources.gpus_per_worker is not None else []
+    parts = assign(cluster, job.resources, gpus, devices.cpus(), {**os.environ, **job.task_env})
+    host = job.advertised_host or job.bind_host
+    addresses: Dict[TaskSpec, str] = {task: f"{host}:0" for task in cluster.tasks}
+    return tuple(
+        PlannedTask(
+            task.name,
+            task in cluster.fed,
+            parts[task].cpus,
+            {**parts[task].env, **({} if cluster.alone else {"TF_CONFIG": "..."})},
+            None if cluster.alone else tf_config(cluster, addresses, task),
+        )
+        for task in cluster.tasks
+    )
+
+
+def _keras(interpreter: Interpreter, job: JobSpec) -> str:
+    if not interpreter.tensorflow[:1].isdigit():
+        return ""
+    version = tuple(int(part) for part in interpreter.tensorflow.split(".")[:2] if part.isdigit())
+    if version < (2, 16):
+        return "2 (tf.keras)"
+    return f"2 (tf-keras {interpreter.tf_keras})" if job.keras == "legacy" else "3"
+
+
+def _words(schema: Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
+
+
+def _rows(source: Any, table: TableSource) -> Optional[int]:
+    """How many there are, where that is known without reading them."""
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        return int(source.num_rows)
+    metadata = _metadata(table)
+    return sum(one.num_rows for one in metadata) if metadata else None
+
+
+def _nulls(source: Any, table: TableSource) -> Dict[str, int]:
+    """Column -> how many nulls it has, of those of which it is known."""
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        return {name: int(source.column(name).null_count) for name in source.schema.names}
+    found: Counter[str] = Counter()
+    unknown = set()
+    for one in _metadata(table):
+        for group in range(one.num_row_groups):
+            for place in range(one.num_columns):
+                column = one.row_group(group).column(place)
+                statistics = column.statistics
+                if statistics is None or not statistics.has_null_count or "." in column.path_in_schema:
+                    unknown.add(column.path_in_schema.partition(".")[0])
+                else:
+                    found[column.path_in_schema] += statistics.null_count
+    return {name: count for name, count in found.items() if name not in unknown}
+
+
+def _metadata(table: TableSource) -> List[Any]:
+    """Of the Parquet files a table is, as they stand on this machine."""
+    there = table.files
+    if there is None or there.format != "parquet" or not there.is_local or len(there.paths) > _COUNTED:
+        return []
+    return [pq.read_metadata(path) for path in there.paths]
+
+
+def _warnings(
+    job: JobSpec, table: TableSource, columns: Tuple[PlannedColumn, ...], tasks: Tuple[PlannedTask, ...], rows: Optional[int]
+) -> List[str]:
+    told = list(job.notes)
+    fed = sum(task.gets_rows for task in tasks)
+    if rows is not None and rows < fed:
+        told.append(
+            f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={max(1, rows)} (--num-workers) is enough"
+        )
+    for one in columns:
+        if one.nulls and one.null.startswith("an error"):
+            told.append(
+                f"column {one.name!r} has {one.nulls:,} null{'s' if one.nulls > 1 else ''}: a script that reads it needs "
+                f"defaults={{{one.name!r}: ...}} in dataset() or batches()"
+            )
+    cores, computing = len(devices.cpus()), sum(task.gets_rows for task in tasks)
+    if job.resources.cpus_per_worker is None and computing > 4 * cores:
+        told.append(f"{computing} workers share {cores} cores: fewer (num_workers=, --num-workers) would be as quick")
+    most, why = capacity.most_tasks()
+    if len(tasks) > most:
+        told.append(f"{len(tasks)} tasks are more than the {most} that fit here ({why})")
+    code = files.read_script(job.script)
+    if job.output_schema is not None and not job.script.program and files.writes_output(code) is None and job.mode == "batch":
+        told.append("output_schema= is given, and the script itself never calls output_writer: the output may stay empty")
+    return told
+
+
+def _lines(plan: Plan) -> List[str]:
+    lines = [f"{plan.verb} on engine {plan.engine}; nothing was started"]
+    lines += _told("script", f"{plan.script}: {plan.entry}")
+    others = [place for _, place in plan.files if os.path.basename(plan.script) != place]
+    if others:
+        lines += _told(
+            "files", ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else "")
+        )
+    version = (
+        f" (Python {plan.python_version}, TensorFlow {plan.tensorflow}, Keras {plan.keras})"
+        if plan.python_version
+        else " (on the cluster)"
+    )
+    lines += _told("interpreter", plan.python + version)
+    if plan.requirements is not None:
+        lines += _told("requirements", f"{plan.requirements}, installed at the start")
+    counted = f"{plan.rows:,} rows" if plan.rows is not None else "rows are counted as they are read"
+    lines += _told("input", f"{plan.source}: {counted}, {len(plan.columns)} columns as {plan.data_format}")
+    lines += _table(plan.columns[:_SHOWN])
+    if len(plan.columns) > _SHOWN:
+        lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
+    lines += _told("tasks", f"{len(plan.tasks)}")
+    for task in plan.tasks[:_SHOWN]:
+        told = ["gets rows" if task.gets_rows else "gets no rows"]
+        told.append(f"cores {', '.join(map(str, task.cores))}" if task.cores else "all cores")
+        told += [f"{name}={value}" for name, value in task.env.items() if name != "TF_CONFIG"]
+        lines.append(f"{'':14}{task.name:12}{'; '.join(told)}")
+    if len(plan.tasks) > _SHOWN:
+        lines.append(f"{'':14}and {len(plan.tasks) - _SHOWN:,} more")
+    config = plan.tasks[0].tf_config
+    lines += _told(
+        "TF_CONFIG",
+        json.dumps(config) + "   (ports are chosen at the start)" if config is not None else "not set: one worker alone",
+    )
+    lines += _told("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
+    lines += _told("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
+    lines += [f"warning: {one}" for one in plan.warnings]
+    return lines
+
+
+def _told(name: str, words: str) -> List[str]:
+    return [f"{name + ':':14}{words}"]
+
+
+def _table(columns: Tuple[PlannedColumn, ...]) -> List[str]:
+    rows = [("column", "type", "the script gets", "nulls", "a null becomes")]
+    rows += [(one.name, one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns]
+    widths = [min(40, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
+    return [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
