@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, Tuple[str, ...]] = {
 ALL = "--help-all"
 CLUSTER, PYTHON, SCRIPT, OUTPUT = "Cluster", "Interpreter", "Script", "Output"
 #: options that are not in the table, and stand in short help
-_OFTEN = ("output", "output_live", "overwrite", "as_json", "quiet", "help_all", "help")
+_OFTEN = ("output", "output_live", "overwrite", "as_json", "quiet", "dry_run", "help_all", "help")
 #: annotations of the table -> what a word of the command line is read as
 _TYPES: Mapping[str, Any] = {
     "bool": bool,
@@ -136,7 +136,7 @@ def _parameter(option: Option, name: str) -> inspect.Parameter:
             metavar=_MANY.get(option.name),
         )
         if flags
-        else typer.Argument(..., help=help)
+        else typer.Argument(..., help=help, metavar=option.name.upper())
     )
     kind = kind if flags else str
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)

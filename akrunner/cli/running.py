@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Mapping, Optional
 
 import typer
 
 import akrunner
 from akrunner.cli import engines, given, lines, show, streaming, tables
+from akrunner.cli.guarded import emit
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
@@ -52,9 +54,20 @@ DETACH = typer.Option(
     help="Submit the job to --flink-master and return; `akrunner status`, `logs` and `cancel` are for it.",
     rich_help_panel=given.CLUSTER,
 )
+DRY_RUN = typer.Option(
+    False,
+    "--dry-run",
+    help="Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it.",
+)
 
 
-def run(ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str] = PARAMS_FILE, detach: bool = DETACH) -> None:
+def run(
+    ctx: typer.Context,
+    words: Mapping[str, Any],
+    params_file: Optional[str] = PARAMS_FILE,
+    detach: bool = DETACH,
+    dry_run: bool = DRY_RUN,
+) -> None:
     output = words["output"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     rows_to = (
@@ -63,6 +76,9 @@ def run(ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str]
     with screen:
         options = _options("run", ctx, words, params_file, screen)
         source = _table(words, "run")
+        if dry_run:
+            _plan("run", words, source, options)
+            return
         if detach:
             engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
             return
@@ -74,7 +90,11 @@ def run(ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str]
 
 
 def train(
-    ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str] = PARAMS_FILE, detach: bool = DETACH
+    ctx: typer.Context,
+    words: Mapping[str, Any],
+    params_file: Optional[str] = PARAMS_FILE,
+    detach: bool = DETACH,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
@@ -82,6 +102,9 @@ def train(
         source = _table(words, "train")
         if words["model_out"] is None:
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
+        if dry_run:
+            _plan("train", words, source, options)
+            return
         if detach:
             engines.detach(words["script"], source, "train", options, words["as_json"], words["quiet"])
             return
@@ -102,6 +125,7 @@ def stream(
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output.", rich_help_panel=given.OUTPUT),
     output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE, rich_help_panel=given.OUTPUT),
+    dry_run: bool = DRY_RUN,
 ) -> None:
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
@@ -110,12 +134,25 @@ def stream(
         options = _options("stream", ctx, words, params_file, screen)
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
+        if dry_run:
+            _plan("stream", words, given.source(words), options)
+            return
         streamed = streaming.Output(path, overwrite, output_live)
         streaming.run(words["script"], words["source"], streamed, screen, options)
 
 
 def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str], screen: show.Screen) -> Any:
     return {**given.options(verb, words, params_file), "script_args": ctx.obj, "observer": screen}
+
+
+def _plan(verb: str, words: Mapping[str, Any], source: Any, options: Mapping[str, Any]) -> None:
+    """What the job would do, on stdout."""
+    meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
+    plan = akrunner.plan(words["script"], source, verb=verb, **meant)
+    if words["as_json"]:
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan)})
+    else:
+        typer.echo(str(plan))
 
 
 def _table(words: Mapping[str, Any], verb: str) -> Any:

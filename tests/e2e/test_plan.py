@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict
 
@@ -12,6 +14,7 @@ import pytest
 
 import akrunner
 
+COMMAND = [sys.executable, "-m", "akrunner"]
 #: tells what it is told
 SCRIPT = """
 import json, os
@@ -118,3 +121,21 @@ def test_what_would_fail_fails_in_the_same_words(tmp_path: Path, script: Path) -
 def test_of_a_train_job_the_model_is_where_it_goes(tmp_path: Path, script: Path) -> None:
     plan = akrunner.plan(script, pa.table(ROWS), verb="train", model_out=tmp_path / "model", output_schema="told string")
     assert plan.output == f"model: {tmp_path / 'model'}; rows: result.table, in memory" and not (tmp_path / "model").exists()
+
+
+def test_the_command_shows_it(leaves_nothing: Path, tmp_path: Path, script: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,x\n1,2.5\n")
+    words = [str(script), "--input", str(rows), "--output-schema", "told string", "--dry-run"]
+    plain = subprocess.run([*COMMAND, "run", *words], capture_output=True, text=True, timeout=120)
+    assert plain.returncode == 0 and plain.stdout.startswith("run on engine local; nothing was started\n"), plain
+    train = subprocess.run(
+        [*COMMAND, "train", *words, "--json", "--model-out", str(tmp_path / "m")], capture_output=True, text=True, timeout=120
+    )
+    told = json.loads(train.stdout)
+    assert (told["verb"], [one["name"] for one in told["columns"]], told["tasks"][0]["tf_config"]) == (
+        "train",
+        ["id", "x"],
+        None,
+    )
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["rows.csv", "score.py"], "nothing was made"
