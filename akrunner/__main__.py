@@ -75,6 +75,9 @@ def _run() -> int:
         number = signals.seen()
         if number is not None:
             return signals.say_early(number)
+        if isinstance(e, SystemError):
+            # what C code raises that had no room even for the exception
+            e = MemoryError()
         if isinstance(e, (ImportError, MemoryError)):
             return _say_no_room(e)
         raise
