@@ -305,8 +305,8 @@ def _lines(plan: Plan) -> List[str]:
     lines += _told("interpreter", plan.python + version)
     if plan.requirements is not None:
         lines += _told("requirements", f"{plan.requirements}, installed at the start")
-    counted = f"{plan.rows:,} rows" if plan.rows is not None else "rows are counted as they are read"
-    lines += _told("input", f"{plan.source}: {counted}, {len(plan.columns)} columns as {plan.data_format}")
+    rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
+    lines += _told("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')} as {plan.data_format}")
     lines += _table(plan.columns[:_SHOWN])
     if len(plan.columns) > _SHOWN:
         lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
@@ -327,6 +327,11 @@ def _lines(plan: Plan) -> List[str]:
     lines += _told("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
     lines += [f"warning: {one}" for one in plan.warnings]
     return lines
+
+
+def counted(number: int, what: str) -> str:
+    """ "1 row", "2,000 rows"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _told(name: str, words: str) -> List[str]:

@@ -6,6 +6,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
+from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
@@ -14,6 +15,7 @@ from akrunner.stream_job import StreamJob
 __all__ = ["plan", "run", "stream", "train"]
 
 
+@from_file("run")
 @told("run")
 def run(
     script: ScriptLike,
@@ -183,10 +185,11 @@ def run(
     )
 
 
+@from_file("train")
 @told("train")
 def train(
     script: ScriptLike,
-    source: Any,
+    source: Any = None,
     *,
     model_out: Optional[PathLike] = None,
     save_latest_checkpoint: bool = False,
@@ -344,10 +347,11 @@ def train(
     )
 
 
+@from_file("stream")
 @told("stream")
 def stream(
     script: ScriptLike,
-    source: Any,
+    source: Any = None,
     *,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
@@ -491,6 +495,7 @@ def stream(
     )
 
 
+@from_file("plan")
 @told("plan")
 def plan(
     script: ScriptLike,

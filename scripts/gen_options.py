@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
+from akrunner.jobfile import schema
 from akrunner.options import OPTIONS, VERBS, Option, Verb, of_verb
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +25,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
+from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
 from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
@@ -39,6 +42,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
+from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -62,12 +66,21 @@ def pages() -> Dict[str, str]:
     functions = {
         home: "\n\n".join([head, *(_function(verb) for verb in VERBS if verb.home == home)]) for home, head in _HEAD.items()
     }
-    return {**functions, **{home: _part(home, name) for home, name in _PARTS.items()}, "docs/options.md": reference()}
+    return {
+        **functions,
+        **{home: _part(home, name) for home, name in _PARTS.items()},
+        "docs/options.md": reference(),
+        "docs/job.schema.json": json.dumps(schema(), indent=1) + "\n",
+    }
 
 
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
-    lines = [f'@told("{verb.name}")', *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.name}("])]
+    lines = [
+        *([] if verb.of_class else [f'@from_file("{verb.name}")']),
+        f'@told("{verb.name}")',
+        *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.name}("]),
+    ]
     named = False
     for one in options:
         if not one.positional and not named:

@@ -205,9 +205,15 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     ours, script_args = _divided(given)
 
     def run() -> Any:
+        words, script_words = ours, script_args
+        more: Dict[str, Any] = {}
+        if ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
+            from akrunner.cli import jobfiles
+
+            words, script_words, more = jobfiles.read(command.commands[ours[0]], ours, script_args)
         # as Typer does it, but for what it makes of exceptions
         try:
-            with command.make_context("akrunner", ours, obj=script_args) as context:
+            with command.make_context("akrunner", words, obj=script_words, **more) as context:
                 return command.invoke(context)
         except Exception as e:
             if ours[:1] in [[name] for name in _JOBS] and hasattr(e, "option_name") and hasattr(e, "possibilities"):

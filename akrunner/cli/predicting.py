@@ -7,7 +7,7 @@ from typing import Any, Mapping
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, lines, running, show, streaming, tables
+from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables
 from akrunner.cli.guarded import EPILOG
 
 HELP = """
@@ -48,7 +48,8 @@ def predict(
         rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"], needed=False)
     with screen:
         _check(words, streams, output_live, detach)
-        options = {**given.options("predict_stream" if streams else "predict", words), "observer": screen}
+        both = {name: [*more, *words[name]] for name, more in jobfiles.merged(ctx).items()}
+        options = {**given.options("predict_stream" if streams else "predict", {**words, **both}), "observer": screen}
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
         if detach:

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, lines, show, streaming, tables
+from akrunner.cli import engines, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
 
 RUN_HELP = """
@@ -77,7 +77,7 @@ def run(
         options = _options("run", ctx, words, params_file, screen)
         source = _table(words, "run")
         if dry_run:
-            _plan("run", words, source, options)
+            _plan("run", ctx, words, source, options)
             return
         if detach:
             engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
@@ -103,7 +103,7 @@ def train(
         if words["model_out"] is None:
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
         if dry_run:
-            _plan("train", words, source, options)
+            _plan("train", ctx, words, source, options)
             return
         if detach:
             engines.detach(words["script"], source, "train", options, words["as_json"], words["quiet"])
@@ -135,24 +135,26 @@ def stream(
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
         if dry_run:
-            _plan("stream", words, given.source(words), options)
+            _plan("stream", ctx, words, given.source(words), options)
             return
         streamed = streaming.Output(path, overwrite, output_live)
         streaming.run(words["script"], words["source"], streamed, screen, options)
 
 
 def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str], screen: show.Screen) -> Any:
-    return {**given.options(verb, words, params_file), "script_args": ctx.obj, "observer": screen}
+    both = {name: [*more, *words[name]] for name, more in jobfiles.merged(ctx).items()}
+    return {**given.options(verb, {**words, **both}, params_file), "script_args": ctx.obj, "observer": screen}
 
 
-def _plan(verb: str, words: Mapping[str, Any], source: Any, options: Mapping[str, Any]) -> None:
+def _plan(verb: str, ctx: typer.Context, words: Mapping[str, Any], source: Any, options: Mapping[str, Any]) -> None:
     """What the job would do, on stdout."""
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
     plan = akrunner.plan(words["script"], source, verb=verb, **meant)
+    origins = jobfiles.origins(ctx)
     if words["as_json"]:
-        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan)})
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), "given": origins})
     else:
-        typer.echo(str(plan))
+        typer.echo(f"{plan}\ngiven:        " + "; ".join(origins))
 
 
 def _table(words: Mapping[str, Any], verb: str) -> Any:

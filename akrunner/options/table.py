@@ -50,7 +50,6 @@ OPTIONS = (
         _INPUT,
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow Table, "
         "RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.",
-        required=("train", "stream", *_PREDICTIONS),
         also={
             "run": "None: there is none, where `tables` or `output_tables` names what the script asks for.",
             "stream": _ARRIVING,

@@ -6,6 +6,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
+from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -16,10 +17,11 @@ from akrunner.stream_job import StreamJob
 __all__ = ["predict", "predict_stream"]
 
 
+@from_file("predict")
 @told("predict")
 def predict(
     model: ModelLike,
-    source: Any,
+    source: Any = None,
     *,
     selected_cols: Optional[Sequence[str]] = None,
     input_signature_defs: Optional[Sequence[str]] = None,
@@ -135,10 +137,11 @@ def predict(
     )
 
 
+@from_file("predict_stream")
 @told("predict_stream")
 def predict_stream(
     model: ModelLike,
-    source: Any,
+    source: Any = None,
     *,
     selected_cols: Optional[Sequence[str]] = None,
     input_signature_defs: Optional[Sequence[str]] = None,

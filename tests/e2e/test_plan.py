@@ -139,3 +139,18 @@ def test_the_command_shows_it(leaves_nothing: Path, tmp_path: Path, script: Path
         None,
     )
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["rows.csv", "score.py"], "nothing was made"
+
+
+def test_a_job_file_is_run_and_what_else_is_given_wins(leaves_nothing: Path, tmp_path: Path, script: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,x,word\n1,2.5,a\n")
+    file = tmp_path / "job.toml"
+    file.write_text('script = "score.py"\nsource = "rows.csv"\nnum_workers = 3\noutput_schema = { told = "string" }\n')
+    words = [*COMMAND, "run", str(file), "--num-workers", "2", "--output", str(tmp_path / "out.jsonl")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(json.loads(line)["told"]) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert sorted(one["task"] for one in told) == ["chief", "worker"]
+    shown = subprocess.run([*words, "--overwrite", "--dry-run"], capture_output=True, text=True, timeout=120)
+    assert "source: the job file; " in shown.stdout and "num_workers: --num-workers" in shown.stdout, shown
+    result = akrunner.run(str(file), num_workers=1)
+    assert result.table is not None and result.table.num_rows == 1

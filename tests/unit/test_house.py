@@ -74,6 +74,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "options": set(),
+    "jobfile": {"checks", "errors", "foreign", "options"},
     "planning": {
         "api",
         "checks",
@@ -88,7 +89,7 @@ MAY: Dict[str, Set[str]] = {
         "schema",
         "spec",
     },
-    "verbs": {"options", "api", "engines", "planning", "prepare", "stream_job"},
+    "verbs": {"options", "api", "engines", "jobfile", "planning", "prepare", "stream_job"},
     "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
     "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
     "flink": {"checks", "options", "api", "prepare", "serving", "errors", "engines"},
@@ -112,6 +113,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
     },
     "serving": {
+        "jobfile",
         "options",
         "arrays",
         "checks",
@@ -167,6 +169,7 @@ MAY: Dict[str, Set[str]] = {
         "wire",
     },
     "cli": {
+        "jobfile",
         "options",
         "packing",
         "pai_mode",

@@ -1,0 +1,101 @@
+"""`akrunner run job.toml`: what the file says is the default of the command's options. A flag wins over the environment, which wins over the
+file, which wins over akrunner's defaults."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+import typer
+
+import akrunner
+from akrunner import jobfile
+
+#: Typer's own, and what is asked of the command line itself
+_NOT_IN_FILES = ("help", "help_all", "dry_run")
+_STREAM = ("-",)
+
+
+def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Tuple[List[str], List[str], Dict[str, Any]]:
+    """A command line with a job file in it. Args: command: of Typer's; words: of it, its name first; script_args: behind `--`.
+
+    Returns: (the words with the script, or model, in the file's place; the script's own; what else its context is made with).
+    Raises: ConfigError: the file is wrong.
+    """
+    place = _place(words, {flag for one in command.params if getattr(one, "is_flag", False) for flag in one.opts})
+    if place is None:
+        return list(words), list(script_args), {}
+    name = words[0]
+    parameters = {one.name: one for one in command.params}
+    known = [one for one in parameters if one not in _NOT_IN_FILES]
+    verb = "predict_stream" if name == "predict" and _streams(words) else name
+    file = jobfile.read(words[place], verb, known)
+    options = dict(file.options)
+    head = jobfile.HEADS[verb]
+    line = [*words[:place], options.pop(head), *words[place + 1 :]]
+    own = options.pop("script_args", [])
+    python_only = [one for one in options if one not in parameters]
+    if python_only:
+        raise akrunner.ConfigError(
+            f"{file.where(python_only[0])}: {python_only[0]} is for akrunner.{verb}(); the command does not have it"
+        )
+    defaults = {key: _as_given(parameters[key], value) for key, value in options.items()}
+    return line, list(script_args) or list(own), {"default_map": {name: defaults}}
+
+
+def origins(ctx: typer.Context) -> List[str]:
+    """Where each value came from that is no default of akrunner's: "num_workers: --num-workers"."""
+    found = []
+    for one in ctx.command.params:
+        source = ctx.get_parameter_source(one.name or "")
+        if source is None or one.name in ("help", "dry_run") or source.name in ("DEFAULT", "PROMPT"):
+            continue
+        # the file stands in the place of the script
+        if one.param_type_name == "argument" and ctx.default_map:
+            found.append(f"{one.name}: the job file")
+            continue
+        words = {"COMMANDLINE": one.opts[-1], "ENVIRONMENT": f"${one.envvar}", "DEFAULT_MAP": "the job file"}[source.name]
+        if source.name == "COMMANDLINE" and one.name in jobfile.MERGED and (ctx.default_map or {}).get(one.name):
+            words += " and the job file"
+        found.append(f"{one.name}: {words}")
+    return found
+
+
+def merged(ctx: typer.Context) -> Dict[str, List[str]]:
+    """Params and variables of the file that stand before those of the command line, and lose against them."""
+    told: Mapping[str, Any] = ctx.default_map or {}
+    return {
+        name: told[name]
+        for name in jobfile.MERGED
+        if told.get(name) and (source := ctx.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    }
+
+
+def _place(words: Sequence[str], flags: Set[str]) -> Optional[int]:
+    """Where the job file stands: the first word of that ending that is no value of an option's. Args: flags: options without a value."""
+    for place in range(1, len(words)):
+        before = words[place - 1]
+        if jobfile.is_job_file(words[place]) and words[place][0] != "-" and (before[:1] != "-" or before in flags):
+            return place
+    return None
+
+
+def _streams(words: Sequence[str]) -> bool:
+    return "--follow" in words or any(a in ("-i", "--input") and b in _STREAM for a, b in zip(words, words[1:]))
+
+
+def _as_given(parameter: Any, value: Any) -> Any:
+    """A value of the file as the command line would have it."""
+    if isinstance(value, dict) and parameter.multiple:
+        return [f"{key}={_escaped(one) if parameter.name == 'env' else json.dumps(one)}" for key, one in value.items()]
+    if isinstance(value, dict):
+        return ", ".join(f'"{key}" {one}' for key, one in value.items())
+    if isinstance(value, list) and not parameter.multiple:
+        return ",".join(map(str, value))
+    return [value] if parameter.multiple and not isinstance(value, list) else value
+
+
+def _escaped(value: Any) -> str:
+    """Of a variable: text that begins with @ is no file's name."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return "@" + text if text.startswith("@") else text

@@ -1,0 +1,269 @@
+"""A job in a file: what a verb takes, written once (TOML) and given in place of the script, or the model.
+
+::
+
+    verb = "train"                      # may be left out
+    script = "train.py"                 # paths are relative to the file
+    source = "data/*.parquet"
+    num_workers = 2
+    model_out = "${MODELS}/model.zip"
+    substitute = ["MODELS"]             # the variables that ${NAME} may stand for; without it ${...} is text
+
+    [user_params]
+    lr = 0.1
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, ParamSpec, Sequence, Tuple, TypeVar
+
+from akrunner.checks import check_path
+from akrunner.errors import ConfigError
+from akrunner.foreign import ours
+from akrunner.options import Option, misfit, of_verb
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ENDING = ".toml"
+#: of the file itself
+VERB, SUBSTITUTE = "verb", "substitute"
+#: verbs -> the option the file stands in for
+HEADS = {
+    "run": "script",
+    "train": "script",
+    "stream": "script",
+    "plan": "script",
+    "predict": "model",
+    "predict_stream": "model",
+}
+#: Python's objects
+_NOT_IN_FILES = ("observer",)
+#: options whose values from both places count together
+MERGED = ("user_params", "env")
+#: bytes of a file
+_LONGEST = 1 << 20
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: annotations of paths; and of texts that are one if they have a separator
+_PATHS = ("ScriptLike", "ModelLike", "PathLike", "Optional[PathLike]", "Sequence[PathLike]", "Optional[WatchLike]", "Any")
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """What a file says.
+
+    Attributes: path; options: of the verb, with whole paths; verb: "" if it does not say; lines: key -> its line, from 1 on.
+    """
+
+    path: str
+    verb: str
+    options: Mapping[str, Any]
+    lines: Mapping[str, int]
+
+    def where(self, key: str) -> str:
+        """ "job.toml:3"."""
+        return f"{os.path.basename(self.path)}:{self.lines.get(key, 1)}"
+
+
+def is_job_file(given: Any) -> bool:
+    """Whether what is given as a script, or model, is a file of this kind."""
+    return isinstance(given, (str, os.PathLike)) and os.fspath(given).__str__().lower().endswith(ENDING)
+
+
+def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
+    """Args: verb: that is called; known: what may stand in the file beside the verb's options.
+
+    Raises: ConfigError: it is not there, no TOML, or has a key, or a value, that the verb does not take; with its line.
+    """
+    name = os.path.abspath(os.path.expanduser(check_path("script", path)))
+    with ours(ConfigError, f"job file {name}"):
+        with open(name, "rb") as stream:
+            data = stream.read(_LONGEST + 1)
+        if len(data) > _LONGEST:
+            raise ConfigError(f"job file {name} has more than {_LONGEST:,} bytes")
+        text = data.decode("utf-8-sig")
+        found = tomllib.loads(text)
+    lines = _lines(text)
+    said = found.pop(VERB, "")
+    if said not in ("", *HEADS) or said == "plan":
+        raise ConfigError(f"{name}:{lines.get(VERB, 1)}: verb is {said!r}; it is run, train, stream, predict or predict_stream")
+    meant = said or "run" if verb == "plan" else verb
+    if said and said != meant and {said, meant} != {"predict", "predict_stream"}:
+        raise ConfigError(
+            f"{name}:{lines[VERB]}: the job is of {said}, not of {meant}: akrunner {said.partition('_')[0]} {path}"
+        )
+    variables = _variables(found.pop(SUBSTITUTE, []), f"{name}:{lines.get(SUBSTITUTE, 1)}")
+    file = JobFile(name, said, {}, lines)
+    taken = {one.name: one for one in of_verb(meant) if one.name not in _NOT_IN_FILES}
+    values: Dict[str, Any] = {}
+    for key, value in found.items():
+        at = f"{name}:{lines.get(key, 1)}"
+        if key not in taken and key not in known:
+            raise ConfigError(f"{at}: {misfit([key], meant, [*taken, *known, VERB, SUBSTITUTE])}")
+        value = _substituted(value, variables)
+        if key in taken:
+            _check_kind(at, taken[key], value)
+            value = _whole(taken[key], value, os.path.dirname(name))
+        values[key] = value
+    head = HEADS[meant]
+    if head not in values:
+        raise ConfigError(f'{name}: the file names no {head}: {head} = "..."')
+    if is_job_file(values[head]):
+        raise ConfigError(f"{name}:{lines.get(head, 1)}: {head} is another job file; name the {head} itself")
+    return JobFile(name, file.verb, values, lines)
+
+
+def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
+    """Of a verb's function: a job file may be given in place of the script, or model; what else is given wins over what it says."""
+    head = HEADS[verb]
+    names = [one.name for one in of_verb(verb) if one.positional]
+
+    def wrapped(function: "Callable[P, R]") -> "Callable[P, R]":
+        @functools.wraps(function)
+        def called(*args: "P.args", **options: "P.kwargs") -> R:
+            first = args[0] if args else options.get(head)
+            if not is_job_file(first):
+                return function(*args, **options)
+            given: Dict[str, Any] = {**dict(zip(names, args)), **options}
+            del given[head]
+            file = read(first, str(given.get(VERB) or (verb if verb != "plan" else "plan")))
+            both = {
+                name: {**file.options[name], **given[name]} for name in MERGED if file.options.get(name) and given.get(name)
+            }
+            whole: Dict[str, Any] = {**file.options, **given, **both}
+            if verb == "plan" and file.verb:
+                whole.setdefault(VERB, file.verb)
+            return function(**whole)  # type: ignore[call-arg]
+
+        return called
+
+    return wrapped
+
+
+def _lines(text: str) -> Dict[str, int]:
+    """Top-level key -> its line."""
+    found: Dict[str, int] = {}
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        table = re.match(r"\s*\[\s*[\"']?([^]\"'.]+)", line)
+        key = re.match(r"\s*[\"']?([A-Za-z0-9_-]+)[\"']?\s*[.=]", line)
+        if table:
+            found.setdefault(table[1].strip(), number)
+            inside = True
+        elif key and not inside:
+            found.setdefault(key[1], number)
+    return found
+
+
+def _variables(names: Any, at: str) -> Dict[str, str]:
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise ConfigError(f'{at}: substitute lists the environment variables that ${{NAME}} may stand for: ["DAY", "BUCKET"]')
+    for one in names:
+        if one not in os.environ:
+            raise ConfigError(
+                f"{at}: the environment variable {one} is not set, and the job file says that it is needed (substitute)"
+            )
+    return {one: os.environ[one] for one in names}
+
+
+def _substituted(value: Any, variables: Mapping[str, str]) -> Any:
+    """Texts with variables in them; those that are not listed stay as they are."""
+    if isinstance(value, str) and variables:
+        return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), value)
+    if isinstance(value, list):
+        return [_substituted(one, variables) for one in value]
+    if isinstance(value, dict):
+        return {key: _substituted(one, variables) for key, one in value.items()}
+    return value
+
+
+def kinds_of(option: Option) -> Tuple[str, ...]:
+    """What a value in a file may be, as JSON Schema calls it."""
+    kind = re.sub(r"\AOptional\[(.*)\]\Z", r"\1", option.type)
+    if kind in ("bool", "int", "float"):
+        return ({"bool": "boolean", "int": "integer", "float": "number"}[kind],)
+    if kind.startswith("Sequence"):
+        return ("array",)
+    if kind.startswith("Mapping"):
+        return ("object",)
+    if kind == "SchemaLike":
+        return ("string", "object")
+    return ("string", "array") if kind == "Any" else ("string",)
+
+
+_WORDS = {
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list of texts",
+    "object": "a table",
+    "string": "text",
+}
+
+
+def _check_kind(at: str, option: Option, value: Any) -> None:
+    kinds = kinds_of(option)
+    right = {
+        "boolean": isinstance(value, bool),
+        "integer": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, (int, float)) and not isinstance(value, bool),
+        "array": isinstance(value, list) and all(isinstance(one, str) for one in value),
+        "object": isinstance(value, dict),
+        "string": isinstance(value, str),
+    }
+    if not any(right[kind] for kind in kinds):
+        raise ConfigError(f"{at}: {option.name} = {value!r:.100}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
+
+
+def _whole(option: Option, value: Any, folder: str) -> Any:
+    """A value with whole paths: those of a file are relative to it."""
+    if option.type not in _PATHS:
+        return value
+    if isinstance(value, list):
+        return [_whole(option, one, folder) for one in value]
+    # tf1.15 is an environment, and - a stream
+    named = option.name == "python_env" and "/" not in value
+    if not isinstance(value, str) or named or value in ("", "-") or "://" in value or value.startswith(("/", "~")):
+        return value
+    return os.path.join(folder, value)
+
+
+def schema() -> Dict[str, Any]:
+    """The JSON Schema of such files, for editors."""
+    properties: Dict[str, Any] = {
+        VERB: {
+            "enum": ["run", "train", "stream", "predict", "predict_stream"],
+            "description": "What is done; the command may say it.",
+        },
+        SUBSTITUTE: {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Environment variables that ${NAME} may stand for in texts of this file.",
+        },
+    }
+    for verb in HEADS:
+        for one in of_verb(verb):
+            if one.name in _NOT_IN_FILES or one.name in properties:
+                continue
+            kinds: List[str] = list(kinds_of(one))
+            made: Dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0], "description": one.text}
+            if "array" in kinds:
+                made["items"] = {"type": "string"}
+            properties[one.name] = made
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A job of akrunner",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }

@@ -1,0 +1,132 @@
+"""Job files: what they say, what is wrong with one, and that the rest of a call wins over it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner import jobfile
+from akrunner.cli import given, jobfiles, main
+from akrunner.errors import ConfigError
+
+FILE = """
+verb = "train"
+script = "train.py"
+source = ["data/*.csv", "s3://bucket/x.csv", "/abs.csv"]
+python_env = "tf1.15"
+num_workers = 2
+model_out = "${WHERE}/model"
+output_schema = { id = "bigint" }
+
+[user_params]
+lr = 0.1
+text = "7"
+
+[env]
+TOKEN = "@${WHERE}"
+"""
+
+
+def written(folder: Path, text: str = FILE) -> Path:
+    path = folder / "job.toml"
+    path.write_text(text)
+    return path
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    found = jobfile.read(written(tmp_path), "train").options
+    assert found["script"] == str(tmp_path / "train.py") and found["python_env"] == "tf1.15"
+    assert found["source"] == [str(tmp_path / "data/*.csv"), "s3://bucket/x.csv", "/abs.csv"]
+    assert found["model_out"] == str(tmp_path / "${WHERE}/model"), "text, as the file does not say that it is a variable"
+    assert jobfile.read(written(tmp_path, FILE.replace("tf1.15", "envs/tf")), "train").options["python_env"] == str(
+        tmp_path / "envs/tf"
+    )
+
+
+def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, 'substitute = ["WHERE"]\n' + FILE + 'OTHER = "${HOME}"\n')
+    monkeypatch.setenv("WHERE", "/models")
+    found = jobfile.read(path, "train").options
+    assert (found["model_out"], found["env"]) == ("/models/model", {"TOKEN": "@/models", "OTHER": "${HOME}"})
+    monkeypatch.delenv("WHERE")
+    with pytest.raises(ConfigError, match=r"job.toml:1: the environment variable WHERE is not set"):
+        jobfile.read(path, "train")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("num_workers", "num_worker", r"job.toml:6: there is no option 'num_worker' for train; did you mean 'num_workers'\?"),
+        ("num_workers", "batch_size", r"job.toml:6: batch_size= means nothing for train: it is an option of predict"),
+        ("num_workers = 2", 'num_workers = "2"', r"job.toml:6: num_workers = '2': it is a whole number"),
+        ("num_workers = 2", "num_workers = true", "it is a whole number"),
+        ("lr = 0.1", "lr = 0.1\n[user_param]\nx = 1", r"job.toml:12: there is no option 'user_param'"),
+        ('verb = "train"', 'verb = "serve"', r"job.toml:2: verb is 'serve'; it is run, train"),
+        ('verb = "train"', 'verb = "run"', r"job.toml:2: the job is of run, not of train: akrunner run "),
+        ('script = "train.py"', "", "the file names no script"),
+        ('"train.py"', '"other.toml"', "job.toml:3: script is another job file"),
+        ("[env]", "[env", "job file .*line 14"),
+        ("verb", "observer = 1\nverb", "there is no option 'observer'"),
+        ("verb", 'substitute = "X"\nverb', "substitute lists the environment variables"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        jobfile.read(written(tmp_path, FILE.replace(old, new, 1)), "train")
+
+
+def test_what_is_given_beside_it_wins(tmp_path: Path) -> None:
+    seen: Any = {}
+
+    @jobfile.from_file("train")
+    def train(script: Any, source: Any = None, **more: Any) -> None:
+        seen.update(more, script=script, source=source)
+
+    train(written(tmp_path), "mine.csv", num_workers=4, user_params={"lr": 1.0})
+    assert seen["script"] == str(tmp_path / "train.py") and seen["source"] == "mine.csv" and seen["num_workers"] == 4
+    assert seen["user_params"] == {"lr": 1.0, "text": "7"} and seen["python_env"] == "tf1.15"
+    seen.clear()
+    train("train.py", "mine.csv")
+    assert seen == {"script": "train.py", "source": "mine.csv"}, "a script is no job file"
+
+
+def commanded(path: Path, *words: str) -> Any:
+    command = main.load(["train"]).commands["train"]
+    line, _, more = jobfiles.read(command, ["train", *words, str(path)], [])
+    with command.make_context("train", line[1:], default_map=more["default_map"]["train"]) as ctx:
+        both = {name: [*first, *ctx.params[name]] for name, first in jobfiles.merged(ctx).items()}
+        return given.options("train", {**ctx.params, **both}), ctx.params, jobfiles.origins(ctx)
+
+
+def test_flags_win_over_variables_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AKRUNNER_PYTHON_ENV", raising=False)
+    options, words, origins = commanded(written(tmp_path), "--num-workers", "4", "--param", "lr=2")
+    assert words["script"] == str(tmp_path / "train.py") and len(words["source"]) == 3
+    assert (options["num_workers"], options["python_env"], options["output_schema"]) == (4, "tf1.15", '"id" bigint')
+    assert options["user_params"] == {"lr": 2, "text": "7"} and options["env"] == {"TOKEN": "@${WHERE}"}
+    assert {
+        "script: the job file",
+        "num_workers: --num-workers",
+        "user_params: -p and the job file",
+        "env: the job file",
+    } <= set(origins)
+    monkeypatch.setenv("AKRUNNER_PYTHON_ENV", "tf2.3")
+    options, _, origins = commanded(written(tmp_path), "--debug")
+    assert options["python_env"] == "tf2.3" and options["debug"] and "python_env: $AKRUNNER_PYTHON_ENV" in origins
+
+
+def test_the_file_of_an_option_is_no_job_file(tmp_path: Path) -> None:
+    command = main.load(["run"]).commands["run"]
+    words = ["run", "x.py", "-f", "conf.toml", "--user-file=other.toml", "-i", "t.csv"]
+    assert jobfiles.read(command, words, ["a"]) == (words, ["a"], {})
+    with pytest.raises(ConfigError, match=r"job.toml:2: tables is for akrunner.run\(\)"):
+        jobfiles.read(command, ["run", str(written(tmp_path, 'script = "x.py"\ntables = ["t"]'))], [])
+
+
+def test_editors_know_every_key(tmp_path: Path) -> None:
+    known = json.loads((Path(__file__).parents[2] / "docs" / "job.schema.json").read_text())
+    assert known == jobfile.schema() and known["properties"]["num_workers"]["type"] == "integer"
+    assert "observer" not in known["properties"] and known["additionalProperties"] is False
