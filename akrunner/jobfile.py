@@ -77,7 +77,12 @@ class JobFile:
 
 def is_job_file(given: Any) -> bool:
     """Whether what is given as a script, or model, is a file of this kind."""
-    return isinstance(given, (str, os.PathLike)) and os.fspath(given).__str__().lower().endswith(ENDING)
+    try:
+        path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
+    except Exception:
+        # whoever takes it as a script says what is wrong with it
+        return False
+    return isinstance(path, str) and path.lower().endswith(ENDING)
 
 
 def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:

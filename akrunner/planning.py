@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -119,7 +119,7 @@ class Plan:
 def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow: bool) -> Plan:
     """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything."""
     check_choice("verb", verb, tuple(MODES))
-    if hasattr(given.source, "__next__") and not isinstance(given.source, pa.RecordBatchReader):
+    if isinstance(given.source, Iterator) and not isinstance(given.source, pa.RecordBatchReader):
         raise ConfigError(
             "source: an iterator's rows come once, and a plan would take the first of them; give a list, a table or a file"
         )
@@ -180,7 +180,10 @@ def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
     """Raises: ConfigError: the verb itself does not take an option that was given."""
     own = {one.name for one in of_verb(verb)}
     for one in of_verb("plan"):
-        if one.name not in own and one.name in values and values[one.name] not in (one.default, None):
+        value = values.get(one.name)
+        # of another type it may not be comparable at all
+        left_out = value is None or (type(value) is type(one.default) and value == one.default)
+        if one.name not in own and not left_out:
             raise ConfigError(f"{one.name}= means nothing for {verb}: it is an option of {', '.join(one.verbs)}")
 
 

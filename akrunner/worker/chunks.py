@@ -15,6 +15,9 @@ import numpy as np
 from akrunner.wire import columns as layout
 from akrunner.wire.frames import WireError
 
+#: what a script is given for nulls that have no default, and how `filled` keeps them until then
+NULLS = ("error", "none", "mask")
+KEPT = "kept"
 #: in a file, each chunk has its length in front
 LENGTH = struct.Struct("<Q")
 #: among chunks: those before it are not to wait for others
@@ -26,12 +29,14 @@ ROWS_AT_ONCE = 8192
 class Ragged(object):
     """A column whose values differ in number from row to row.
 
-    Attributes: values: all of them, end to end; lengths: [rows] int64.
+    Attributes: values: all of them, end to end; lengths: [rows] int64; valid: [rows] bool whether a row is a list and no null, None: all are, or nobody
+        asked.
     """
 
-    def __init__(self, values, lengths):
+    def __init__(self, values, lengths, valid=None):
         self.values = values
         self.lengths = lengths
+        self.valid = valid
 
     def __len__(self):
         return len(self.lengths)
@@ -39,11 +44,16 @@ class Ragged(object):
     def __getitem__(self, part):
         first = int(self.lengths[: part.start].sum())
         lengths = self.lengths[part]
-        return Ragged(self.values[first : first + int(lengths.sum())], lengths)
+        return Ragged(
+            self.values[first : first + int(lengths.sum())], lengths, None if self.valid is None else self.valid[part]
+        )
 
     @classmethod
     def joined(cls, parts):
-        return cls(np.concatenate([p.values for p in parts]), np.concatenate([p.lengths for p in parts]))
+        valid = None
+        if any(p.valid is not None for p in parts):
+            valid = np.concatenate([np.ones(len(p), bool) if p.valid is None else p.valid for p in parts])
+        return cls(np.concatenate([p.values for p in parts]), np.concatenate([p.lengths for p in parts]), valid)
 
     def take(self, rows):
         """The rows of these numbers, in that order."""
@@ -51,15 +61,17 @@ class Ragged(object):
         lengths = self.lengths[rows]
         starts = np.repeat((ends - self.lengths)[rows], lengths)
         inside = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Ragged(self.values[starts + inside], lengths)
+        return Ragged(self.values[starts + inside], lengths, None if self.valid is None else self.valid[rows])
 
     def rows(self):
-        """An object array, one array a row."""
+        """An object array, one array a row, None for a null."""
         out = np.empty(len(self), dtype=object)
         ends = np.cumsum(self.lengths)
         # an array of arrays of one length would be taken for a matrix if it were assigned as a whole
         for i, (start, end) in enumerate(zip((ends - self.lengths).tolist(), ends.tolist())):
             out[i] = self.values[start:end]
+        if self.valid is not None:
+            out[~self.valid] = None
         return out
 
 
@@ -102,8 +114,8 @@ class Nulled(object):
         dtype = "string" if self.values.dtype.kind == "O" else self.values.dtype.name
         raise ValueError(
             "column %r has a null in %s, and %s has no value for it: give batches() or dataset() defaults={%r: ...}, or columns=[...] "
-            "without it where the script does not need it; or COALESCE in select= (--select) gives nulls a value"
-            % (self.name, where, dtype, self.name)
+            "without it where the script does not need it; batches(nulls='none') or 'mask' keeps nulls; or COALESCE in select= (--select) gives "
+            "them a value" % (self.name, where, dtype, self.name)
         )
 
 
@@ -141,6 +153,47 @@ class Batch(dict):
     def plain(self):
         """A dict of what is in it, looked at or not."""
         return {name: dict.__getitem__(self, name) for name in self.keys()}
+
+
+def with_nulls(columns, nulls):
+    """{column: array} for a script that asked for its nulls. Args: columns: {column: array, Ragged or Nulled}; nulls: "none": a column of a batch that has some
+    is an object array with None for each; "mask": every column of one size is a masked array. Lists whose length varies are objects in both."""
+    out = {}
+    for name, values in columns.items():
+        if isinstance(values, Ragged):
+            values = values.rows()
+        elif nulls == "mask":
+            # whatever a row holds is masked with it
+            whole = values.values if isinstance(values, Nulled) else values
+            mask = np.zeros(whole.shape, bool)
+            if isinstance(values, Nulled):
+                mask[~values.valid] = True
+            values = np.ma.MaskedArray(whole, mask)
+        elif isinstance(values, Nulled):
+            values = _with_none(values)
+        out[name] = values
+    return out
+
+
+def _with_none(nulled):
+    """An object array with None for each null; of rows of several values, one array a row."""
+    if nulled.valid.all():
+        return nulled.values
+    if nulled.values.ndim == 1:
+        out = nulled.values.astype(object)
+    else:
+        out = np.empty(len(nulled), dtype=object)
+        for row in np.flatnonzero(nulled.valid).tolist():
+            out[row] = nulled.values[row]
+    out[~nulled.valid] = None
+    return out
+
+
+def check_nulls(nulls):
+    """Raises: ValueError: it is none of `NULLS`."""
+    if nulls not in NULLS:
+        raise ValueError("nulls=%.100r: give one of %s" % (nulls, ", ".join(map(repr, NULLS))))
+    return nulls
 
 
 def given(columns):
@@ -183,8 +236,8 @@ def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
 
     Args:
         schema: list of dicts, as `TaskConfig.schema`; defaults: column -> what stands for a null. Without one a null float is NaN.
-        taken: names of the columns to look at, None: all; lazy: nulls in another column are a `Nulled`; first: number of its first row, for
-            errors.
+        taken: names of the columns to look at, None: all; lazy: nulls in another column are a `Nulled`, KEPT: those of floats and lists are kept, too;
+            first: number of its first row, for errors.
     Raises: ValueError: a null in another column, not `lazy`; WireError: the payload is not what the protocol says.
     """
     described = {column["name"]: column for column in schema}
@@ -202,6 +255,8 @@ def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
         values = _values(header, buffers, described[name])
         if valid is not None and not isinstance(values, Ragged):
             values = filled(Nulled(name, values, valid), default, lazy, first)
+        elif valid is not None and lazy == KEPT:
+            values.valid = valid
         columns[name] = values
     return rows, columns
 
@@ -267,6 +322,8 @@ def _blobs(offsets, data):
 
 def filled(nulled, default, lazy, first):
     """What stands in a column that has nulls. Args: default, None: NaN, or an error; lazy: raised when somebody looks; first: its row."""
+    if default is None and lazy == KEPT:
+        return nulled
     if default is None:
         if nulled.values.dtype.kind != "f":
             return nulled if lazy else nulled.array(first)

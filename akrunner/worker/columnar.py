@@ -66,14 +66,17 @@ class Columns(object):
                 columns[column["name"]] = np.full([rows] + column["shape"], b"" if text else 0, dtype)
         return columns
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None, nulls="error"):
         """See `BatchTaskConfig.batches`."""
-        return data.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns))
+        return data.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
-    def plain(self, batch_size, defaults, drop_remainder, uneven, columns):
+    def plain(self, batch_size, defaults, drop_remainder, uneven, columns, nulls):
         """The same; nobody counts."""
         data.unknown_defaults(defaults, self._schema)
         data.taken_of(self._schema, columns)
+        if chunks.check_nulls(nulls) != "error":
+            rows = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=chunks.KEPT), batch_size, drop_remainder)
+            return (chunks.with_nulls(batch, nulls) for batch in rows)
         rows = self.chunks(defaults, uneven, columns, lazy=True)
         return map(chunks.given, chunks.rebatched(rows, batch_size, drop_remainder))
 

@@ -93,8 +93,8 @@ def _column(name, values):
     if values.dtype.kind == "O":
         present = np.fromiter((value is not None for value in values.reshape(-1)), bool, values.size)
         if not present.all():
-            if values.ndim > 1:
-                raise _null_inside(name)
+            # a row of several values is a null if all of it is
+            present = _unmasked(name, ~present.reshape(values.shape))
             valid = present if valid is None else valid & present
         return _objects(name, values, valid)
     if values.dtype.kind in "SU":

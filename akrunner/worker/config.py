@@ -140,7 +140,7 @@ class BatchTaskConfig(TaskConfig):
         rows = data.Examples(self.schema, path)
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None, nulls="error"):
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
         imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
 
@@ -150,9 +150,11 @@ class BatchTaskConfig(TaskConfig):
 
         A null float is NaN, and written it stays NaN; masked (`numpy.ma.masked_invalid(values)`) it is a null again for `write_batch`.
 
-        Args: as for `dataset`.
+        Args: as for `dataset`; nulls: those for which there is no default: "error", as said above; "none": a column of a batch that has some is an object array
+            with None for each; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), but for lists whose length varies, which are object arrays with
+            None. `write_batch` takes both back, so that a table is copied with its nulls.
         """
-        return self._rows.batches(batch_size, defaults, drop_remainder, uneven, columns)
+        return self._rows.batches(batch_size, defaults, drop_remainder, uneven, columns, nulls)
 
     def steps_per_epoch(self, batch_size, drop_remainder=False, uneven="drop"):
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
@@ -201,6 +203,6 @@ class StreamTaskConfig(TaskConfig):
             batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how
         )
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, columns=None):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, columns=None, nulls="error"):
         """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""
-        return self._rows.batches(batch_size, defaults, drop_remainder, columns=columns)
+        return self._rows.batches(batch_size, defaults, drop_remainder, columns=columns, nulls=nulls)

@@ -85,12 +85,12 @@ class Examples(object):
             records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
         return records
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None):
+    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None, nulls="error"):
         """See `BatchTaskConfig.batches`."""
         from akrunner.worker.examples import ExampleRows
 
         rows = ExampleRows(self._schema, self._path, self._stream, self._evener)
-        return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns))
+        return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
     def chunks(self, lazy=False):
         """All rows once, as `Columns.chunks` gives them."""

@@ -44,6 +44,8 @@ class ExampleRows(Columns):
             for name, values in decoded(*piece, schema=self._schema, taken=taken):
                 if isinstance(values, chunks.Nulled):
                     values = chunks.filled(values, (defaults or {}).get(name), lazy, first)
+                elif isinstance(values, chunks.Ragged) and lazy != chunks.KEPT:
+                    values.valid = None
                 columns[name] = values
             yield len(piece[1]), columns
             first += len(piece[1])
@@ -332,7 +334,9 @@ def _spread(values, there, rows, column):
     if isinstance(values, chunks.Ragged):
         lengths = np.zeros(rows, np.int64)
         lengths[there] = values.lengths
-        return chunks.Ragged(values.values, lengths)
+        valid = np.zeros(rows, bool)
+        valid[there] = True
+        return chunks.Ragged(values.values, lengths, valid)
     whole = np.full((rows,) + values.shape[1:], b"" if column["kind"] == "bytes" else 0, values.dtype)
     valid = np.zeros(rows, bool)
     whole[there], valid[there] = values, True

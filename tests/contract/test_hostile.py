@@ -122,6 +122,7 @@ CALLS: Dict[str, Tuple[Callable[..., Any], Dict[str, Any]]] = {
     "run": (akrunner.run, SCRIPT),
     "train": (akrunner.train, SCRIPT),
     "stream": (akrunner.stream, SCRIPT),
+    "plan": (akrunner.plan, SCRIPT),
     "predict": (akrunner.predict, PREDICTS),
     "predict_stream": (akrunner.predict_stream, PREDICTS),
     "LocalPredictor": (akrunner.LocalPredictor, {"model": "model"}),
@@ -153,7 +154,7 @@ def test_public_functions(name: str, parameter: str, nothing_starts: Path) -> No
 
 def test_every_public_name_is_walked() -> None:
     walked = {name.partition(".")[0] for name in CALLS}
-    others = {"Checkup", "Packed", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
+    others = {"Checkup", "Packed", "Plan", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
     kinds = [name for name in akrunner.__all__ if not name.endswith("Error")]
     assert set(kinds) - others <= walked
 
