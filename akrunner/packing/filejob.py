@@ -74,6 +74,9 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if part is not None:
         rows += _finish(settings, state, part, meter, bad)
         overwrite = False
+        # what a run that failed tried again, this one has told just now
+        asked = set(state.index(part).column(NAME).to_pylist()) if broken else set()
+        broken = [one for one in broken if one[0] not in asked]
     # what this run could not fetch a moment ago is left to the next one
     new, told = _new(given.index, state, settings, overwrite, retried=part is None)
     warnings += told

@@ -227,8 +227,10 @@ def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array) -> Difference:
     # what was left out was not packed, so nobody misses it
     there = truths(pc.is_in(packed.column(NAME), value_set=listed.column(NAME).combine_chunks()))
     there |= truths(pc.is_in(packed.column(NAME), value_set=bad))
+    # several parts have the name of a file that was left out, and mended
+    gone = pc.unique(packed.column(NAME).filter(array_of(~there)))
     few = {
         "changed": text_of(listed.column(NAME).filter(array_of(changed))[:3]).to_pylist(),
-        "gone": text_of(packed.column(NAME).filter(array_of(~there))[:3]).to_pylist(),
+        "gone": text_of(gone[:3]).to_pylist(),
     }
-    return Difference(~known | mended, known & left_out & ~mended, int(changed.sum()), int((~there).sum()), few)
+    return Difference(~known | mended, known & left_out & ~mended, int(changed.sum()), len(gone), few)

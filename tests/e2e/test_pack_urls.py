@@ -149,6 +149,10 @@ def test_what_servers_do_is_said_in_words_and_what_may_come_is_tried_again(
         assert (again.rows, again.skipped_before, again.unfetched_rows, again.total_rows) == (1, 3, 2, 3)
         with pytest.raises(akrunner.ReadError, match=r"2 files could not be fetched, 2 broken images"):
             akrunner.pack(source, tmp_path / "out", max_file_size="1MB")
+        # that run began a part, with those that it tried again: each is named once
+        again = akrunner.pack(source, tmp_path / "out", max_file_size="1MB", bad_rows="skip")
+        names = [path for path, _ in again.skipped]
+        assert again.skipped_rows == len(names) == len(set(names)) == 2, again
 
 
 def test_a_refused_connection_and_a_store_that_is_gone_are_not_broken_images(
