@@ -217,7 +217,9 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     for path, _ in done.skipped:
         (source / path).unlink()
     done = akrunner.pack(source, out)
-    assert done.skipped_rows == 0 and "1 file that was packed is gone" in done.warnings[0], "what was never packed is not missed"
+    assert done.skipped_rows == 0 and "1 file that was packed is gone" in done.warnings[0], (
+        "what was never packed is not missed"
+    )
 
 
 def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> None:
