@@ -245,10 +245,11 @@ def progress_line(progress: "Progress") -> str:
 
 
 def input_line(stats: "Stats") -> str:
-    """What holds the job up in its input, behind a line's end: one sentence, or all if it was asked for; "": nothing, or nobody knows."""
+    """What holds the job up in its input, behind a line's end: of one task, or of all if it was asked for; "": nothing, or nobody knows."""
     told = inputs.verdict(stats)
-    asked = any(record["asked"] for record in stats.inputs.values())
-    return "".join(f"\ninput: {words}" for words in (told if asked else told[:1]))
+    if not any(record["asked"] for record in stats.inputs.values()):
+        told = [words for words in told if words.partition("]")[0] == told[0].partition("]")[0]]
+    return "".join(f"\ninput: {words}" for words in told)
 
 
 def closing_line(stats: "Stats") -> str:

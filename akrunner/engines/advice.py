@@ -23,6 +23,8 @@ _THREADS = "options.threading.private_threadpool_size = 8 (experimental_threadin
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
 #: of what reading files otherwise promises to win
 _BESIDE_A_CACHE = 0.4
+#: with TensorFlow 1's behaviour
+_ONE_LOOP = "one loop over all passes (Keras: steps_per_epoch=), as in this TensorFlow the iterator of each loop begins with an empty cache"
 _SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Sleep", "CSV", "Range", "TensorSlice")
 
 
@@ -77,10 +79,36 @@ def _of_nodes(record: Mapping[str, Any]) -> List[Advice]:
         return _of_suspect(likely.suspect(record), waiting, record) if record["by"] == "dataset" else []
     found = []
     for node in blame.blamed(record):
-        made = _of_node(node, waiting * node.share, record)
+        made = _of_node(node, waiting * node.share * _of_passes(node, record), record)
         if made is not None and made.share >= WORTH_SAYING:
             found.append(made)
     return found
+
+
+def _of_passes(node: Blamed, record: Mapping[str, Any]) -> float:
+    """Of the waiting, how much there was in the passes in which a node works: behind a cache, it is in the first only."""
+    return first_pass(record) if _behind(node, blame.cache_of(record), record) else 1.0
+
+
+def _behind(node: Blamed, cache: Optional[int], record: Mapping[str, Any]) -> bool:
+    return cache is not None and any(one == node.facts for one in blame.chain_of(record)[cache + 1 :])
+
+
+def first_pass(record: Mapping[str, Any]) -> float:
+    """Of the waiting, how much there was in the first of several passes."""
+    nodes = blame.chain_of(record)
+    filled = next((one for one in record["pipelines"] if one["nodes"] == nodes and one.get("filled", 0.0) > 0), None)
+    if filled is not None:
+        return min(1.0, float(filled["filled"]) / max(float(filled["waited"]), 1e-9))
+    whole_wait = sum(wait for _, _, wait, _ in record["windows"])
+    left, waited = record["batches"] / blame.times(record), 0.0
+    for _, batches, wait, _ in record["windows"]:
+        part = min(1.0, left / batches) if batches else 1.0
+        waited += wait * part
+        left -= batches * part
+        if left <= 0:
+            break
+    return waited / whole_wait if whole_wait > 0 else 0.0
 
 
 def _of_suspect(suspect: Optional[likely.Suspect], waiting: float, record: Mapping[str, Any]) -> List[Advice]:
@@ -104,9 +132,9 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             "python", share, won, f"{where} runs Python for every element, one after another",
             "use TensorFlow's operations, or give and take whole batches; rows come fastest by task_config.dataset()",
         )  # fmt: skip
-    if node.facts.get("reads"):
-        # nobody has looked, and what else is made in each pass of what is read may take longer: a cache spares both
-        if not record["nodes"] and blame.passes(record):
+    if likely.opens_files(node.facts, record):
+        # what else is made in each pass of what is read may take longer: a cache spares both
+        if blame.passes(record):
             won *= _BESIDE_A_CACHE
         return Advice(
             "small_files", share, won, f"{node.where} opens a file for every element",
@@ -229,23 +257,29 @@ def _of_prefetch(record: Mapping[str, Any]) -> List[Advice]:
 
 def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
     waiting = wait_share(record)
-    nodes = blame.chain_of(record)
-    kept = any(blame.plain(node["node"]) == "Cache" for node in nodes)
-    if waiting < WORTH_SAYING or kept or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
+    if waiting < WORTH_SAYING or not blame.passes(record) or record["by"] in ("feed_dict", "batches"):
         return []
-    looked = bool(record["nodes"])
+    looked, serves = bool(record["nodes"]), blame.cache_of(record)
     some = blame.blamed(record) if looked else [likely.repeated(record)]
     slow = next((node for node in some if node is not None and node.kind in ("Map", "Generator", *_SOURCES)), None)
     # what is in memory is as quick again
-    if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random"):
+    if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or _behind(slow, serves, record):
         return []
-    share = waiting * slow.share
-    return [
-        Advice(
-            "cache", share, share * _PROMISED * 0.5, f"{slow.where} does the same again in every pass over the rows",
-            "`.cache()` behind it, before shuffle and repeat, if what it makes is not random and fits into memory", "" if looked else unseen.look(record),
-        )
-    ]  # fmt: skip
+    share, times = waiting * slow.share, blame.times(record)
+    caches = [(place, node) for place, node in enumerate(blame.chain_of(record)) if blame.plain(node["node"]) == "Cache"]
+    if any(_behind(slow, place, record) for place, _ in caches):
+        what = f"`cache`{_at(caches[0][1])} keeps nothing from one pass to the next"
+        change = f"`.repeat(n)` behind it, and {_ONE_LOOP}"
+    else:
+        what = f"{slow.where} does the same again in every pass over the rows"
+        instead = f", instead of the one{_at(caches[0][1])}" if caches else ""
+        repeat = "" if record.get("keeps", True) else f"; then `.repeat(n)`, and {_ONE_LOOP}"
+        change = f"`.cache()` behind it{instead}, before shuffle and repeat, if what it makes is not random and fits into memory{repeat}"
+    return [Advice("cache", share, share * (1 - 1 / times) * _PROMISED, what, change, "" if looked else unseen.look(record))]
+
+
+def _at(node: Mapping[str, Any]) -> str:
+    return f" at {blame.place(node['at'])}" if node["at"] else ""
 
 
 def _of_shuffle(record: Mapping[str, Any]) -> List[Advice]:

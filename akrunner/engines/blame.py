@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 #: nodes that only hand on what others have made
 _PASSIVE = {
@@ -99,8 +99,36 @@ def chain_of(record: Mapping[str, Any]) -> List[Dict[str, Any]]:
 def passes(record: Mapping[str, Any]) -> bool:
     """Whether the rows are gone through more than once."""
     nodes = chain_of(record)
-    again = any(plain(node["node"]) in ("Repeat", "ShuffleAndRepeat") and node.get("count", -1) != 1 for node in nodes)
+    again = any(_repeats(node) and node.get("count", -1) != 1 for node in nodes)
     return again or any(one["nodes"] == nodes and one["passes"] > 1 for one in record["pipelines"])
+
+
+def times(record: Mapping[str, Any]) -> int:
+    """How often the rows are gone through; 2: more than once, and nobody knows how often."""
+    nodes = chain_of(record)
+    again = [int(node.get("count", -1)) for node in nodes if _repeats(node)]
+    found = max([one["passes"] for one in record["pipelines"] if one["nodes"] == nodes], default=1)
+    for count in again:
+        found *= max(2, count) if count != 1 else 1
+    return int(found)
+
+
+def cache_of(record: Mapping[str, Any]) -> Optional[int]:
+    """The place in the chain of the cache that later passes are read from, None: there is none. What stands behind it works in the first pass only."""
+    nodes = chain_of(record)
+    if not passes(record):
+        return None
+    repeat = next((place for place, node in enumerate(nodes) if _repeats(node) and node.get("count", -1) != 1), None)
+    for place, node in enumerate(nodes):
+        # with TensorFlow 1's behaviour it serves one iterator: what repeats has to draw from it
+        within = repeat is not None and repeat < place
+        if plain(node["node"]) == "Cache" and (within or record.get("keeps", True) or node.get("file")):
+            return place
+    return None
+
+
+def _repeats(node: Mapping[str, Any]) -> bool:
+    return plain(node["node"]) in ("Repeat", "ShuffleAndRepeat")
 
 
 def plain(name: str) -> str:

@@ -17,22 +17,24 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; seconds,
     served        looks were asked for, but a server of TensorFlow's runs in the process, which its profiler could end
     looked, look  steps that TensorFlow's profiler looked at, and their seconds; known: whether wait is
     nodes         of the pipeline, as the profiler saw them: path, seconds that each took itself, calls; none, if nobody asked
-    pipelines     the datasets the script iterated over: nodes (kind, line, ...), how often (passes), and how long it waited for each (waited)
+    pipelines     the datasets the script iterated over: nodes (kind, line, ...), how often (passes), and how long it waited for each (waited), until the second iterator over it (filled)
+    keeps         whether what `.cache()` holds in memory serves every iterator
     tunes         whether its TensorFlow may run maps in parallel, and make batches ahead, by itself
     windows       [seconds since main began, batches, wait, between], at most 60: the same over time
     spent         checkpoint, report, output -> seconds; pipe: a stream waited for rows to come; table: a table's rows were read
     tensorflow    it was imported
     lines         where Python was, by looks: line of the script, package it had called, share of the looks; main: the main thread
     cores, idle   of the task; and how many nothing used, on average, None: nobody knows
+    used          cores that the task's own process used, on average
     busy          the share of the time in which the graphics cards worked, None: nobody knows
 """
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Union
+from typing import Any, List, Mapping, Optional, Union
 
-from akrunner.engines import unseen
-from akrunner.engines.advice import WORTH_SAYING, Advice, advised, if_it_waits
+from akrunner.engines import blame, unseen
+from akrunner.engines.advice import WORTH_SAYING, Advice, advised, first_pass, if_it_waits
 from akrunner.engines.base import Stats
 from akrunner.engines.unseen import TOO_SHORT, most_waiting, wait_share
 
@@ -47,6 +49,10 @@ _BESIDE_A_SERVER = (
 )
 #: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
 _SURELY_FINE = 0.05
+#: rules of what a script does that is neither reading nor computing, and is timed
+_SAVING = ("checkpoint", "report", "output")
+#: of the waiting, what the first pass must have for it to be said
+_MOSTLY = 0.6
 _TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
 
 
@@ -105,17 +111,19 @@ def _weight(record: Mapping[str, Any]) -> float:
 def _sentences(record: Mapping[str, Any]) -> List[str]:
     if record["main"] < TOO_SHORT or (record["by"] and _whole(record) < TOO_SHORT and record["first"] < TOO_SHORT):
         return [_TOO_LITTLE] if record["asked"] else []
-    share, told = wait_share(record), advised(record)
-    most = _MOST if record["asked"] else 1
-    changes = [one for one in told if one.saves >= 0.02 or one.share >= WORTH_SAYING][:most]
-    found = []
+    share, told = wait_share(record), [one for one in advised(record) if one.saves >= 0.02 or one.share >= WORTH_SAYING]
+    if record["asked"]:
+        changes = told[:_MOST]
+    else:
+        # what was timed is no guess
+        changes = [*[one for one in told if one.rule not in _SAVING][:1], *[one for one in told if one.rule in _SAVING]]
+    ranked = []
     if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
-        node = next((one for one in changes if one.rule not in ("checkpoint", "report", "output", "pandas", "between")), None)
-        steps = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
-        why = "" if record["nodes"] or not record["pipelines"] else f"; for what, {unseen.look(record)} tells"
-        found.append(steps + (f"; {_saving(node)}" if node is not None else why))
+        node = next((one for one in changes if one.rule not in (*_SAVING, "pandas", "between")), None)
         changes = [one for one in changes if one is not node]
-    found += [_saving(one) for one in changes]
+        ranked.append((node.saves if node is not None else 0.0, _waiting(record, share, node)))
+    ranked += [(one.saves, _saving(one)) for one in changes]
+    found = [words for _, words in sorted(ranked, key=lambda one: -one[0])]
     unsure = [] if found else unseen.told(record)
     if record["asked"] and not found and not unsure and record["by"] in ("function", "session") and not record["known"]:
         unsure = [_BESIDE_A_SERVER if record.get("served") else _NO_LOOK]
@@ -135,6 +143,19 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
     if record["busy"] is not None:
         found.append(f"{_CARDS} {record['busy']:.0%} of the time")
     return found
+
+
+def _waiting(record: Mapping[str, Any], share: float, node: Optional[Advice]) -> str:
+    """How much of the time is waiting for input, and what to change."""
+    words = f"{share:.0%} of the time of {record['batches']:,} steps is waiting for input"
+    cache, first = blame.cache_of(record), first_pass(record)
+    if cache is not None and first >= _MOSTLY:
+        at = blame.chain_of(record)[cache]["at"]
+        words += f", most of it in the first pass, which fills the cache{' at ' + blame.place(at) if at else ''}"
+        return f"{words}; {_saving(node)}" if node is not None else words
+    if node is not None:
+        return f"{words}; {_saving(node)}"
+    return words if record["nodes"] or not record["pipelines"] else f"{words}; for what, {unseen.look(record)} tells"
 
 
 def _not_looked(record: Mapping[str, Any]) -> str:

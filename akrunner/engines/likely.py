@@ -17,6 +17,8 @@ _MUCH = 0.5
 _CALL = 50e-6
 #: of the time, what runs beside the script must take to be what holds it up
 _ALL = 0.9
+#: of a core, what is used if something computes on it
+_AT_WORK = 0.7
 #: seconds of a call that is cheap, calls for one batch from which on that matters
 CHEAP, MANY = 300e-6, 8
 #: datasets that read files
@@ -60,7 +62,8 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
 
 def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
     """What decodes, parses or reads files, None: nothing does. Of several, the one that is read first by the script."""
-    works = [one for one in blame.chain_of(record) if one.get("decodes") or one.get("parses") or one.get("reads")]
+    chain = blame.chain_of(record)
+    works = [one for one in chain[: blame.cache_of(record)] if one.get("decodes") or one.get("parses") or one.get("reads")]
     return _blamed(works[0], record) if works else None
 
 
@@ -90,18 +93,29 @@ def _calls_python(node: Mapping[str, Any]) -> bool:
 
 def _drawn_from(works: List[Dict[str, Any]], chain: List[Dict[str, Any]], record: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """Those that are at work in each pass: what lies behind a cache is in the first only."""
-    caches = [place for place, one in enumerate(chain) if _kind(one) == "Cache"]
-    if not caches or not blame.passes(record):
-        return works
-    return [one for one in works if any(one is other for other in chain[: caches[0]])]
+    return [one for one in works if any(one is other for other in chain[: blame.cache_of(record)])]
+
+
+def opens_files(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether a map opens files, and waits for them. One that decodes them, too, and has cores at work meanwhile, waits for its decoding: files that were
+    read a moment ago, or are read ahead, take little."""
+    if not node.get("reads") or node.get("ours"):
+        return False
+    return not (node.get("decodes") and _at_work(record, _parallel(node)))
 
 
 def _reads(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    """Whether a map opens files, and waits for them: where cores decode meanwhile, and have nothing left, it is for these."""
-    if not node.get("reads") or node.get("ours"):
-        return False
+    """As `opens_files`, where nobody has looked: of a map that only opens them, and one that decodes, the second may take all the time."""
     decoded = any(one.get("decodes") for one in blame.chain_of(record))
-    return not (decoded and _parallel(node) and not _idle(record))
+    return opens_files(node, record) and not (decoded and _at_work(record, _parallel(node)))
+
+
+def _at_work(record: Mapping[str, Any], parallel: bool) -> bool:
+    """Whether a task computes all the time, as far as what is called can: on one core, or if it is parallel, on half of them or more."""
+    used = record.get("used")
+    if used is None:
+        return not _idle(record)
+    return bool(used >= _AT_WORK * (max(1.0, 0.5 * record["cores"]) if parallel else 1.0))
 
 
 def _busy(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:

@@ -20,6 +20,8 @@ _LONG = 5.0
 _SAVING = ("checkpoint", "report", "output")
 #: of the time, what of that a script must have to be told of that, and not that it computes
 _SAVES = 0.25
+#: and of waiting
+_WAITS = 0.2
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
@@ -59,7 +61,7 @@ def _computes(record: Mapping[str, Any]) -> bool:
     """Whether it is known that a script does not wait for its input."""
     steps = record["wait"] + record["between"]
     saving = sum(record["spent"].get(what, 0.0) for what in _SAVING)
-    if unsure(record) or most_waiting(record) > 0.5 or saving > _SAVES * steps:
+    if unsure(record) or most_waiting(record) > _WAITS or saving > _SAVES * steps:
         return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)

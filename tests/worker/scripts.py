@@ -437,6 +437,7 @@ def main(task_config):
         sums = [int(tf.reduce_sum(batch)) for batch in dataset]
     if not task_config.user_params["asked"]:
         assert started == []
+        caches(os.path.join(task_config.work_dir, "kept"))
     elif tf.__version__.startswith("1."):
         as_without_clocks()
     else:
@@ -463,6 +464,43 @@ def main(task_config):
         is_traced()
         as_without_clocks()
     task_config.output_writer.write_batch({"total": [sum(sums)]})
+
+
+def caches(path):
+    '''What the doctor thinks of caches is so.'''
+    from akrunner.worker.waits import pipeline, timing
+
+    clocks = timing.running()
+    own = list(clocks.pipelines)
+    numbers, drawn = tf.data.Dataset.range(4), []
+    told = pipeline.chain(numbers.cache().cache(path).repeat(3))
+    assert [one["node"] for one in told] == ["Repeat", "Cache", "Cache", "Range"], told
+    assert told[0]["count"] == 3 and told[1]["file"] and "file" not in told[2], told
+
+    def draw(x):
+        drawn.append(int(x))
+        return x
+
+    dataset = numbers.map(lambda x: tf.compat.v1.py_func(draw, [x], tf.int64)).cache()
+    if tf.executing_eagerly():
+        for _ in range(2):
+            assert [int(x) for x in dataset] == [0, 1, 2, 3]
+    else:
+        iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+        number = iterator.get_next()
+        with tf.compat.v1.Session() as session:
+            for _ in range(2):
+                session.run(iterator.initializer)
+                for _ in range(4):
+                    session.run(number)
+                # the cache is whole when its end has been met
+                try:
+                    session.run(number)
+                except tf.errors.OutOfRangeError:
+                    pass
+    assert len(drawn) == (4 if pipeline.keeps() else 8), drawn
+    # the doctor is asked about the others
+    clocks.pipelines[:] = own
 
 
 def profilers():

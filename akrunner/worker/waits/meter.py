@@ -46,10 +46,11 @@ class Meter(object):
         self.pipelines = []
         self._fed = None
         self._sources = {}
-        self.tunes = False
+        self.tunes, self.keeps = False, True
         self.spent = {}
         self._began = clock()
         self._idled = None
+        self._used = time.process_time()
         self.lines = lines.Lines(bool(steps))
         self._thread = None
         self.failed = ""
@@ -63,6 +64,13 @@ class Meter(object):
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
         self._sources[iterator] = pipeline
+
+    def pass_done(self, pipeline):
+        """A second iterator over a dataset is about to be made. Args: pipeline: its place in `pipelines`."""
+        way = self.ways.get("dataset")
+        if way is not None and self._thread == threading.get_ident():
+            way.settle()
+            self.pipelines[pipeline]["filled"] = way.waited.get(pipeline, 0)
 
     def way(self, name):
         """The clock of a way of reading, None: another thread than the one that reads asks."""
@@ -160,6 +168,7 @@ class Meter(object):
         """`main` is entered."""
         self._began = clock()
         self._idled = ticks()
+        self._used = time.process_time()
         try:
             self.lines.start()
         except RuntimeError as e:
@@ -203,6 +212,7 @@ class Meter(object):
             "busy": sum(self.lines.busy) / len(self.lines.busy) if self.lines.busy else None,
             "cores": cores(),
             "idle": idle(self._idled, ticks()),
+            "used": (time.process_time() - self._used) * 1e9 / max(1, clock() - self._began),
             "rows": way.rows,
             "outside": way.between * seconds if way.name in (*INSIDE, "call") else 0.0,
             "first": way.first * seconds,
@@ -215,8 +225,12 @@ class Meter(object):
             "python": dict(self.python.record(), steps=(self.python.wall - self._prepared) * seconds),
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
-            "pipelines": [dict(one, waited=way.waited.get(place, 0) * seconds) for place, one in enumerate(self.pipelines)],
+            "pipelines": [
+                dict(one, waited=way.waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
+                for place, one in enumerate(self.pipelines)
+            ],
             "tunes": self.tunes,
+            "keeps": self.keeps,
             "tensorflow": self.tensorflow,
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},

@@ -144,9 +144,12 @@ def is_script(name):
 def tell(meter, dataset):
     """An iterator over a dataset is about to be made. Returns: its pipeline's place among the meter's, None: it has none."""
     try:
+        meter.keeps = keeps()
         found = chain(dataset)
         for place, one in enumerate(meter.pipelines):
             if one["nodes"] == found:
+                if one["passes"] == 1:
+                    meter.pass_done(place)
                 one["passes"] += 1
                 return place
         if len(meter.pipelines) < _MOST:
@@ -194,14 +197,26 @@ def described(dataset):
         ("rows", "_batch_size"),
         ("parallel", "_num_parallel_calls"),
         ("cycle", "_cycle_length"),
+        ("count", "_count"),
     ):
         number = _number(getattr(dataset, attribute, None))
         if number is not None:
             told[name] = number
+    if told["node"] == "Cache" and _text(getattr(dataset, "_filename", None)):
+        told["file"] = True
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     if function is not None:
         told.update(_function(function))
     return told
+
+
+def keeps():
+    """Whether what `.cache()` holds in memory serves every iterator over the dataset: with TensorFlow 1's behaviour each fills one of its own."""
+    behaviour = sys.modules.get("tensorflow.python.tf2") or sys.modules["tensorflow_core.python.tf2"]
+    if not behaviour.enabled():
+        return False
+    eager = sys.modules["tensorflow.python.eager.context"].executing_eagerly()
+    return eager or sys.modules["tensorflow.python.framework.ops"].get_default_graph().building_function
 
 
 def _number(value):
@@ -214,6 +229,12 @@ def _number(value):
         return int(value.numpy())
     constant = sys.modules["tensorflow.python.framework.tensor_util"].constant_value(value)
     return None if constant is None else int(constant)
+
+
+def _text(value):
+    """Of a constant tensor of text, b"": it is none."""
+    constant = sys.modules["tensorflow.python.framework.tensor_util"].constant_value(value) if value is not None else None
+    return b"" if constant is None else constant.item() if hasattr(constant, "item") else constant
 
 
 def _graph(function):

@@ -70,10 +70,30 @@ def test_it_is_said_with_the_task_and_the_share() -> None:
     assert bound({"worker:0": record(MAPPED, CHAIN)}, 0.0, 11.0) == "input"
 
 
-def test_where_it_was_not_asked_for_one_thing_is_said() -> None:
-    twice = record(MAPPED, CHAIN, spent={"checkpoint": 4.0}, asked=0)
+def test_where_it_was_not_asked_for_one_thing_is_said_and_what_was_timed() -> None:
+    twice = record(MAPPED, CHAIN, asked=0, wait=5.0, between=5.0)
     assert len(inputs.verdict({"inputs": {"chief:0": twice}})) == 1
-    assert len(inputs.verdict({"inputs": {"chief:0": {**twice, "asked": 5}}})) == 2
+    assert len(inputs.verdict({"inputs": {"chief:0": record(MAPPED, CHAIN, asked=5, wait=5.0, between=5.0, passes=6)}})) == 2
+    saved = inputs.verdict({"inputs": {"chief:0": {**twice, "spent": {"checkpoint": 1.7}}}})
+    assert "50% of the time of 100 steps is waiting" in saved[0] and "17% of the time is saving checkpoints" in saved[1]
+
+
+def test_nobody_is_told_that_it_computes_and_that_it_waits() -> None:
+    sides = {
+        wait: bound({"chief:0": record(MAPPED, CHAIN, wait=wait, between=10.0 - wait)}, 0.0, 11.0)
+        for wait in (0.5, 2.5, 4.5, 6.0)
+    }
+    assert sides == {0.5: "compute", 2.5: "unknown", 4.5: "unknown", 6.0: "input"}
+
+
+def test_what_wins_most_is_said_first() -> None:
+    saves = record({}, FILES, asked=0, idle=0.1, passes=8, wait=2.2, between=7.8, spent={"checkpoint": 4.5})
+    told = inputs.verdict({"inputs": {"chief:0": saves}})
+    assert (
+        "45% of the time is saving checkpoints" in told[0]
+        and "22% of the time of 100 steps is waiting" in told[1]
+        and len(told) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,6 +189,75 @@ def test_a_cache_for_what_is_done_in_every_pass() -> None:
     assert "cache" not in [one.rule for one in advised(record(nodes, kept, passes=6))]
 
 
+#: one map reads and decodes
+LOOKED = {
+    "Root": (0.0, 20),
+    "Root::Prefetch": (0.1, 20),
+    "Root::Prefetch::BatchV2": (0.0, 20),
+    "Root::Prefetch::BatchV2::ParallelMapV2": (1.4, 640),
+}
+BOTH = [
+    node("Prefetch", 9),
+    node("Batch", 9, rows=32),
+    node("ParallelMap", 8, reads=True, decodes=True, ops=9),
+    node("TensorSlice", 7),
+]
+
+
+@pytest.mark.parametrize(
+    "used, passes, rules",
+    [(1.9, 8, ["cache", "busy_map"]), (1.9, 1, ["busy_map"]), (0.4, 1, ["small_files"]), (0.4, 8, ["cache", "small_files"])],
+)
+def test_reading_is_not_blamed_where_the_same_map_decodes_all_the_time(used: float, passes: int, rules: List[str]) -> None:
+    told = advised(record(LOOKED, BOTH, used=used, cores=2, idle=0.1, passes=passes))
+    assert [one.rule for one in told] == rules
+
+
+def test_a_cache_wins_the_more_the_more_passes_there_are() -> None:
+    def saves(passes: int) -> float:
+        return first(record(LOOKED, BOTH, used=1.9, passes=passes)).saves
+
+    assert saves(2) == pytest.approx(0.2) and saves(2) < saves(3) < saves(8) < 0.4
+    repeated = [node("Repeat", 9, count=8), *BOTH]
+    assert first(record(LOOKED, repeated, used=1.9)).saves == pytest.approx(saves(8))
+    for never in (1, 0):
+        once = [node("Repeat", 9, count=never), *BOTH]
+        assert ("cache" in [one.rule for one in advised(record(LOOKED, once, used=1.9))]) == (never != 1)
+
+
+def test_what_is_cached_too_early_is_cached_behind_what_is_slow() -> None:
+    early = [*BOTH[:2], node("ParallelMap", 8, decodes=True, ops=9), node("Cache", 7), node("ParallelMap", 6, reads=True)]
+    for looked in (LOOKED, {}):
+        found = first(record(looked, early, used=1.9, idle=0.1, cores=2, passes=6))
+        assert found.rule == "cache" and "`.cache()` behind it, instead of the one at train.py:7" in found.change
+
+
+def test_with_the_behaviour_of_tensorflow_1_one_iterator_makes_all_passes() -> None:
+    plain = first(record(LOOKED, BOTH, used=1.9, passes=6, keeps=False))
+    assert plain.rule == "cache" and "then `.repeat(n)`, and one loop over all passes" in plain.change
+    cached = [*BOTH[:2], node("Cache", 9), *BOTH[2:]]
+    for looked in (LOOKED, {}):
+        found = first(record(looked, cached, used=1.9, passes=6, keeps=False))
+        assert found.rule == "cache" and found.what == "`cache` at train.py:9 keeps nothing from one pass to the next"
+    for kept in ([node("Repeat", 9, count=6), *cached], [*BOTH[:2], node("Cache", 9, file=True), *BOTH[2:]]):
+        assert "cache" not in [one.rule for one in advised(record(LOOKED, kept, used=1.9, passes=6, keeps=False))]
+
+
+def test_the_pass_that_fills_a_cache_is_told_from_the_others() -> None:
+    cached = [*BOTH[:2], node("Cache", 9), *BOTH[2:]]
+    told = record(LOOKED, cached, used=1.9, passes=30, wait=2.0, between=8.0)
+    told["pipelines"][0].update(waited=2.0, filled=1.9)
+    words = inputs.verdict({"inputs": {"chief:0": told}})[0]
+    assert (
+        "20% of the time of 100 steps is waiting for input, most of it in the first pass, which fills the cache at train.py:9"
+        in words
+    )
+    assert "opens a file" not in words and "`.cache()`" not in words
+    told["pipelines"][0].update(filled=0.0)
+    words = inputs.verdict({"inputs": {"chief:0": {**told, "windows": [[0, 50, 0.1, 4.0], [1, 50, 1.9, 4.0]]}}})[0]
+    assert words.endswith("20% of the time of 100 steps is waiting for input")
+
+
 def test_no_cache_for_what_is_another_each_time_or_is_in_memory() -> None:
     nodes = {path.replace("::Map", "::ParallelMapV2"): took for path, took in MAPPED.items()}
     drawn = [{**one, "random": True} if one["node"] == "Map" else one for one in CHAIN]
@@ -190,8 +279,12 @@ FILES = [
         ({}, {"idle": None}, ["busy_map"]),
         ({}, {"idle": 3.5}, ["small_files"]),
         ({}, {"idle": 3.5, "passes": 10}, ["cache", "small_files"]),
-        ({"node": "Map"}, {"idle": 0.1, "passes": 10}, ["cache", "small_files"]),
-        ({"node": "Map"}, {"idle": 0.1}, ["small_files"]),
+        # nothing computes on so much as one core: it is the disk
+        ({"node": "Map"}, {"used": 0.3, "passes": 10}, ["cache", "small_files"]),
+        ({"node": "Map"}, {"used": 0.3}, ["small_files"]),
+        ({}, {"used": 0.6}, ["small_files"]),
+        ({}, {"used": 2.1, "idle": 0.1}, ["busy_map"]),
+        ({"node": "Map"}, {"used": 0.9, "idle": 3.0, "passes": 10}, ["cache"]),
     ],
 )
 def test_files_that_are_read_and_decoded_without_a_look(facts: Dict[str, Any], more: Dict[str, Any], rules: List[str]) -> None:
@@ -364,7 +457,8 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("dataset"), "compute", ""),
         (other("dataset", wait=0.1, between=0.1), "unknown", ""),
         (other("function", unlooked=6.0), "unknown", ""),
-        (other("function", unlooked=4.0), "compute", ""),
+        (other("function", unlooked=4.0), "unknown", ""),
+        (other("function", unlooked=1.5), "compute", ""),
         (other("call", hidden=True), "unknown", "a tf.function goes through a dataset by itself"),
         (other("dataset", wait=9.0, between=1.0, elsewhere=True), "unknown", "another thread than the main one reads it"),
     ],

@@ -287,6 +287,24 @@ def test_no_profiler_is_ever_started_that_nobody_asked_for(clocks: meter.Meter, 
     assert clocks.looks is None and started == [] and clocks.record()["nodes"] == []
 
 
+def test_it_is_known_how_long_the_first_pass_waited(clocks: meter.Meter) -> None:
+    way = clocks.way("dataset")
+    assert way is not None
+    clocks.pipelines = [{"nodes": [], "passes": 1}]
+    clocks.pass_done(0)
+    assert clocks.pipelines[0].pop("filled") == 0
+    now = 0
+    for epoch, seconds in enumerate((3, 1)):
+        clocks.draws_from(epoch, 0)
+        if epoch:
+            clocks.pass_done(0)
+        for _ in range(4):
+            now = clocks.before(way, epoch)
+            way.drew(now, now + seconds * 10**9)
+    told = clocks.record()["pipelines"][0]
+    assert (told["filled"], told["waited"]) == (9.0, 13.0)
+
+
 def test_it_is_known_which_pipeline_a_loop_waits_for(clocks: meter.Meter) -> None:
     """Training and validation, each epoch with iterators of its own."""
     clocks.pipelines = [{"nodes": [], "passes": 2}, {"nodes": [], "passes": 2}]
