@@ -12,11 +12,12 @@ import contextlib
 import csv
 import errno
 import fcntl
+import filecmp
 import hashlib
 import os
 import stat
 import uuid
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from akrunner import leftovers
@@ -225,9 +226,24 @@ def check_list(folder: str) -> str:
     return "" if not os.path.lexists(path) or _read(path) is not None else f"{path} is not pack's, and stays as it is"
 
 
-def listed(folder: str) -> Set[str]:
-    """The paths that the table lists which is there."""
-    return {row[0] for row in _read(os.path.join(folder, LIST)) or ()}
+def listed(folder: str) -> Dict[str, Tuple[str, str]]:
+    """Path -> (why, copy), of the table that is there."""
+    return {row[0]: (row[1], row[2]) for row in _read(os.path.join(folder, LIST)) or ()}
+
+
+def is_kept(base: Optional[str], name: bytes, why: str, folder: str, row: Optional[Tuple[str, str]]) -> bool:
+    """Whether the table says of a file what there is to say, and its copy has its bytes. Args: base, name, why, folder: as for `keep`; row: (why, copy), None:
+    the table does not list it."""
+    if row is None or row[0] != _plain(why):
+        return False
+    if not row[1] or is_url(name):
+        return True
+    try:
+        return filecmp.cmp(
+            os.path.join(os.fsencode(base or "."), name), os.path.join(os.fsencode(folder), os.fsencode(row[1])), shallow=False
+        )
+    except (OSError, ValueError):
+        return False
 
 
 def write_list(folder: str, kept: Sequence[Kept]) -> List[str]:

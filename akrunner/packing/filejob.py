@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from akrunner.arrays import array_of, texts_of
 from akrunner.checks import holds_no_files, is_within
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, ReadError
 from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import described
 from akrunner.packing.given import Given
@@ -19,13 +19,15 @@ from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, differe
 from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
-from akrunner.packing.settings import Settings
+from akrunner.packing.settings import CHECKS, Settings
 from akrunner.packing.state import State
 
 #: bad rows of a result
 _NAMED = 1000
 #: directories of files that are looked at before a broken one is copied
 _FOLDERS = 20_000
+#: of what a warning names
+_FEW = 3
 
 
 def check_bad_place(folder: str, given: Given, state: State) -> None:
@@ -65,40 +67,90 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     """An unfinished part first, then what is new. Raises: as `pack`."""
     assert given.index is not None
     warnings = list(given.said)
-    broken = _still_broken(given, settings, state, overwrite)
+    broken = _still_broken(given.index, state, overwrite)
+    # a URL that is tried again speaks for itself
+    earlier = [one.told for one in broken if not one.again] if settings.bad_rows == "fail" else []
     rows, bad = 0, Bad()
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
         state.drop(part)
         part = None
+    # what this run could not fetch a moment ago, and then what it is asked again of, is left to the next one
+    asks = part is None
+    if asks:
+        bad.asked = {name for name, _, again in broken if again}
     if part is not None:
-        rows += _finish(settings, state, part, meter, bad)
+        try:
+            rows += _finish(given, settings, state, part, meter, bad, earlier)
+        except ReadError as e:
+            raise _with_the_rest(e, earlier, given, settings, state, part, meter, overwrite) from None
         overwrite = False
         # what a run that failed tried again, this one has told just now
         asked = set(state.index(part).column(NAME).to_pylist()) if broken else set()
-        broken = [one for one in broken if one[0] not in asked]
-    # what this run could not fetch a moment ago is left to the next one
-    new, told = _new(given.index, state, settings, overwrite, retried=part is None)
+        broken = [one for one in broken if one.name not in asked]
+    new, told = _new(given.index, state, overwrite, asks)
     warnings += told
     if len(new):
         part = state.next()
         plan, about = _plan(given, new, settings, state, overwrite)
         warnings += _several(plan)
         files.save(state, part, new, plan, about)
-        rows += _finish(settings, state, part, meter, bad)
+        rows += _finish(given, settings, state, part, meter, bad, earlier)
+    elif part is None and earlier:
+        raise leftout.refused(given.kind, [], earlier=earlier, packed=False)
+    broken = [one for one in broken if not (asks and one.again)]
     bad.before(broken)
     if settings.bad_rows not in ("fail", "skip"):
-        bad.kept += leftout.kept(given.index, broken, settings.bad_rows, settings.max_file_size)
+        kept = leftout.kept(given.index, [(one.name, one.why) for one in broken], settings.bad_rows, settings.max_file_size)
+        bad.kept += kept
     warnings += copies.write_list(settings.bad_rows, bad.kept)
-    return result(state, given.kind, rows, bad, warnings)
+    if state.about is not None:
+        about = {**state.about, **leftout.in_input(state, state.parts(), given.index)}
+        if about != state.about:
+            state.describe(about)
+    return result(state, given.kind, rows, bad, [*warnings, *_checked_less(given, settings, state)])
+
+
+def _with_the_rest(
+    error: ReadError,
+    earlier: Sequence[Tuple[str, str]],
+    given: Given,
+    settings: Settings,
+    state: State,
+    part: int,
+    meter: Meter,
+    overwrite: bool,
+) -> ReadError:
+    """What is broken in a part that was begun, and in what came to the input since: who mends one should not meet the other in the next run."""
+    assert given.index is not None
+    new, _ = _new(given.index, state, overwrite, asks=False)
+    begun = pc.is_in(new.table.column(NAME), value_set=state.index(part).column(NAME).combine_chunks())
+    rest = Index(new.table.filter(array_of(~truths(begun))), new.base)
+    if not len(rest) or not (error.broken or error.unfetched):
+        return error
+    after = state.next()
+    plan, about = _plan(given, rest, settings, state, overwrite)
+    files.save(state, after, rest, plan, about)
+    try:
+        meter.starts("looking at", len(rest))
+        files.FilePacker(state, after, settings, meter).run()
+    except ReadError as e:
+        return leftout.refused(
+            given.kind, [*error.broken[len(earlier) :], *e.broken], [*error.unfetched, *e.unfetched], earlier
+        )
+    finally:
+        state.drop(after)
+    return error
 
 
 def planned_only(given: Given, settings: Settings, state: State, overwrite: bool) -> Packed:
     """What `packed` would do."""
     assert given.index is not None
     bad = Bad()
-    bad.before(_still_broken(given, settings, state, overwrite))
-    new, told = _new(given.index, state, settings, overwrite)
+    bad.before([one for one in _still_broken(given.index, state, overwrite) if not one.again])
+    if settings.bad_rows == "fail" and bad.rows:
+        raise leftout.refused(given.kind, [], earlier=bad.some, packed=False)
+    new, told = _new(given.index, state, overwrite)
     before = None if overwrite else state.about
     splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
@@ -107,6 +159,12 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         plan, about = _plan(given, new, settings, state, overwrite)
         labels = about["labels"]
         told += _several(plan)
+        if plan.problems:
+            few = "; ".join(f"{path}: {why}" for path, why in plan.problems[:_FEW])
+            told.append(
+                f"of {plan.sampled:,} files that were fetched to learn their sizes, {len(plan.problems):,} would not be packed ({few})"
+            )
+        told.append("a dry run looks into no file: what is broken, or cannot be fetched, is found when it is packed")
         for name in about["splits"]:
             splits.setdefault(name, 0)
         for shard in plan.shards:
@@ -125,8 +183,19 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         bad.some,
         bad.rows,
         bad.earlier,
-        warnings=[*given.said, *told, *_no_rows(splits, settings.split_by)],
+        warnings=[*given.said, *told, *_no_rows(splits, settings.split_by), *_checked_less(given, settings, state)],
     )
+
+
+def _checked_less(given: Given, settings: Settings, state: State) -> List[str]:
+    """What is to be said of images that earlier runs have looked at less than this one would."""
+    ranks = [CHECKS.index(state.plan(part).get("check", CHECKS[0])) for part in state.parts()]
+    if given.kind != "images" or not ranks or min(ranks) >= CHECKS.index(settings.check):
+        return []
+    how = {"none": "not looked at", "header": "checked by their headers only"}[CHECKS[min(ranks)]]
+    return [
+        f"check={settings.check!r} (--check {settings.check}) is for what is new: images that are packed were {how}; --overwrite checks and packs all anew"
+    ]
 
 
 def _several(plan: files.Plan) -> List[str]:
@@ -152,7 +221,7 @@ def _no_rows(splits: Dict[str, int], split_by: str) -> List[str]:
 
 class Bad:
     """Files that were left out. Attributes: some: (path, why) of broken ones; rows: how many; earlier: of them, by an earlier run; unfetched, unfetched_rows: of
-    those that did not come; kept: of all, with a directory for them."""
+    those that did not come; kept: of all, with a directory for them; asked: names of those that an earlier run left out, and that are tried again."""
 
     def __init__(self) -> None:
         self.some: List[Tuple[str, str]] = []
@@ -161,44 +230,36 @@ class Bad:
         self.unfetched: List[Tuple[str, str]] = []
         self.unfetched_rows = 0
         self.kept: List[copies.Kept] = []
+        self.asked: Set[bytes] = set()
 
-    def before(self, broken: Sequence[Tuple[bytes, str]]) -> None:
+    def before(self, broken: Sequence[leftout.LeftOut]) -> None:
         """Count what an earlier run left out."""
         self.rows += len(broken)
         self.earlier += len(broken)
-        self.some += [(leftout.shown(name), why) for name, why in broken[: _NAMED - len(self.some)]]
+        self.some += [one.told for one in broken[: _NAMED - len(self.some)]]
 
 
-def _still_broken(given: Given, settings: Settings, state: State, overwrite: bool) -> List[Tuple[bytes, str]]:
-    """(name, why) of the files of the input that an earlier run left out as broken, and that are as they were. Raises: ReadError: there are some, and `bad_rows`
-    says fail; then a URL is tried again."""
-    assert given.index is not None
+def _still_broken(index: Index, state: State, overwrite: bool) -> List[leftout.LeftOut]:
+    """The files of the input that an earlier run left out as broken, and that are as they were, as far as anybody knows."""
     if overwrite or not state.parts():
         return []
     why = leftout.marked(state, leftout.BROKEN)
-    if not why:
-        return []
-    found = leftout.rows_of(given.index, _difference(given.index, state, why).broken, why)
-    if settings.bad_rows != "fail":
-        return found
-    if files_there := [one for one in found if not is_url(one[0])]:
-        raise leftout.refused(given.kind, files_there)
-    return []
+    return leftout.rows_of(index, _difference(index, state, why).broken, why) if why else []
 
 
-def _new(index: Index, state: State, settings: Settings, overwrite: bool, retried: bool = True) -> Tuple[Index, List[str]]:
-    """What of an index is not packed yet, and warnings in words. Args: retried: whether what could not be fetched is new."""
+def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> Tuple[Index, List[str]]:
+    """What of an index is not packed yet, and warnings in words. Args: asks: whether what could not be fetched is new, and a broken URL of which nothing tells
+    whether it was mended."""
     if overwrite or not state.parts():
         return index, []
     broken = leftout.marked(state, leftout.BROKEN)
     found = _difference(index, state, broken)
     fresh = found.new
-    if retried:
-        again = leftout.marked(state, leftout.UNFETCHED)
-        if settings.bad_rows == "fail":
-            # nothing but another try tells whether it was mended
-            again.update((name, why) for name, why in broken.items() if is_url(name))
-        fresh = fresh | truths(pc.is_in(index.table.column(NAME), value_set=leftout.names_of(again)))
+    if asks:
+        again = leftout.names_of(leftout.marked(state, leftout.UNFETCHED))
+        fresh = (
+            fresh | truths(pc.is_in(index.table.column(NAME), value_set=again)) | (found.broken & leftout.untold(index.table))
+        )
     return Index(index.table.filter(array_of(fresh)), index.base), _told(found)
 
 
@@ -282,11 +343,15 @@ def _there(before: Optional[Dict[str, Any]], splits: Sequence[str], labels: int)
     return found
 
 
-def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad) -> int:
-    """Write what is missing of a part, and publish it. Returns: its rows."""
+def _finish(
+    given: Given, settings: Settings, state: State, part: int, meter: Meter, bad: Bad, earlier: Sequence[Tuple[str, str]]
+) -> int:
+    """Write what is missing of a part, and publish it. Args: earlier: (path, why) of what an earlier run left out, if that is to fail. Returns: its rows.
+    Raises: ReadError: `bad_rows` says fail, and some are broken, of this part or of those."""
+    assert given.index is not None
     plan = state.plan(part)
     meter.starts("packing", plan["rows"])
-    files.FilePacker(state, part, settings, meter).run()
+    files.FilePacker(state, part, settings, meter, earlier).run()
     results = [state.result(part, shard) or {} for shard in plan["shards"]]
     broken: List[Tuple[str, str]] = []
     again: List[Tuple[str, str]] = []
@@ -303,15 +368,27 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter, bad: Bad)
             same = kept.get((path, why))
             bad.kept.append(same.pop() if same else (path, why, "", "an earlier run left it out"))
         broken += [(name, why) for name, (_, why) in zip(one["bad_names"], one["bad"])]
+        bad.earlier += sum(bytes.fromhex(name) in bad.asked for name in one["bad_names"]) if bad.asked else 0
         again += [(name, why) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
-    before = {} if plan["alone"] else leftout.without(leftout.marked(state, leftout.BROKEN), state.index(part))
+    rows = sum(int(one["rows"]) for one in results)
+    if not rows and not plan["alone"] and leftout.untold(state.index(part)).all() and _known(state, broken, again):
+        # URLs that were tried once more are as they were, and of others it is kept how they are now
+        state.drop(part)
+        return 0
     state.note(part, {**plan, leftout.BROKEN: broken, leftout.UNFETCHED: again})
-    skipped = [
-        (leftout.shown(name), why) for name, why in [*before.items(), *((bytes.fromhex(name), why) for name, why in broken)]
-    ]
-    about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"], skipped)
+    about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"])
+    about.update(leftout.in_input(state, [part] if plan["alone"] else [*state.parts(), part], given.index))
     state.publish(part, about, plan["alone"])
-    return sum(one["rows"] for one in results)
+    return rows
+
+
+def _known(state: State, broken: Sequence[Tuple[str, str]], again: Sequence[Tuple[str, str]]) -> bool:
+    """Whether earlier parts say the same of these files."""
+    for what, some in ((leftout.BROKEN, broken), (leftout.UNFETCHED, again)):
+        before = leftout.marked(state, what) if some else {}
+        if any(before.get(bytes.fromhex(name)) != why for name, why in some):
+            return False
+    return True
 
 
 def result(state: State, kind: str, rows: int, bad: Bad, warnings: Sequence[str]) -> Packed:

@@ -19,16 +19,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
-from akrunner.errors import ReadError, WriteError
+from akrunner.errors import WriteError
 from akrunner.foreign import redacted, underway
 from akrunner.leftovers.private import private_file
-from akrunner.packing import copies, dataset, images, pictures, ranks
+from akrunner.packing import copies, dataset, images, leftout, pictures, ranks
 from akrunner.packing.described import words_of
-from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, plain_names, text_of
+from akrunner.packing.index import CLASS, LABEL, NAME, ROWS, SIZE, SPLIT, Index, numbered, numbers, plain_names, text_of, truths
 from akrunner.packing.pool import Batch, Pool
 from akrunner.packing.progress import Meter
 from akrunner.packing.remote import Unfetched
-from akrunner.packing.result import counted, printable
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, PLAN, State
@@ -42,8 +41,8 @@ _AROUND = 150
 _THREAD = "akrunner-pack"
 #: files looked at to learn how large they are when they are packed
 _SAMPLE = 32
-#: broken files that an error names, and after how many a run looks for no more
-_NAMED, _ENOUGH = 20, 1000
+#: broken files after which a run looks for no more
+_ENOUGH = 1000
 I64 = NDArray[np.int64]
 #: the column that has a file's bytes
 CONTENT = {"images": "image", "texts": "text", "files": "data"}
@@ -81,7 +80,8 @@ def _text(data: bytes) -> Tuple[bytes, str]:
 @dataclass
 class Plan:
     """Where each file goes. Attributes: order: [rows] rows of the index, as they are written; split, label: [rows of the index]; shards: as plan.json has
-    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too."""
+    them; dealt: [classes] how many rows of each were dealt to splits, in this part and those before; several: rows whose file another row has, too; sampled: files
+    that were read to learn how large they are; problems: (path, why) of those of them that cannot be packed."""
 
     order: I64
     split: NDArray[np.uint8]
@@ -89,6 +89,8 @@ class Plan:
     shards: List[Dict[str, Any]]
     dealt: List[int]
     several: int = 0
+    sampled: int = 0
+    problems: List[Tuple[str, str]] = field(default_factory=list)
 
 
 def planned(
@@ -108,6 +110,8 @@ def planned(
     _, firsts, same = np.unique(hashed, return_index=True, return_inverse=True)
     several = rows - len(firsts)
     twice = [np.arange(rows)] if several else []
+    # what has no path is not packed, however often that is said
+    without = int(np.count_nonzero(truths(pc.equal(pc.binary_length(table.column(NAME)), 0))))
     dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
     if settings.split_by == "folder":
         assert folder_of is not None
@@ -124,7 +128,7 @@ def planned(
     order = np.lexsort((*twice, ranks.mixed(hashed, ranks.ORDER), split))
     # of each of these there are as many as files
     del twice, hashed
-    sizes = _sizes(index, order, settings, kind)
+    sizes, sampled, problems = _sizes(index, order, settings, kind)
     shards: List[Dict[str, Any]] = []
     counts = np.bincount(split, minlength=len(splits))
     at = 0
@@ -136,21 +140,29 @@ def planned(
             file = name_of(name, i) + ending(settings.form)
             shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
         at += count
-    return Plan(order, split, label, shards, dealt.tolist(), several)
+    return Plan(order, split, label, shards, dealt.tolist(), max(0, several - max(0, without - 1)), sampled, problems)
 
 
-def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> I64:
-    """[rows] Bytes of each file as it is packed, in the order it is written; an estimate where they are not known."""
+def _sizes(index: Index, order: I64, settings: Settings, kind: str) -> Tuple[I64, int, List[Tuple[str, str]]]:
+    """([rows] bytes of each file as it is packed, in the order it is written; an estimate where they are not known; how many files were read for it; (path,
+    why) of those of them that cannot be packed)."""
     sizes = numbers(index.table.column(SIZE))[order]
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
-        return sizes
+        return sizes, 0, []
     sample = order[:_SAMPLE]
     some = index.rows(sample)
     names, known = some.column(NAME).to_pylist(), numbers(some.column(SIZE)).tolist()
+    found: List[int] = []
+    problems: List[Tuple[str, str]] = []
     with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
-        found = [len(data) for batch in pool.read([(None, names, known)]) for data in batch.datas if data is not None]
+        for batch in pool.read([(None, names, known)]):
+            found += [len(data) for data in batch.datas if data is not None]
+            looked = images.look(batch.datas).problems if kind == "images" and settings.check != "none" else {}
+            why = {**looked, **batch.problems}
+            problems += [(leftout.shown(names[batch.first + i]), str(why[i])) for i in sorted(why)]
     mean = int(np.mean(found)) if found else 0
-    return np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
+    estimated = np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
+    return estimated, len(names), problems
 
 
 def save(state: State, part: int, index: Index, plan: Plan, about: Dict[str, Any]) -> None:
@@ -197,10 +209,14 @@ class Tally:
 
 
 class FilePacker:
-    """Writes the shards of one part that are not there yet."""
+    """Writes the shards of one part that are not there yet. Args: earlier: (path, why) of files because of which the part is not to count, even if all of its
+    own are good."""
 
-    def __init__(self, state: State, part: int, settings: Settings, meter: Meter) -> None:
+    def __init__(
+        self, state: State, part: int, settings: Settings, meter: Meter, earlier: Sequence[Tuple[str, str]] = ()
+    ) -> None:
         self._state, self._part, self._settings, self._meter = state, part, settings, meter
+        self._earlier = earlier
         self._plan = state.plan(part)
         self._kind: str = self._plan["kind"]
         self._labels: List[str] = self._plan["labels"]
@@ -251,10 +267,8 @@ class FilePacker:
                     break
             while closing:
                 closing.pop().result()
-        if self._broken or self._unfetched:
-            error = ReadError(_refused(self._kind, self._broken, self._unfetched))
-            error.broken, error.unfetched = self._broken, self._unfetched
-            raise error
+        if self._broken or self._unfetched or self._earlier:
+            raise leftout.refused(self._kind, self._broken, self._unfetched, self._earlier)
 
     def _is_worth_help(self, shards: List[Dict[str, Any]]) -> bool:
         """Whether they are many files of this machine, and small: of others, each keeps a thread busy enough."""
@@ -386,20 +400,3 @@ def _whole(column: Any) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return column
-
-
-def _refused(kind: str, bad: List[Tuple[str, str]], unfetched: List[Tuple[str, str]]) -> str:
-    noun = {"images": "image", "texts": "text", "files": "file"}[kind]
-    whats = []
-    if unfetched:
-        whats.append(f"{counted(len(unfetched), 'file')} could not be fetched")
-    if bad:
-        whats.append(counted(len(bad), f"broken {noun}"))
-    lines = "".join(f"\n  {printable(name)}: {printable(why)}" for some in (unfetched, bad) for name, why in some[:_NAMED])
-    more = sum(max(0, len(some) - _NAMED) for some in (unfetched, bad))
-    again = " (a later run tries them again)" if unfetched else ""
-    return (
-        f"source: {', '.join(whats)}; bad_rows='skip' (--bad-rows skip) leaves them out and lists them{again}, bad_rows=DIR copies "
-        f"them there, too. What was packed so far is kept, and the next run goes on from there{lines}"
-        + (f"\n  and {more:,} more" if more else "")
-    )

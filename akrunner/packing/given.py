@@ -262,7 +262,9 @@ def _of_table(
         paths = lists.column_of_paths(table.schema, first)
         if paths is not None:
             said.append(f"column {paths!r} has paths of images: these are packed (--kind rows packs the table itself)")
-        elif half := lists.half_paths(table.schema, first):
+        elif half := lists.half_paths(table.schema, first) or (
+            kind is None and lists.named_files(table.schema, first, below or _beside(place, local))
+        ):
             said.append(half)
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
@@ -283,11 +285,7 @@ def _of_table(
         if below is None:
             # relative to the list, wherever one stands
             below = (
-                os.path.dirname(place)
-                if place is not None and local
-                else os.getcwd()
-                if place is None
-                else posixpath.dirname(str(names[0] if names else ""))
+                posixpath.dirname(str(names[0] if names else "")) if place is not None and not local else _beside(place, local)
             )
         index = lists.index_of(table, paths, chosen, below, settings.threads, kind or "images", settings.form)
         return Given(kind or "images", place, index, label=chosen, asked=asked, said=said)
@@ -315,6 +313,11 @@ def _of_table(
         for name in every
     ]
     return Given("rows", place, None, each, files, chosen, asked, said)
+
+
+def _beside(place: Optional[str], local: bool) -> str:
+    """The directory of a list, or the current one."""
+    return os.path.dirname(place) if place is not None and local else os.getcwd()
 
 
 def _later(name: str, options: Dict[str, Any], schema: pa.Schema) -> TableSource:

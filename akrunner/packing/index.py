@@ -145,13 +145,13 @@ def text_of(names: Any) -> pa.Array:
 
 
 def plain_names(names: Any, base: Optional[str]) -> Any:
-    """Names by which files are told apart: x, ./x, .//x and the whole path of x are the same."""
+    """Names by which files are told apart: x, ./x, .//x, y/../x and the whole path of x are the same."""
     if base is None:
         return names
     # binaries: a name may be no text
     whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
     below = os.fsencode(base).rstrip(b"/") + b"/"
-    odd = pc.or_(pc.match_substring_regex(whole, rb"(?s)\A/|\A\./|/\.?/"), pc.invert(pc.is_valid(whole)))
+    odd = pc.or_(pc.match_substring_regex(whole, rb"(?s)\A/|\A\./|/\.?/|(\A|/)\.\./"), pc.invert(pc.is_valid(whole)))
     if not truths(odd).any():
         return whole
     plain = [
@@ -162,7 +162,10 @@ def plain_names(names: Any, base: Optional[str]) -> Any:
 
 
 def _plain(name: bytes, below: bytes) -> bytes:
-    # `..` stays: behind a link it leads elsewhere
+    if b".." in name.split(b"/") and b"\0" not in name:
+        # behind a link it leads elsewhere than its name says
+        real = os.path.realpath(os.path.join(below, name))
+        return real.removeprefix(os.path.realpath(below).rstrip(b"/") + b"/")
     start = b"/" if name.startswith(b"/") else b""
     plain = start + b"/".join(part for part in name.split(b"/") if part not in (b"", b"."))
     return plain.removeprefix(below)

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, octets_of
 from akrunner.errors import ReadError
 from akrunner.foreign import redacted
 from akrunner.packing import copies
-from akrunner.packing.index import NAME, Index, truths
+from akrunner.packing.index import MTIME, NAME, Index, numbers, truths
 from akrunner.packing.result import counted, printable
 from akrunner.packing.state import State
 
 #: what a plan calls them: [[name as hex, why], ...]
 BROKEN, UNFETCHED = "bad", "again"
-#: lines of an error
-_NAMED = 10
+#: files of a kind that an error names
+_NAMED = 20
+#: files that `dataset.json` names
+_DESCRIBED = 100
 _NAMES = pa.large_binary()
 
 
-def marked(state: State, what: str) -> Dict[bytes, str]:
-    """Name -> why it was left out, of the files of which the last part that has them says so. Args: what: BROKEN or UNFETCHED."""
+def marked(state: State, what: str, parts: Optional[Sequence[int]] = None) -> Dict[bytes, str]:
+    """Name -> why it was left out, of the files of which the last part that has them says so. Args: what: BROKEN or UNFETCHED; parts: None: those that count."""
     found: Dict[bytes, str] = {}
-    for part in state.parts():
+    for part in state.parts() if parts is None else parts:
         found = without(found, state.index(part) if found else None)
         found.update((bytes.fromhex(name), why) for name, why in state.plan(part).get(what, ()))
     return found
@@ -49,22 +52,69 @@ def shown(name: bytes) -> str:
     return redacted(name.decode("utf-8", "backslashreplace")) or "(no path)"
 
 
-def rows_of(index: Index, broken: Any, why: Dict[bytes, str]) -> List[Tuple[bytes, str]]:
-    """(name, why) of the rows of an index that were left out. Args: broken: [rows] which."""
-    names = index.table.column(NAME).filter(array_of(np.asarray(broken))).to_pylist()
-    return [(name, why[name]) for name in names]
+class LeftOut(NamedTuple):
+    """A broken file of the input. Attributes: name; why: it is broken; again: whether nothing but another try tells whether it was mended."""
+
+    name: bytes
+    why: str
+    again: bool
+
+    @property
+    def told(self) -> Tuple[str, str]:
+        """(path, why) for people."""
+        return shown(self.name), self.why
 
 
-def refused(kind: str, broken: Sequence[Tuple[bytes, str]]) -> ReadError:
-    """What `bad_rows="fail"` says of them."""
-    one = len(broken) == 1
-    lines = "".join(f"\n  {printable(shown(name))}: {printable(why)}" for name, why in broken[:_NAMED])
-    more = f"\n  and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else ""
-    return ReadError(
-        f"source: {counted(len(broken), f'broken {kind[:-1]}')} that an earlier run left out {'is' if one else 'are'} still there; mend "
-        f"{'it, or take it' if one else 'them, or take them'} out of the input, or go on without {'it' if one else 'them'}: bad_rows='skip' "
-        f"(--bad-rows skip), or bad_rows=DIR{lines}{more}"
+def rows_of(index: Index, broken: Any, why: Dict[bytes, str]) -> List[LeftOut]:
+    """The rows of an index that were left out. Args: broken: [rows] which."""
+    some = index.table.filter(array_of(np.asarray(broken)))
+    return [LeftOut(name, why[name], again) for name, again in zip(some.column(NAME).to_pylist(), untold(some).tolist())]
+
+
+def in_input(state: State, parts: Sequence[int], index: Index) -> Dict[str, Any]:
+    """What `dataset.json` says of the files of the input that are left out. Args: parts: that count."""
+    told: Dict[str, Any] = {}
+    for field, what in (("skipped", BROKEN), ("unfetched", UNFETCHED)):
+        found = marked(state, what, parts)
+        there = truths(pc.is_in(names_of(found), value_set=index.table.column(NAME).combine_chunks().cast(_NAMES)))
+        left = [(name, why) for (name, why), is_there in zip(found.items(), there.tolist()) if is_there]
+        told[f"{field}_rows"] = len(left)
+        told[field] = [{"path": shown(name), "why": why} for name, why in left[:_DESCRIBED]]
+    return told
+
+
+def untold(table: pa.Table) -> NDArray[np.bool_]:
+    """[rows] Which of an index are URLs of which nobody knows whether they have changed: nothing but another try tells."""
+    there: NDArray[np.bool_] = (numbers(table.column(MTIME)) == 0) & truths(pc.match_substring(table.column(NAME), "://"))
+    return there
+
+
+def refused(
+    kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]] = (), earlier: Sequence[Tuple[str, str]] = (), packed: bool = True
+) -> ReadError:  # fmt: skip
+    """What `bad_rows="fail"` says. Args: bad, unfetched: (path, why) of what this run has met; earlier: of broken files that an earlier run left out, and
+    that are as they were; packed: whether this run has packed anything."""
+    broken, whats = [*earlier, *bad], []
+    if unfetched:
+        whats.append(f"{counted(len(unfetched), 'file')} could not be fetched")
+    if broken:
+        whats.append(counted(len(broken), f"broken {kind[:-1]}"))
+    if earlier:
+        are = "is" if len(earlier) == 1 else "are"
+        whats[-1] += (
+            f" that an earlier run left out {are} still there" if not bad else f" ({len(earlier):,} left out by an earlier run)"
+        )
+    lines = "".join(f"\n  {printable(path)}: {printable(why)}" for some in (unfetched, broken) for path, why in some[:_NAMED])
+    more = sum(max(0, len(some) - _NAMED) for some in (unfetched, broken))
+    them = "it" if len(unfetched) + len(broken) == 1 else "them"
+    error = ReadError(
+        f"source: {', '.join(whats)}; mend {them}, or take {them} out of the input; bad_rows='skip' (--bad-rows skip) leaves {them} out and lists {them}"
+        f"{f' (a later run tries {them} again)' if unfetched else ''}, bad_rows=DIR copies {them} there, too."
+        f"{' What was packed so far is kept, and the next run goes on from there' if packed else ''}{lines}"
+        + (f"\n  and {more:,} more" if more else "")
     )
+    error.broken, error.unfetched = broken, list(unfetched)
+    return error
 
 
 def kept(index: Index, broken: Sequence[Tuple[bytes, str]], folder: str, most: int) -> List[copies.Kept]:
@@ -73,5 +123,5 @@ def kept(index: Index, broken: Sequence[Tuple[bytes, str]], folder: str, most: i
     return [
         (shown(name), why, *copies.keep(index.base, name, None, why, folder, most))
         for name, why in broken
-        if shown(name) not in there
+        if not copies.is_kept(index.base, name, why, folder, there.get(shown(name)))
     ]

@@ -44,6 +44,8 @@ LABELS = ("label", "labels", "class", "class_name", "category")
 MADE = ("image", "label", "label_name", "path", "height", "width", "text", "data")
 #: values that are looked at, and the share of them that has to look like paths of images
 _LOOKED, _MOST = 1000, 0.9
+#: values that are looked for on the disk
+_TRIED = 20
 I64 = NDArray[np.int64]
 
 
@@ -79,6 +81,21 @@ def half_paths(schema: pa.Schema, first: Optional[pa.RecordBatch]) -> str:
                     f"the table is packed as it is, a row of texts each; of column {name!r} {int(looks.sum()):,} of {len(looks):,} values look like "
                     f"paths or URLs: --paths {name} packs the files they name"
                 )
+    return ""
+
+
+def named_files(schema: pa.Schema, first: Optional[pa.RecordBatch], below: str) -> str:
+    """Of a table that is packed as it is: that a column names files that are there; "": none does. Args: below: directory of relative ones."""
+    if first is None:
+        return ""
+    for name in schema.names:
+        if not is_text(schema.field(name).type):
+            continue
+        values = [one for one in pc.cast(first.column(name)[:_TRIED], pa.string()).to_pylist() if one]
+        there = [one for one in values if "\0" not in one and os.path.isfile(os.path.join(below, one))]
+        if len(there) * 2 > len(values):
+            kind = "texts" if sum(one.lower().endswith(".txt") for one in there) * 2 > len(there) else "files"
+            return f"the table is packed as it is, a row of texts each; column {name!r} names files that are there: --paths {name} --kind {kind} packs these"
     return ""
 
 

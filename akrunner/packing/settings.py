@@ -14,7 +14,7 @@ from akrunner.io.paths import ENDINGS
 
 KINDS = ("images", "texts", "files", "rows")
 FORMATS = ("tfrecord", "parquet", "arrow")
-CHECKS = ("header", "whole", "none")
+CHECKS = ("none", "header", "whole")
 SPLIT_BY = ("name", "exact")
 #: what splits are called that nobody named
 _NAMES: Dict[int, Tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}

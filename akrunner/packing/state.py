@@ -245,6 +245,12 @@ class State:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.join(self.path, os.path.dirname(name)))
 
+    def describe(self, about: Dict[str, Any]) -> None:
+        """Say more of what counts, or something else."""
+        with ours(WriteError, f"output: cannot write {self.path}", at=self.path):
+            dataset.write(self.path, DESCRIPTION, about)
+        self.about = about
+
     def publish(self, part: int, about: Dict[str, Any], alone: bool) -> None:
         """Give every shard its place, then say so in `dataset.json`. Args: alone: nothing that was there counts any longer."""
         with ours(WriteError, f"output: cannot write {self.path}", at=self.path):

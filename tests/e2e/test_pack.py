@@ -222,6 +222,88 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_dataset_json_says_what_of_the_input_is_left_out_now(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    for name in ("cat/a.jpg", "dog/b.jpg"):
+        (source / name).write_bytes(b"<html>")
+    akrunner.pack(source, out, bad_rows="skip")
+    (source / "cat" / "a.jpg").unlink()
+    akrunner.pack(source, out, bad_rows="skip")
+    described = json.loads((out / "dataset.json").read_text())
+    assert (described["skipped_rows"], [one["path"] for one in described["skipped"]]) == (1, ["dog/b.jpg"])
+    (source / "dog" / "b.jpg").unlink()
+    assert akrunner.pack(source, out).skipped_rows == 0
+    assert json.loads((out / "dataset.json").read_text())["skipped_rows"] == 0
+
+
+def test_fail_names_what_is_new_beside_what_an_earlier_run_left_out(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    (source / "cat" / "a.jpg").write_bytes(b"<html>")
+    packed = akrunner.pack(source, out, bad_rows="skip")
+    (source / "dog" / "b.jpg").write_bytes(b"")
+    photos(source, 2, first=20)
+    with pytest.raises(akrunner.ReadError) as told:
+        akrunner.pack(source, out)
+    for words in ("2 broken images (1 left out by an earlier run)", "cat/a.jpg: an HTML page", "dog/b.jpg: it is empty"):
+        assert words in str(told.value), told.value
+    # of what has come since that run began its part, too
+    (source / "owl" / "c.jpg").write_bytes(b"")
+    with pytest.raises(akrunner.ReadError, match=r"3 broken images \(1 left out by an earlier run\)") as told:
+        akrunner.pack(source, out)
+    assert "owl/c.jpg: it is empty" in str(told.value)
+    (source / "owl" / "c.jpg").unlink()
+    (source / "dog" / "b.jpg").unlink()
+    # what is new is good now, and counts when the other is mended
+    with pytest.raises(akrunner.ReadError, match="1 broken image that an earlier run left out is still there; mend it"):
+        akrunner.pack(source, out)
+    assert json.loads((out / "dataset.json").read_text())["splits"]["all"]["rows"] == packed.total_rows
+    (source / "cat" / "a.jpg").write_bytes(picture(900))
+    assert akrunner.pack(source, out).total_rows == packed.total_rows + 7
+
+
+def test_the_list_of_broken_files_says_why_they_are_broken_now(tmp_path: Path) -> None:
+    source, bad, out = photos(tmp_path / "in"), tmp_path / "bad", tmp_path / "out"
+    page, other = source / "dog" / "page.jpg", source / "dog" / "other.jpg"
+    for path in (page, other):
+        path.write_bytes(b"<html>first</html>")
+    akrunner.pack(source, out, bad_rows=bad)
+    page.write_bytes(b"")
+    other.write_bytes(b"<html>other</html>")
+    akrunner.pack(source, out, bad_rows="skip")
+    akrunner.pack(source, out, bad_rows=bad)
+    listed = {row["path"]: row for row in csv.DictReader((bad / "bad_rows.csv").read_text().splitlines())}
+    assert listed["dog/page.jpg"]["why"] == "it is empty" and (bad / listed["dog/page.jpg"]["copy"]).read_bytes() == b""
+    assert (bad / listed["dog/other.jpg"]["copy"]).read_bytes() == b"<html>other</html>"
+    before = everything_in(bad)
+    akrunner.pack(source, out, bad_rows=bad)
+    assert everything_in(bad) == before
+
+
+def everything_in(folder: Path) -> Dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_a_dry_run_and_a_stricter_check_do_not_look_at_is_said(tmp_path: Path) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    assert any("a dry run looks into no file" in one for one in akrunner.pack(source, out, dry_run=True).warnings)
+    akrunner.pack(source, out)
+    assert akrunner.pack(source, out, dry_run=True).warnings == [], "nothing is new"
+    for dry_run in (False, True):
+        (said,) = akrunner.pack(source, out, check="whole", dry_run=dry_run).warnings
+        assert "images that are packed were checked by their headers only" in said and "--overwrite" in said
+
+
+def test_a_table_that_names_files_is_packed_with_a_word(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"{i}.txt").write_text("words")
+    (tmp_path / "list.csv").write_text("file,n\n" + "".join(f"{i}.txt,{i}\n" for i in range(3)))
+    (said,) = akrunner.pack(tmp_path / "list.csv", tmp_path / "out").warnings
+    assert "column 'file' names files that are there: --paths file --kind texts packs these" in said
+    assert akrunner.pack(tmp_path / "list.csv", tmp_path / "rows", kind="rows").warnings == []
+    done = akrunner.pack(tmp_path / "list.csv", tmp_path / "texts", paths="file", kind="texts")
+    assert done.rows == 3 and done.warnings == []
+
+
 def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> None:
     source, bad = photos(tmp_path / "in"), tmp_path / "bad"
     (source / "dog" / "page.jpg").write_bytes(b"<!DOCTYPE html>")
@@ -310,6 +392,12 @@ def test_a_file_that_is_named_twice_is_in_one_split(tmp_path: Path) -> None:
             {os.path.basename(path) for path in rows(tmp_path / by / name)["path"].to_pylist()} for name in ("train", "test")
         ]
         assert not splits[0] & splits[1]
+    odd = pa.table({"path": ["cat/0.jpg", "cat/../cat/0.jpg", "", None]})
+    done = akrunner.pack(odd, tmp_path / "odd", paths="path", paths_in=tmp_path / "in", label="none", bad_rows="skip")
+    assert (done.rows, done.skipped_rows) == (2, 2), "a row without a path names no file twice"
+    assert [one for one in done.warnings if "another row names" in one] == [
+        "1 row of the list names a file that another row names, too: it is packed as often as it is named, in one split"
+    ]
 
 
 def test_a_split_without_rows_is_said(tmp_path: Path) -> None:

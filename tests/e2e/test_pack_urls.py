@@ -146,12 +146,26 @@ def test_what_servers_do_is_said_in_words_and_what_may_come_is_tried_again(
         assert done.skipped_rows == done.unfetched_rows == 3
         server.well = True
         again = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
-        assert (again.rows, again.skipped_before, again.unfetched_rows, again.total_rows) == (1, 3, 2, 3)
+        # 500 and 404 have come to an end, for whoever asks again
+        assert (again.rows, again.skipped_rows, again.skipped_before, again.unfetched_rows, again.total_rows) == (2, 2, 2, 2, 4)
+        parts = sorted(path.name for path in (tmp_path / "out" / ".pack").iterdir())
+        again = akrunner.pack(source, tmp_path / "out", bad_rows="skip")
+        assert (again.rows, again.skipped_rows, again.skipped_before, again.unfetched_rows) == (0, 2, 2, 2)
+        assert sorted(path.name for path in (tmp_path / "out" / ".pack").iterdir()) == parts, (
+            "what is as it was is not noted again"
+        )
+        told = json.loads((tmp_path / "out" / "dataset.json").read_text())
+        assert told["skipped_rows"] == len(told["skipped"]) == 2
+        assert sorted(one["path"].rpartition("/")[2] for one in told["unfetched"]) == ["round.jpg", "short.jpg"]
         with pytest.raises(akrunner.ReadError, match=r"2 files could not be fetched, 2 broken images"):
             akrunner.pack(source, tmp_path / "out", max_file_size="1MB")
         # that run began a part, with those that it tried again: each is named once
         again = akrunner.pack(source, tmp_path / "out", max_file_size="1MB", bad_rows="skip")
         names = [path for path, _ in again.skipped]
+        dry = akrunner.pack(source, tmp_path / "dry", max_file_size="1MB", dry_run=True)
+        said = [one for one in dry.warnings if "learn their sizes" in one]
+        assert "of 8 files that were fetched to learn their sizes, 4 would not be packed" in said[0], said
+        assert not (tmp_path / "dry").exists() and dry.skipped_rows == 0
         assert again.skipped_rows == len(names) == len(set(names)) == 2, again
 
 
