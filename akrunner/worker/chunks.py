@@ -5,15 +5,21 @@
     payload (akrunner.wire.columns) -> (rows, {column: array [rows, ...] or Ragged}) -> batches of the size asked for
 """
 
+from __future__ import annotations
+
 import itertools
 import mmap
 import os
 import struct
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from akrunner.wire import columns as layout
 from akrunner.wire.frames import WireError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: what a script is given for nulls that have no default, and how `filled` keeps them until then
 NULLS = ("error", "none", "mask")
@@ -33,15 +39,15 @@ class Ragged(object):
         asked.
     """
 
-    def __init__(self, values, lengths, valid=None):
+    def __init__(self, values: NDArray[Any], lengths: NDArray[Any], valid: Optional[NDArray[Any]] = None) -> None:
         self.values = values
         self.lengths = lengths
         self.valid = valid
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, part):
+    def __getitem__(self, part: slice) -> Ragged:
         first = int(self.lengths[: part.start].sum())
         lengths = self.lengths[part]
         return Ragged(
@@ -49,13 +55,13 @@ class Ragged(object):
         )
 
     @classmethod
-    def joined(cls, parts):
+    def joined(cls, parts: Sequence[Ragged]) -> Ragged:
         valid = None
         if any(p.valid is not None for p in parts):
             valid = np.concatenate([np.ones(len(p), bool) if p.valid is None else p.valid for p in parts])
         return cls(np.concatenate([p.values for p in parts]), np.concatenate([p.lengths for p in parts]), valid)
 
-    def take(self, rows):
+    def take(self, rows: NDArray[Any]) -> Ragged:
         """The rows of these numbers, in that order."""
         ends = np.cumsum(self.lengths)
         lengths = self.lengths[rows]
@@ -63,7 +69,7 @@ class Ragged(object):
         inside = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return Ragged(self.values[starts + inside], lengths, None if self.valid is None else self.valid[rows])
 
-    def rows(self):
+    def rows(self) -> NDArray[Any]:
         """An object array, one array a row, None for a null."""
         out = np.empty(len(self), dtype=object)
         ends = np.cumsum(self.lengths)
@@ -81,31 +87,31 @@ class Nulled(object):
     Attributes: name; values: under nulls anything; valid: [rows] bool.
     """
 
-    def __init__(self, name, values, valid):
+    def __init__(self, name: str, values: NDArray[Any], valid: NDArray[Any]) -> None:
         self.name = name
         self.values = values
         self.valid = valid
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, part):
+    def __getitem__(self, part: Any) -> Nulled:
         return Nulled(self.name, self.values[part], self.valid[part])
 
-    def __array__(self, *args, **kwargs):
+    def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
         return self.array()
 
     @classmethod
-    def joined(cls, parts):
+    def joined(cls, parts: Sequence[Any]) -> Nulled:
         name = next(part.name for part in parts if isinstance(part, cls))
         parts = [part if isinstance(part, cls) else cls(name, part, np.ones(len(part), bool)) for part in parts]
         return cls(name, np.concatenate([p.values for p in parts]), np.concatenate([p.valid for p in parts]))
 
-    def take(self, rows):
+    def take(self, rows: NDArray[Any]) -> Nulled:
         """The rows of these numbers, in that order."""
         return self[rows]
 
-    def array(self, first=None):
+    def array(self, first: Optional[int] = None) -> NDArray[Any]:
         """The values. Args: first: number of the first one's row in the task, None: they are a batch. Raises: ValueError: one is null."""
         if self.valid.all():
             return self.values
@@ -124,38 +130,38 @@ class Batch(dict):
 
     rows = 0
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         value = dict.__getitem__(self, name)
         return value.array() if isinstance(value, Nulled) else value
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         # an iterator of its own has dict(batch) and **batch go by __getitem__
         return iter(list(self.keys()))
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default
 
-    def values(self):
+    def values(self) -> Any:
         return [self[name] for name in self]
 
-    def items(self):
+    def items(self) -> Any:
         return [(name, self[name]) for name in self]
 
-    def pop(self, name, *default):
+    def pop(self, name: str, *default: Any) -> Any:
         value = dict.pop(self, name, *default)
         return value.array() if isinstance(value, Nulled) else value
 
-    def copy(self):
+    def copy(self) -> Batch:
         other = Batch(self.plain())
         other.rows = self.rows
         return other
 
-    def plain(self):
+    def plain(self) -> Dict[str, Any]:
         """A dict of what is in it, looked at or not."""
         return {name: dict.__getitem__(self, name) for name in self.keys()}
 
 
-def with_nulls(columns, nulls):
+def with_nulls(columns: Dict[str, Any], nulls: str) -> Dict[str, Any]:
     """{column: array} for a script that asked for its nulls. Args: columns: {column: array, Ragged or Nulled}; nulls: "none": a column of a batch that has some
     is an object array with None for each; "mask": every column of one size is a masked array. Lists whose length varies are objects in both."""
     out = {}
@@ -175,7 +181,7 @@ def with_nulls(columns, nulls):
     return out
 
 
-def _with_none(nulled):
+def _with_none(nulled: Nulled) -> NDArray[Any]:
     """An object array with None for each null; of rows of several values, one array a row."""
     if nulled.valid.all():
         return nulled.values
@@ -189,14 +195,14 @@ def _with_none(nulled):
     return out
 
 
-def check_nulls(nulls):
+def check_nulls(nulls: Any) -> str:
     """Raises: ValueError: it is none of `NULLS`."""
     if nulls not in NULLS:
         raise ValueError("nulls=%.100r: give one of %s" % (nulls, ", ".join(map(repr, NULLS))))
     return nulls
 
 
-def given(columns):
+def given(columns: Dict[str, Any]) -> Dict[str, Any]:
     """{column: array} for a script. Args: columns: {column: array, Ragged or Nulled}."""
     out = {}
     rows = None
@@ -214,7 +220,7 @@ def given(columns):
     return batch
 
 
-def read_file(path):
+def read_file(path: str) -> Iterator[memoryview]:
     """The payloads of a file of chunks, as views of its memory; what is written to them stays in this process."""
     size = os.path.getsize(path)
     if not size:
@@ -231,7 +237,14 @@ def read_file(path):
         at += length
 
 
-def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
+def unpack(
+    payload: Union[bytes, bytearray, memoryview],
+    schema: List[Dict[str, Any]],
+    defaults: Optional[Mapping[str, Any]] = None,
+    taken: Optional[Sequence[str]] = None,
+    lazy: Union[bool, str] = False,
+    first: int = 0,
+) -> Tuple[int, Dict[str, Any]]:
     """A chunk's payload -> (rows, {column: array, Ragged or, if `lazy`, Nulled}).
 
     Args:
@@ -261,7 +274,9 @@ def unpack(payload, schema, defaults=None, taken=None, lazy=False, first=0):
     return rows, columns
 
 
-def masked(payload, schema):
+def masked(
+    payload: Union[bytes, bytearray, memoryview], schema: Iterable[Dict[str, Any]]
+) -> Tuple[int, Dict[str, Tuple[Any, Any]]]:
     """A chunk's payload -> (rows, {column: (array, [rows] bool whether there is a value, or None: everywhere)}).
 
     Args: schema: as of `unpack`, of columns that have one value a row.
@@ -276,7 +291,7 @@ def masked(payload, schema):
     return rows, columns
 
 
-def _values(header, buffers, column):
+def _values(header: Dict[str, Any], buffers: Sequence[Any], column: Dict[str, Any]) -> Any:
     """Array or Ragged; under nulls anything."""
     name, shape = header["name"], column["shape"]
     text = column["dtype"] == "bytes"
@@ -305,13 +320,13 @@ def _values(header, buffers, column):
     return whole.reshape([len(ragged)] + shape)
 
 
-def _offsets(buffer, size, name):
+def _offsets(buffer: Any, size: int, name: str) -> NDArray[Any]:
     offsets = np.frombuffer(buffer, np.int64)
     layout.check_offsets(offsets, size, name)
     return offsets
 
 
-def _blobs(offsets, data):
+def _blobs(offsets: NDArray[Any], data: Any) -> NDArray[Any]:
     """An object array of byte strings."""
     cuts = offsets.tolist()
     data = bytes(data)
@@ -320,7 +335,7 @@ def _blobs(offsets, data):
     return out
 
 
-def filled(nulled, default, lazy, first):
+def filled(nulled: Nulled, default: Any, lazy: Union[bool, str], first: int) -> Any:
     """What stands in a column that has nulls. Args: default, None: NaN, or an error; lazy: raised when somebody looks; first: its row."""
     if default is None and lazy == KEPT:
         return nulled
@@ -335,7 +350,7 @@ def filled(nulled, default, lazy, first):
     return values
 
 
-def first(chunks, limit):
+def first(chunks: Iterable[Tuple[int, Any]], limit: int) -> Iterator[Tuple[int, Any]]:
     """Chunks up to so many rows."""
     for rows, columns in chunks:
         if limit <= 0:
@@ -344,7 +359,7 @@ def first(chunks, limit):
         limit -= rows
 
 
-def rebatched(chunks, batch_size, drop_remainder=False):
+def rebatched(chunks: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder: bool = False) -> Iterator[Dict[str, Any]]:
     """Chunks (rows, columns) -> columns of `batch_size` rows each; the last, and the one before a `NOW`, may have fewer."""
     held, held_rows = [], 0
     for rows, columns in chunks:
@@ -371,7 +386,7 @@ def rebatched(chunks, batch_size, drop_remainder=False):
         yield joined(held)
 
 
-def stacks(rows, batch_size, drop_remainder, at_once):
+def stacks(rows: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder: bool, at_once: int) -> Iterator[Dict[str, Any]]:
     """{column: [batches, batch_size, ...]}: whole batches, `at_once` rows and more at a time; before a `NOW` and at the end what
     there is, the last of it one short batch. Args: rows: chunks (rows, columns), none of them ragged."""
     held, count = [], 0
@@ -393,11 +408,11 @@ def stacks(rows, batch_size, drop_remainder, at_once):
             held, count = [], 0
 
 
-def _stacked(columns, batch_size):
+def _stacked(columns: Dict[str, Any], batch_size: int) -> Dict[str, Any]:
     return {name: v.reshape((-1, batch_size) + v.shape[1:]) for name, v in columns.items()}
 
 
-def shuffled(chunks, buffer_rows, seed):
+def shuffled(chunks: Iterable[Tuple[int, Any]], buffer_rows: int, seed: Optional[int]) -> Iterator[Tuple[int, Any]]:
     """The same rows in a random order: a row goes at most about twice `buffer_rows` from its place, or comes that much later."""
     random = np.random.RandomState(seed)
     held, held_rows = [], 0
@@ -413,13 +428,13 @@ def shuffled(chunks, buffer_rows, seed):
         yield held_rows, _permuted(joined(held), held_rows, random)
 
 
-def cut(columns, start, stop):
+def cut(columns: Dict[str, Any], start: int, stop: int) -> Dict[str, Any]:
     """Rows start to stop of every column, not copied."""
     part = slice(start, stop)
     return {name: values[part] for name, values in columns.items()}
 
 
-def joined(parts):
+def joined(parts: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Several {column: values} as one."""
     if len(parts) == 1:
         return parts[0]
@@ -435,7 +450,7 @@ def joined(parts):
     return out
 
 
-def _permuted(columns, rows, random):
+def _permuted(columns: Dict[str, Any], rows: int, random: Any) -> Dict[str, Any]:
     order = random.permutation(rows)
     return {
         name: values.take(order) if isinstance(values, (Ragged, Nulled)) else values[order] for name, values in columns.items()

@@ -1,10 +1,18 @@
 """A task's rows as columns."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from akrunner.worker import chunks, data, reading
+
+if TYPE_CHECKING:
+    from akrunner.worker.data import Evener
+    from akrunner.worker.reading import Order, Reading
+    from akrunner.worker.stream import RowStream
 
 #: rows handed to `tf.data` at a time that are large, as encoded images are
 _ROWS_OF_IMAGES = 32
@@ -13,7 +21,13 @@ _ROWS_OF_IMAGES = 32
 class Columns(object):
     """Columns, as they came."""
 
-    def __init__(self, schema, path=None, stream=None, evener=None):
+    def __init__(
+        self,
+        schema: List[Dict[str, Any]],
+        path: Optional[str] = None,
+        stream: Optional[RowStream] = None,
+        evener: Optional[Evener] = None,
+    ) -> None:
         """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path = path
@@ -22,7 +36,13 @@ class Columns(object):
         #: as of `data.Examples`
         self.given = None
 
-    def chunks(self, defaults=None, uneven="keep", taken=None, lazy=False):
+    def chunks(
+        self,
+        defaults: Optional[Mapping[str, Any]] = None,
+        uneven: str = "keep",
+        taken: Optional[Sequence[str]] = None,
+        lazy: Union[bool, str] = False,
+    ) -> Iterator[Tuple[int, Any]]:
         """All rows once, as (rows, {column: values}), in chunks as they came, `chunks.NOW` before a stream's barrier; see
         `BatchTaskConfig.dataset` for `uneven`, `chunks.unpack` for `taken` and `lazy`."""
         if uneven != "keep":
@@ -33,7 +53,9 @@ class Columns(object):
             return chunks.first(self._chunks(defaults, taken, lazy), keep)
         return self._chunks(defaults, taken, lazy)
 
-    def _chunks(self, defaults, taken, lazy):
+    def _chunks(
+        self, defaults: Optional[Mapping[str, Any]], taken: Optional[Sequence[str]], lazy: Union[bool, str]
+    ) -> Iterator[Tuple[int, Any]]:
         data.unknown_defaults(defaults, self._schema)
         if self._stream is not None:
             payloads = (payload for _, payload in self._stream.chunks())
@@ -48,13 +70,15 @@ class Columns(object):
             first += rows
             yield rows, columns
 
-    def _weighted(self, defaults, pad, taken, lazy):
+    def _weighted(
+        self, defaults: Optional[Mapping[str, Any]], pad: int, taken: Optional[Sequence[str]], lazy: Union[bool, str]
+    ) -> Iterator[Tuple[int, Any]]:
         for rows, columns in self._chunks(defaults, taken, lazy):
             yield rows, dict(columns, **{data.WEIGHT: np.ones(rows, np.float32)})
         if pad:
             yield pad, dict(self._padding(pad, taken), **{data.WEIGHT: np.zeros(pad, np.float32)})
 
-    def _padding(self, rows, taken):
+    def _padding(self, rows: int, taken: Optional[Sequence[str]]) -> Dict[str, Any]:
         """Zeros, empty strings, lists of nothing."""
         columns = {}
         for column in data.taken_of(self._schema, taken):
@@ -66,11 +90,27 @@ class Columns(object):
                 columns[column["name"]] = np.full([rows] + column["shape"], b"" if text else 0, dtype)
         return columns
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None, nulls="error"):
+    def batches(
+        self,
+        batch_size: int,
+        defaults: Optional[Mapping[str, Any]] = None,
+        drop_remainder: bool = False,
+        uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None,
+        nulls: str = "error",
+    ) -> Iterator[Dict[str, Any]]:
         """See `BatchTaskConfig.batches`."""
         return data.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
-    def plain(self, batch_size, defaults, drop_remainder, uneven, columns, nulls):
+    def plain(
+        self,
+        batch_size: int,
+        defaults: Optional[Mapping[str, Any]],
+        drop_remainder: bool,
+        uneven: str,
+        columns: Optional[Sequence[str]],
+        nulls: str,
+    ) -> Iterator[Dict[str, Any]]:
         """The same; nobody counts."""
         data.unknown_defaults(defaults, self._schema)
         data.taken_of(self._schema, columns)
@@ -81,9 +121,18 @@ class Columns(object):
         return map(chunks.given, chunks.rebatched(rows, batch_size, drop_remainder))
 
     def dataset(
-        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
-        columns=None, how=None,
-    ):  # fmt: skip
+        self,
+        batch_size: int,
+        shuffle: Union[bool, int] = False,
+        repeat: Optional[int] = 1,
+        drop_remainder: bool = False,
+        label: Optional[str] = None,
+        defaults: Optional[Mapping[str, Any]] = None,
+        seed: Optional[int] = None,
+        uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None,
+        how: Optional[Reading] = None,
+    ) -> Any:
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         import tensorflow as tf
 
@@ -115,7 +164,7 @@ class Columns(object):
         cached = how.cache is not None and not shuffle and order.whole()
         epochs = 1 if cached else repeat
 
-        def source():
+        def source() -> Iterator[Dict[str, Any]]:
             rows = self._epochs(batch_size, shuffle, epochs, defaults, seed, uneven, taken)
             if ragged:
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
@@ -133,7 +182,7 @@ class Columns(object):
             dataset = order.cached(dataset)
             dataset = dataset if repeat == 1 else dataset.repeat(repeat)
 
-        def finished(columns):
+        def finished(columns: Dict[str, Any]) -> Any:
             columns = _sparse(tf, columns, ragged)
             return data.apart(columns if image is None else image.batch(columns), label, weighted)
 
@@ -141,11 +190,21 @@ class Columns(object):
             dataset = dataset.map(finished)
         return how.in_turn(dataset) if in_turn else how.finished(dataset)
 
-    def _by_row(self, tf, schema, order, label, defaults, uneven, taken, image):
+    def _by_row(
+        self,
+        tf: Any,
+        schema: List[Dict[str, Any]],
+        order: Order,
+        label: Optional[str],
+        defaults: Optional[Mapping[str, Any]],
+        uneven: str,
+        taken: Optional[Sequence[str]],
+        image: Any,
+    ) -> Any:
         """The same, for what is to be done with each row before they are batched. Args: order: an `Order`."""
         most = 1 if self._stream is not None else _ROWS_OF_IMAGES
 
-        def source():
+        def source() -> Iterator[Dict[str, Any]]:
             for rows, columns in self.chunks(defaults, uneven, taken):
                 for first in range(0, rows, most):
                     yield chunks.cut(columns, first, min(rows, first + most))
@@ -156,7 +215,16 @@ class Columns(object):
             return order.of_files(rows)
         return order.of_images(rows, image.decoded, lambda batch: data.apart(batch, label, weighted), image)
 
-    def _epochs(self, batch_size, shuffle, repeat, defaults, seed, uneven, taken):
+    def _epochs(
+        self,
+        batch_size: int,
+        shuffle: Union[bool, int],
+        repeat: Optional[int],
+        defaults: Optional[Mapping[str, Any]],
+        seed: Optional[int],
+        uneven: str,
+        taken: Optional[Sequence[str]],
+    ) -> Iterator[Tuple[int, Any]]:
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
             rows = self.chunks(defaults, uneven, taken)
             if shuffle:
@@ -168,7 +236,9 @@ class Columns(object):
             if not some:
                 return  # an empty table has no end to come to
 
-    def _specs(self, tf, schema, batch_size, flat, weighted):
+    def _specs(
+        self, tf: Any, schema: List[Dict[str, Any]], batch_size: Optional[int], flat: bool, weighted: bool
+    ) -> Dict[str, Tuple[Any, List[Any]]]:
         """{name: (dtype, shape)} of what the generator gives."""
         specs = {}
         for column in schema:
@@ -186,7 +256,7 @@ class Columns(object):
 _LENGTHS = "/lengths"
 
 
-def _flat(batch):
+def _flat(batch: Any) -> Iterator[Tuple[str, Any]]:
     """A batch whose ragged columns are two: values and lengths."""
     for name, values in batch.items():
         if isinstance(values, chunks.Ragged):
@@ -196,7 +266,7 @@ def _flat(batch):
             yield name, values
 
 
-def _sparse(tf, columns, ragged):
+def _sparse(tf: Any, columns: Dict[str, Any], ragged: List[str]) -> Dict[str, Any]:
     """Values and lengths as the SparseTensor that `parse_example` would give."""
     columns = dict(columns)
     for name in ragged:

@@ -1,14 +1,20 @@
 """{column: values} -> the payload of a COLUMNS frame (`akrunner.wire.columns`)."""
 
+from __future__ import annotations
+
 import difflib
 import sys
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from akrunner.wire import columns as layout
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def packed(columns, names):
+
+def packed(columns: Dict[str, Any], names: Sequence[str]) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
     """(rows, [(header, buffers), ...]) of a batch.
 
     Args:
@@ -36,7 +42,9 @@ def packed(columns, names):
     return rows or 0, packed
 
 
-def pieces(rows, packed, most_rows, most_bytes):
+def pieces(
+    rows: int, packed: List[Tuple[Dict[str, Any], List[Any]]], most_rows: int, most_bytes: int
+) -> Iterator[Tuple[int, List[Any]]]:
     """(rows, payload) of each frame a batch goes in: one, or where that would be too long several of fewer rows."""
     if not rows:
         return
@@ -51,7 +59,7 @@ def pieces(rows, packed, most_rows, most_bytes):
         yield from pieces(stop - start, cut, most_rows, most_bytes)
 
 
-def _rows_of(header, buffers, start, stop):
+def _rows_of(header: Dict[str, Any], buffers: List[Any], start: int, stop: int) -> Tuple[Dict[str, Any], List[Any]]:
     """(header, buffers) of some rows of a packed column."""
     shape = header["shape"]
     valid = []
@@ -70,14 +78,14 @@ def _rows_of(header, buffers, start, stop):
     return dict(header, shape=[stop - start] + shape[1:]), cut + valid
 
 
-def _between(offsets, values, start, stop):
+def _between(offsets: NDArray[Any], values: Any, start: int, stop: int) -> Tuple[NDArray[Any], Any]:
     """Offsets from 0 of things `start` to `stop`, and what they cut; nothing is copied but the offsets."""
     offsets = offsets[start : stop + 1]
     whole = values if isinstance(values, np.ndarray) else memoryview(values)
     return offsets - offsets[0], whole[int(offsets[0]) : int(offsets[-1])]
 
 
-def _column(name, values):
+def _column(name: str, values: Any) -> Tuple[int, Dict[str, Any], List[Any]]:
     """(rows, header, buffers) of one column."""
     if hasattr(values, "numpy"):
         values = values.numpy()
@@ -104,7 +112,9 @@ def _column(name, values):
     return _numbers(name, values, list(values.shape), valid)
 
 
-def _numbers(name, values, shape, valid):
+def _numbers(
+    name: str, values: NDArray[Any], shape: List[Any], valid: Optional[NDArray[Any]]
+) -> Tuple[int, Dict[str, Any], List[Any]]:
     _check_numbers(name, values.dtype)
     values = np.ascontiguousarray(values)
     if values.dtype.byteorder == ">":
@@ -113,7 +123,7 @@ def _numbers(name, values, shape, valid):
     return (shape[0],) + with_nulls(header, [values], valid)
 
 
-def _refilled(values):
+def _refilled(values: Any) -> NDArray[Any]:
     """The objects of a masked array, with one that is there in place of those that are not: numpy would put a text there."""
     mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).copy()
     stand_in = np.empty(1, object)
@@ -122,7 +132,7 @@ def _refilled(values):
     return values
 
 
-def _unmasked(name, mask):
+def _unmasked(name: str, mask: NDArray[Any]) -> NDArray[Any]:
     """[rows] whether a row of a masked array is there."""
     flat = mask.reshape(len(mask), int(np.prod(mask.shape[1:], dtype=np.int64)))
     if (flat.any(axis=1) != flat.all(axis=1)).any():
@@ -130,13 +140,13 @@ def _unmasked(name, mask):
     return ~flat.any(axis=1)
 
 
-def _null_inside(name):
+def _null_inside(name: str) -> ValueError:
     return ValueError(
         "write_batch: column %r has a row with a null among its values, which no list can hold; fill or drop it" % name
     )
 
 
-def _check_numbers(name, dtype):
+def _check_numbers(name: str, dtype: np.dtype[Any]) -> None:
     # numpy's long double is none that Arrow has
     if dtype.kind not in "biuf" or _name(dtype.newbyteorder("<")) not in layout.WIDTHS:
         raise TypeError("write_batch: column %r has dtype %s, which no column can hold" % (name, dtype))
@@ -146,14 +156,14 @@ def _check_numbers(name, dtype):
 _NAMES = {}
 
 
-def _name(dtype):
+def _name(dtype: np.dtype[Any]) -> str:
     name = _NAMES.get(dtype)
     if name is None:
         name = _NAMES[dtype] = dtype.name
     return name
 
 
-def _as_array(name, values):
+def _as_array(name: str, values: Iterable[Any]) -> NDArray[Any]:
     values = list(values)
     if any(value is None or isinstance(value, (str, bytes)) or hasattr(value, "__len__") for value in values):
         lengths = {len(value) if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) else -1 for value in values}
@@ -165,7 +175,7 @@ def _as_array(name, values):
     return _array(name, values)
 
 
-def _array(name, values):
+def _array(name: str, values: Any) -> NDArray[Any]:
     """What is no array yet, as one; nothing of it changes on the way."""
     if isinstance(values, np.ndarray):
         return values
@@ -181,11 +191,11 @@ def _array(name, values):
     return array
 
 
-def _is_float(value):
+def _is_float(value: Any) -> bool:
     return type(value) is float or getattr(getattr(value, "dtype", None), "kind", None) == "f"
 
 
-def _check_whole(name, values):
+def _check_whole(name: str, values: Iterable[Any]) -> None:
     """Raises: ValueError: a whole number among fractions that would lose digits as one of them."""
     for value in values:
         if isinstance(value, int) and value != float(value):
@@ -194,7 +204,7 @@ def _check_whole(name, values):
             )
 
 
-def _objects(name, values, valid):
+def _objects(name: str, values: NDArray[Any], valid: Optional[NDArray[Any]]) -> Tuple[int, Dict[str, Any], List[Any]]:
     """Strings, byte strings, or one array a row."""
     rows = len(values)
     flat = values.reshape(-1).tolist()
@@ -214,7 +224,7 @@ def _objects(name, values, valid):
     return (rows,) + with_nulls(header, buffers, valid)
 
 
-def _strings(name, values, shape):
+def _strings(name: str, values: List[Any], shape: List[Any]) -> Tuple[Dict[str, Any], List[Any]]:
     """(header, [offsets, bytes]) of strings or byte strings; None is an empty one."""
     text = isinstance(next((value for value in values if value is not None), None), str)
     try:
@@ -227,7 +237,7 @@ def _strings(name, values, shape):
     return {"form": "text" if text else "blob", "dtype": "bytes", "shape": shape}, [offsets, joined]
 
 
-def _lists(name, values):
+def _lists(name: str, values: List[Any]) -> Tuple[Dict[str, Any], List[Any]]:
     """(header, buffers) of one array, or list, a row; None is an empty one."""
     arrays = [np.zeros(0) if v is None else _array(name, v.numpy() if hasattr(v, "numpy") else v).reshape(-1) for v in values]
     offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])]).astype(np.int64)
@@ -249,14 +259,14 @@ def _lists(name, values):
     return {"form": "ragged", "dtype": _name(joined.dtype), "shape": [len(values), None]}, [offsets, joined]
 
 
-def cut(blobs):
+def cut(blobs: Sequence[bytes]) -> Tuple[NDArray[Any], bytes]:
     """(offsets, bytes) of byte strings, end to end."""
     offsets = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)), out=offsets[1:])
     return offsets, b"".join(blobs)
 
 
-def with_nulls(header, buffers, valid):
+def with_nulls(header: Dict[str, Any], buffers: List[Any], valid: Optional[NDArray[Any]]) -> Tuple[Dict[str, Any], List[Any]]:
     """(header, buffers), with the `valid` buffer where some row is null."""
     if valid is None or valid.all():
         return header, buffers

@@ -1,6 +1,9 @@
 """What a script's `main(task_config)` is given."""
 
+from __future__ import annotations
+
 import os
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Union
 
 from akrunner.worker import data, reading
 
@@ -27,22 +30,22 @@ class TaskConfig(object):
         "checkpoint_dir", "attempt", "_job", "_rows",
     )  # fmt: skip
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any) -> None:
         for name in self.FIELDS:
             setattr(self, name, fields.get(name))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = ", ".join("%s=%r" % (k, v) for k, v in sorted(self.__dict__.items()) if not k.startswith("_"))
         return "%s(%s)" % (type(self).__name__, shown)
 
     @property
-    def feature_spec(self):
+    def feature_spec(self) -> Dict[str, Any]:
         """{column: feature} for `tf.io.parse_example`. A missing float is NaN; a missing int or string is an error of
         `parse_example` unless you replace its entry by one with a `default_value`. A list whose length varies is a
         `VarLenFeature` (a SparseTensor)."""
         return data.feature_spec(self.schema)
 
-    def report(self, metrics, step=None):
+    def report(self, metrics: Mapping[str, Any], step: Optional[int] = None) -> None:
         """Send numbers to whoever started the job: shown while it runs and kept in its stats.
 
         Args:
@@ -51,7 +54,7 @@ class TaskConfig(object):
         """
         self._job.report({str(k): float(v) for k, v in metrics.items()}, None if step is None else int(step))
 
-    def serve(self):
+    def serve(self) -> None:
         """Be one of those that do what the chief asks: for workers and parameter servers of a `ClusterCoordinator`, and
         parameter servers of any kind. Starts TensorFlow's server for this task and returns when the job is done, so that
         `return task_config.serve()` is all such a task needs.
@@ -83,9 +86,23 @@ class BatchTaskConfig(TaskConfig):
     FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
 
     def dataset(
-        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
-        columns=None, map=None, image=None, cache=False, interleave=None, prefetch=None, deterministic=True,
-    ):  # fmt: skip
+        self,
+        batch_size: int,
+        shuffle: Union[bool, int] = False,
+        repeat: Optional[int] = 1,
+        drop_remainder: bool = False,
+        label: Optional[str] = None,
+        defaults: Optional[Mapping[str, Any]] = None,
+        seed: Optional[int] = None,
+        uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None,
+        map: Optional[Callable[..., Any]] = None,
+        image: Any = None,
+        cache: Union[bool, str, None] = False,
+        interleave: Optional[Callable[..., Any]] = None,
+        prefetch: Optional[int] = None,
+        deterministic: bool = True,
+    ) -> Any:
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
         shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
 
@@ -121,9 +138,21 @@ class BatchTaskConfig(TaskConfig):
         return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how)
 
     def per_worker_dataset(
-        self, batch_size, shuffle=False, repeat=None, drop_remainder=False, label=None, defaults=None, seed=None, map=None, image=None,
-        cache=False, interleave=None, prefetch=None, deterministic=True,
-    ):  # fmt: skip
+        self,
+        batch_size: int,
+        shuffle: Union[bool, int] = False,
+        repeat: Optional[int] = None,
+        drop_remainder: bool = False,
+        label: Optional[str] = None,
+        defaults: Optional[Mapping[str, Any]] = None,
+        seed: Optional[int] = None,
+        map: Optional[Callable[..., Any]] = None,
+        image: Any = None,
+        cache: Union[bool, str, None] = False,
+        interleave: Optional[Callable[..., Any]] = None,
+        prefetch: Optional[int] = None,
+        deterministic: bool = True,
+    ) -> Any:
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
 
@@ -140,7 +169,15 @@ class BatchTaskConfig(TaskConfig):
         rows = data.Examples(self.schema, path)
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how)
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None, nulls="error"):
+    def batches(
+        self,
+        batch_size: int,
+        defaults: Optional[Mapping[str, Any]] = None,
+        drop_remainder: bool = False,
+        uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None,
+        nulls: str = "error",
+    ) -> Iterator[Dict[str, Any]]:
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
         imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
 
@@ -156,7 +193,7 @@ class BatchTaskConfig(TaskConfig):
         """
         return self._rows.batches(batch_size, defaults, drop_remainder, uneven, columns, nulls)
 
-    def steps_per_epoch(self, batch_size, drop_remainder=False, uneven="drop"):
+    def steps_per_epoch(self, batch_size: int, drop_remainder: bool = False, uneven: str = "drop") -> int:
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
         that has run out.
 
@@ -190,9 +227,18 @@ class StreamTaskConfig(TaskConfig):
     FIELDS = TaskConfig.FIELDS + ("dataset_fn", "output_writer")
 
     def dataset(
-        self, batch_size, drop_remainder=False, label=None, defaults=None, columns=None, map=None, image=None, prefetch=None,
-        deterministic=True, **other
-    ):  # fmt: skip
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        label: Optional[str] = None,
+        defaults: Optional[Mapping[str, Any]] = None,
+        columns: Optional[Sequence[str]] = None,
+        map: Optional[Callable[..., Any]] = None,
+        image: Any = None,
+        prefetch: Optional[int] = None,
+        deterministic: bool = True,
+        **other: Any,
+    ) -> Any:
         """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full.
 
         Raises: TypeError: another argument; it says what a stream takes.
@@ -203,6 +249,13 @@ class StreamTaskConfig(TaskConfig):
             batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how
         )
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, columns=None, nulls="error"):
+    def batches(
+        self,
+        batch_size: int,
+        defaults: Optional[Mapping[str, Any]] = None,
+        drop_remainder: bool = False,
+        columns: Optional[Sequence[str]] = None,
+        nulls: str = "error",
+    ) -> Iterator[Dict[str, Any]]:
         """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""
         return self._rows.batches(batch_size, defaults, drop_remainder, columns=columns, nulls=nulls)

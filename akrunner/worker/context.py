@@ -1,16 +1,24 @@
 """`task_config.tf_context`: the context object scripts of the Flink-AI-Extended family expect."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+if TYPE_CHECKING:
+    from akrunner.worker.output import OutputWriter
+    from akrunner.worker.stream import RowStream
+
 
 class TFContext(object):
     """Attributes: index: of the task in its role; output_writer_op: the task's output writer."""
 
-    def __init__(self, context, writer, stream=None):
+    def __init__(self, context: Dict[str, Any], writer: OutputWriter, stream: Optional[RowStream] = None) -> None:
         self._context = context
         self._stream = stream
         self.output_writer_op = writer
         self.index = context["tf_config"]["task"]["index"]
 
-    def flink_stream_dataset(self, buffer_size=0):
+    def flink_stream_dataset(self, buffer_size: int = 0) -> Any:
         """This task's rows as a `tf.data.Dataset` of scalar serialized Examples. Args: buffer_size: ignored."""
         if self._stream is not None:
             return self._stream.dataset()
@@ -20,27 +28,27 @@ class TFContext(object):
 
         return tf.data.TFRecordDataset(self._context["dataset_file"])
 
-    def get_tf_cluster(self):
+    def get_tf_cluster(self) -> Dict[str, List[str]]:
         """role -> list of "host:port"."""
         return self._context["tf_config"]["cluster"]
 
-    def export_estimator_cluster(self):
+    def export_estimator_cluster(self) -> Any:
         """role -> list of "host:port", as `get_tf_cluster`; TF_CONFIG in the environment says the same already."""
         return self.get_tf_cluster()
 
-    def get_role_name(self):
+    def get_role_name(self) -> str:
         """ "chief", "worker", "ps" or "evaluator"."""
         return self._context["tf_config"]["task"]["type"]
 
-    def get_index(self):
+    def get_index(self) -> int:
         """Index within the role."""
         return self.index
 
     @property
-    def properties(self):
+    def properties(self) -> Dict[str, str]:
         """User params, every value a string."""
         return {key: str(value) for key, value in self._context["user_params"].items()}
 
-    def get_property(self, key):
+    def get_property(self, key: str) -> Optional[str]:
         """One user param as a string, None when there is none."""
         return self.properties.get(key)

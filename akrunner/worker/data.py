@@ -1,12 +1,18 @@
 """A task's rows as Examples, and what they have in common with columns (`akrunner.worker.columnar`). TensorFlow is imported when a
 `dataset` is made, numpy when `batches` are: a task that reads its file by itself needs neither."""
 
+from __future__ import annotations
+
 import itertools
 import os
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.worker import mapping, placing
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
 from akrunner.worker.waits import timing
+
+if TYPE_CHECKING:
+    from akrunner.worker.stream import RowStream
 
 _BUFFER = 1 << 20
 #: each cache on disk has a file of its own
@@ -16,7 +22,13 @@ _CACHES = itertools.count()
 class Examples(object):
     """Serialized Examples: datasets of them are parsed by TensorFlow, plain batches by numpy (`akrunner.worker.examples`)."""
 
-    def __init__(self, schema, path=None, stream=None, evener=None):
+    def __init__(
+        self,
+        schema: List[Dict[str, Any]],
+        path: Optional[str] = None,
+        stream: Optional[RowStream] = None,
+        evener: Optional[Evener] = None,
+    ) -> None:
         """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path = path
@@ -26,9 +38,18 @@ class Examples(object):
         self.given = None
 
     def dataset(
-        self, batch_size, shuffle=False, repeat=1, drop_remainder=False, label=None, defaults=None, seed=None, uneven="keep",
-        columns=None, how=None,
-    ):  # fmt: skip
+        self,
+        batch_size: int,
+        shuffle: Union[bool, int] = False,
+        repeat: Optional[int] = 1,
+        drop_remainder: bool = False,
+        label: Optional[str] = None,
+        defaults: Optional[Mapping[str, Any]] = None,
+        seed: Optional[int] = None,
+        uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None,
+        how: Optional[Reading] = None,
+    ) -> Any:
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         how = how or Reading()
         check_counts(batch_size, shuffle, repeat, seed)
@@ -45,7 +66,7 @@ class Examples(object):
         order = order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
         import tensorflow as tf
 
-        def row(record):
+        def row(record: Any) -> Dict[str, Any]:
             return tf.io.parse_single_example(record, spec)
 
         if how.interleave is not None:
@@ -56,17 +77,19 @@ class Examples(object):
             )
         return order.of_records(records, lambda batch: apart(tf.io.parse_example(batch, spec), label, weighted))
 
-    def _in_turn(self, spec, batch_size, drop_remainder, label, image, how):
+    def _in_turn(
+        self, spec: Dict[str, Any], batch_size: int, drop_remainder: bool, label: Optional[str], image: Any, how: Reading
+    ) -> Any:
         """Of a stream with barriers: nothing is drawn ahead."""
         import tensorflow as tf
 
-        def parse(batch):
+        def parse(batch: Any) -> Any:
             columns = tf.io.parse_example(batch, spec)
             return apart(columns if image is None else image.batch(columns), label)
 
         return how.in_turn(self._stream.batches(batch_size, drop_remainder).map(parse))
 
-    def _records(self, spec, uneven):
+    def _records(self, spec: Dict[str, Any], uneven: str) -> Any:
         """Serialized Examples, as many as `uneven` says."""
         import tensorflow as tf
 
@@ -85,20 +108,28 @@ class Examples(object):
             records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
         return records
 
-    def batches(self, batch_size, defaults=None, drop_remainder=False, uneven="keep", columns=None, nulls="error"):
+    def batches(
+        self,
+        batch_size: int,
+        defaults: Optional[Mapping[str, Any]] = None,
+        drop_remainder: bool = False,
+        uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None,
+        nulls: str = "error",
+    ) -> Iterator[Dict[str, Any]]:
         """See `BatchTaskConfig.batches`."""
         from akrunner.worker.examples import ExampleRows
 
         rows = ExampleRows(self._schema, self._path, self._stream, self._evener)
         return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
-    def chunks(self, lazy=False):
+    def chunks(self, lazy: bool = False) -> Iterator[Tuple[int, Any]]:
         """All rows once, as `Columns.chunks` gives them."""
         from akrunner.worker.examples import ExampleRows
 
         return ExampleRows(self._schema, self._path, self._stream, self._evener).chunks(lazy=lazy)
 
-    def _padding_row(self):
+    def _padding_row(self) -> bytes:
         """A serialized Example of zeros and empty strings that weighs nothing."""
         import tensorflow as tf
 
@@ -131,14 +162,14 @@ class Evener(object):
     Args: rows: of this worker; shares: of every worker; told: called with `rows_dropped` or `rows_padded`.
     """
 
-    def __init__(self, rows, shares, told):
+    def __init__(self, rows: int, shares: Optional[Sequence[int]], told: Callable[..., Any]) -> None:
         self._rows = rows
         self._shares = shares
         self._told = told
         #: rows of one pass, made up ones included
         self.most = max([rows] + list(shares or ()))
 
-    def plan(self, uneven):
+    def plan(self, uneven: str) -> Tuple[Optional[int], int]:
         """(rows to keep, None for all; rows to make up), of one pass. Raises: ValueError: `uneven` is none of its words."""
         shares = self._shares or [self._rows]
         if uneven == "drop":
@@ -153,19 +184,19 @@ class Evener(object):
             return None, 0
         raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
 
-    def count(self, uneven):
+    def count(self, uneven: str) -> int:
         """Rows of one pass."""
         shares = self._shares or [self._rows]
         return {"drop": min(shares), "pad": max(shares)}.get(uneven, self._rows)
 
 
-def check_weight(names):
+def check_weight(names: Collection[str]) -> None:
     """Raises: ValueError: the column of weights would hide one of the table's."""
     if WEIGHT in names:
         raise ValueError("uneven='pad' gives a column %r, and the table has one: rename it with select=" % WEIGHT)
 
 
-def feature_spec(schema, defaults=None):
+def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
     """Columns -> features for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
     import tensorflow as tf
 
@@ -190,20 +221,20 @@ def feature_spec(schema, defaults=None):
     return spec
 
 
-def unknown_defaults(defaults, schema):
+def unknown_defaults(defaults: Optional[Mapping[str, Any]], schema: List[Dict[str, Any]]) -> None:
     """Raises: ValueError: `defaults` names a column that is not there."""
     unknown = sorted(set(defaults or ()) - {column["name"] for column in schema})
     if unknown:
         raise ValueError("defaults names columns that are not there: %s" % ", ".join(unknown))
 
 
-def _defaults_of(schema, defaults):
+def _defaults_of(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
     """Those of the columns of a schema."""
     names = [column["name"] for column in schema]
     return {name: value for name, value in (defaults or {}).items() if name in names}
 
 
-def taken_of(schema, names):
+def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> List[Dict[str, Any]]:
     """The columns of a schema that a script asked for, None: all. Raises: ValueError: one is not there."""
     if names is None:
         return schema
@@ -216,11 +247,11 @@ def taken_of(schema, names):
     return [column for column in schema if column["name"] in names]
 
 
-def with_label(names, label):
+def with_label(names: Optional[Sequence[str]], label: Optional[str]) -> Optional[Sequence[str]]:
     return names if names is None or label is None or label in names else list(names) + [label]
 
 
-def check_label(label, names, how, weighted=False):
+def check_label(label: Optional[str], names: Sequence[str], how: Reading, weighted: bool = False) -> None:
     """Args: how: a `Reading`; weighted: rows have weights. Raises: ValueError: there is no such column; TypeError: `map=` takes something
     else."""
     if label is not None and how.interleave is not None:
@@ -233,7 +264,7 @@ def check_label(label, names, how, weighted=False):
         mapping.check_arguments(how.map, label, weighted)
 
 
-def apart(columns, label, weighted=False):
+def apart(columns: Dict[str, Any], label: Optional[str], weighted: bool = False) -> Any:
     """(features, label), or the columns as they are; with weights (features, label, weight), as Keras takes them."""
     if label is None:
         return columns
@@ -244,7 +275,7 @@ def apart(columns, label, weighted=False):
     return columns, target
 
 
-def counted(source, batches):
+def counted(source: Any, batches: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
     """The batches of one pass; `source.given` tells how many rows they were."""
     rows = 0
     source.given = source.given or 0
@@ -254,7 +285,7 @@ def counted(source, batches):
         yield batch
 
 
-def _rows_of(batch):
+def _rows_of(batch: Dict[str, Any]) -> int:
     from akrunner.worker import chunks
 
     if isinstance(batch, chunks.Batch):
@@ -264,11 +295,20 @@ def _rows_of(batch):
     return 0
 
 
-def buffer_rows(shuffle, batch_size):
+def buffer_rows(shuffle: Union[bool, int], batch_size: int) -> int:
     return 10 * batch_size if shuffle is True else int(shuffle)
 
 
-def order_of(source, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven):
+def order_of(
+    source: Any,
+    how: Reading,
+    batch_size: int,
+    shuffle: Union[bool, int],
+    repeat: Optional[int],
+    drop_remainder: bool,
+    seed: Optional[int],
+    uneven: str,
+) -> Order:
     """The `Order` of a source's rows (`Examples` or `Columns`)."""
     buffer = buffer_rows(shuffle, batch_size) if shuffle else 0
     if source._stream is not None or source._evener is None:
@@ -279,7 +319,7 @@ def order_of(source, how, batch_size, shuffle, repeat, drop_remainder, seed, une
     return Order(how, batch_size, buffer, repeat, drop_remainder, seed, source._evener.count(uneven), place)
 
 
-def check_cache(source, how, image):
+def check_cache(source: Any, how: Reading, image: Any) -> None:
     """Raises: ValueError: what is to be kept in memory does not fit in there."""
     if how.cache != "memory" or source._stream is not None or source._evener is None:
         return
@@ -290,14 +330,14 @@ def check_cache(source, how, image):
         check_room(os.path.getsize(source._path) if os.path.exists(source._path) else 0, "the rows")
 
 
-def from_generator(source, specs, args=()):
+def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] = ()) -> Any:
     """`tf.data.Dataset.from_generator` as this TensorFlow wants it called.
 
     Args: specs: {name: (dtype, shape)}, or one such, or a list of them; args: tensors that the source is called with.
     """
     import tensorflow as tf
 
-    def shaped(make):
+    def shaped(make: Callable[..., Any]) -> Any:
         if isinstance(specs, dict):
             return {name: make(*spec) for name, spec in specs.items()}
         return make(*specs) if not isinstance(specs[0], (tuple, list)) else tuple(make(*spec) for spec in specs)
@@ -312,7 +352,7 @@ def from_generator(source, specs, args=()):
     return tf.data.Dataset.from_generator(source, types, shapes, args)
 
 
-def not_ahead(dataset):
+def not_ahead(dataset: Any) -> Any:
     """Nothing of it, nor of what is made of it, is drawn before it is asked for, whatever tf.data holds for good."""
     import tensorflow as tf
 
@@ -328,7 +368,7 @@ def not_ahead(dataset):
     return dataset.with_options(options)
 
 
-def unsharded(dataset):
+def unsharded(dataset: Any) -> Any:
     """The rows were already split over the workers: keep a distribution strategy from doing it again."""
     import tensorflow as tf
 

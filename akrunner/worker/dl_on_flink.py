@@ -4,8 +4,11 @@ As in `dl_on_flink_framework.context` and `dl_on_flink_tensorflow.tensorflow_con
 There, rows are lines of CSV or Examples, as the program that submits says; here as its properties say, or as the script reads them.
 """
 
+from __future__ import annotations
+
 import json
 import os
+from typing import Any, Dict, List, Optional, Tuple
 
 from akrunner.worker import lines, running
 from akrunner.worker.context import TFContext as _Rows
@@ -37,7 +40,7 @@ class Context(object):
         properties: user params, every value a string, and "cluster"; identity, mode, userScript, funcName; failNum: starts before this one.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         told = running.context()
         cluster = workers_only(told["tf_config"]["cluster"])
         self.roleName, self.index = role_of(told["tf_config"])
@@ -50,34 +53,34 @@ class Context(object):
         self.funcName = told["script"]["context_entry"]
         self.failNum = told["attempt"]
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name in _NOT_HERE:
             raise AttributeError("context.%s is not in akrunner: %s" % (name, _NOT_HERE[name]))
         raise AttributeError("a context has no %r; the task config of the task has more: akrunner.worker.current()" % name)
 
-    def get_property(self, key):
+    def get_property(self, key: str) -> Optional[str]:
         """A user param as a string, None when there is none."""
         return self.properties.get(key)
 
-    def get_index(self):
+    def get_index(self) -> int:
         """Index within the role."""
         return self.index
 
-    def get_node_type(self):
+    def get_node_type(self) -> str:
         """ "worker" or "ps"."""
         return self.roleName
 
-    def get_node_type_count_map(self):
+    def get_node_type_count_map(self) -> Dict[str, int]:
         """Role -> how many."""
         return self.roleParallelism
 
-    def get_current_attempt_index(self):
+    def get_current_attempt_index(self) -> int:
         """Starts of the job before this one."""
         return self.failNum
 
     get_role_name, get_role_parallelism_map, get_failed_num = get_node_type, get_node_type_count_map, get_current_attempt_index
 
-    def from_java(self):
+    def from_java(self) -> str:
         """Path of the rows as a TFRecord file of Examples. Raises: RuntimeError: they are in none."""
         told = running.context()
         if told["mode"] == "stream" or told["data_format"] != "examples":
@@ -86,7 +89,7 @@ class Context(object):
             )
         return told["dataset_file"]
 
-    def to_java(self):
+    def to_java(self) -> str:
         """Path of a TFRecord file whose Examples become rows of the result when the script has ended."""
         return running.context()["output_file"]
 
@@ -94,30 +97,30 @@ class Context(object):
 class TFContext(Context):
     """The TensorFlow side of it. Args: other: the context the script was given."""
 
-    def __init__(self, other=None):
+    def __init__(self, other: Optional[Context] = None) -> None:
         super(TFContext, self).__init__()
         if other is not None:
             self.__dict__.update(vars(other))
 
-    def get_tf_cluster_config(self):
+    def get_tf_cluster_config(self) -> Dict[str, List[str]]:
         """Role -> list of "host:port": "worker", and "ps" if there are any."""
         return self.to_tf_cluster(self.properties["cluster"])
 
-    def set_tf_config_env(self):
+    def set_tf_config_env(self) -> Tuple[Dict[str, List[str]], str, int]:
         """Set TF_CONFIG, with worker 0 as the chief. Returns: (cluster, task type, task index) that are in it."""
         return self.export_cluster_env(self.properties["cluster"], self.roleName, self.index)
 
     get_tf_cluster, export_estimator_cluster = get_tf_cluster_config, set_tf_config_env
 
     @staticmethod
-    def to_tf_cluster(cluster_str):
+    def to_tf_cluster(cluster_str: str) -> Dict[str, List[str]]:
         """Role -> list of "host:port", of the property "cluster"."""
         roles = {job["name"]: job["tasks"] for job in json.loads(cluster_str)["job"]}
         tasks = {role: [roles[role][str(i)] for i in range(len(roles[role]))] for role in ("ps", "worker") if roles.get(role)}
         return {role: ["%s:%s" % (one["ip"], one["props"]["sys:tf_port"]) for one in ones] for role, ones in tasks.items()}
 
     @staticmethod
-    def cluster_to_estimator(cluster_str):
+    def cluster_to_estimator(cluster_str: str) -> Dict[str, List[str]]:
         """The same with worker 0 as the chief."""
         cluster = TFContext.to_tf_cluster(cluster_str)
         first, others = cluster["worker"][0], cluster.pop("worker")[1:]
@@ -127,7 +130,7 @@ class TFContext(Context):
         return cluster
 
     @staticmethod
-    def export_cluster_env(cluster_str, job_name, index):
+    def export_cluster_env(cluster_str: str, job_name: str, index: int) -> Tuple[Dict[str, List[str]], str, int]:
         """As `set_tf_config_env`, of another task."""
         cluster = TFContext.cluster_to_estimator(cluster_str)
         chief = job_name == "worker" and index == 0
@@ -136,7 +139,9 @@ class TFContext(Context):
         os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": number}})
         return cluster, kind, number
 
-    def get_tfdataset_from_flink(self, compression_type=None, buffer_size=0, num_parallel_reads=None):
+    def get_tfdataset_from_flink(
+        self, compression_type: Optional[str] = None, buffer_size: int = 0, num_parallel_reads: Optional[int] = None
+    ) -> Any:
         """This task's rows as a `tf.data.Dataset` of strings: lines of CSV, or serialized Examples. The arguments are ignored."""
         if self._coded(_IN, "decode_csv"):
             return lines.dataset(running.config())
@@ -144,39 +149,39 @@ class TFContext(Context):
 
     flink_stream_dataset = get_tfdataset_from_flink
 
-    def example_input_dataset(self):
+    def example_input_dataset(self) -> Any:
         """Each row parsed by `self.features`, which the script sets."""
         import tensorflow as tf
 
         features = self.features
         return self.get_tfdataset_from_flink().map(lambda record: tf.io.parse_single_example(record, features))
 
-    def get_row_writer_to_flink(self):
+    def get_row_writer_to_flink(self) -> lines.RowWriter:
         """Takes rows of the result; see `lines.RowWriter`."""
         return lines.RowWriter(self)
 
-    def get_tfrecord_writer_to_flink(self):
+    def get_tfrecord_writer_to_flink(self) -> lines.RecordWriter:
         """Takes tensors of records; see `lines.RecordWriter`."""
         return lines.RecordWriter(self.to_java())
 
-    def output_writer_op(self, input_list):
+    def output_writer_op(self, input_list: List[Any]) -> Tuple[Any, Any]:
         """(an operation that writes a tensor of records, one that ends it)."""
         writer = self.get_tfrecord_writer_to_flink()
         return writer.write(input_list), writer.close()
 
-    def _coded(self, key, reads):
+    def _coded(self, key: str, reads: str) -> bool:
         """Whether rows are lines of CSV. Args: key: the property that says so; reads: a function only scripts of such rows call."""
         told = self.properties.get(key)
         return "csv" in told.lower() if told else running.script_says(reads)
 
 
-def workers_only(cluster):
+def workers_only(cluster: Dict[str, List[str]]) -> Dict[str, List[str]]:
     """A cluster without a chief: it is worker 0 then, as everywhere in Deep Learning on Flink."""
     named = {"worker": cluster.get("chief", []) + cluster.get("worker", []), "ps": cluster.get("ps", [])}
     return {role: addresses for role, addresses in named.items() if addresses}
 
 
-def role_of(tf_config):
+def role_of(tf_config: Dict[str, Any]) -> Tuple[str, int]:
     """(role, index) of a task in such a cluster."""
     role, index = tf_config["task"]["type"], tf_config["task"]["index"]
     if role == "chief":
@@ -184,7 +189,7 @@ def role_of(tf_config):
     return role, index + len(tf_config["cluster"].get("chief", [])) if role == "worker" else index
 
 
-def described(cluster):
+def described(cluster: Dict[str, List[str]]) -> Dict[str, Any]:
     """A cluster as the property "cluster" has it."""
     jobs = []
     for role, addresses in cluster.items():
@@ -196,7 +201,7 @@ def described(cluster):
     return {"job": jobs}
 
 
-def get_gpus(num_gpu=1, worker_index=-1):
+def get_gpus(num_gpu: int = 1, worker_index: int = -1) -> List[str]:
     """Numbers of the graphics cards this task has, as strings; akrunner has dealt them out (`gpus_per_worker=`). [] without any.
 
     Args: worker_index: ignored. Raises: RuntimeError: it has fewer than `num_gpu`.

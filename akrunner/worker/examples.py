@@ -10,11 +10,21 @@ Whoever writes them (`akrunner.codec.encode`) does so in the order of the schema
 column one width for some thousand rows. So what stands before a feature's values is as in the first row, or is read for all rows at once.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
 import numpy as np
 
 from akrunner.wire.frames import WireError
 from akrunner.worker import chunks, data, records
 from akrunner.worker.columnar import Columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from akrunner.worker.data import Evener
+    from akrunner.worker.stream import RowStream
 
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
 _TAGS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
@@ -29,11 +39,19 @@ _AT_ONCE = 1 << 14
 class ExampleRows(Columns):
     """As `Columns`, of Examples: their int64, float32 and bytes."""
 
-    def __init__(self, schema, path=None, stream=None, evener=None):
+    def __init__(
+        self,
+        schema: List[Dict[str, Any]],
+        path: Optional[str] = None,
+        stream: Optional[RowStream] = None,
+        evener: Optional[Evener] = None,
+    ) -> None:
         typed = [dict(column, dtype=_DTYPES[column["kind"]]) for column in schema]
         super(ExampleRows, self).__init__(typed, path, stream, evener)
 
-    def _chunks(self, defaults, taken, lazy):
+    def _chunks(
+        self, defaults: Optional[Mapping[str, Any]], taken: Optional[Sequence[str]], lazy: Union[bool, str]
+    ) -> Iterator[Tuple[int, Any]]:
         data.unknown_defaults(defaults, self._schema)
         first = 0
         for piece in self._pieces():
@@ -50,7 +68,7 @@ class ExampleRows(Columns):
             yield len(piece[1]), columns
             first += len(piece[1])
 
-    def _pieces(self):
+    def _pieces(self) -> Iterator[Any]:
         """(bytes, starts, ends) of some thousand records each; None before a stream's barrier."""
         if self._stream is None:
             memory = records.read_file(self._path)
@@ -70,7 +88,13 @@ class ExampleRows(Columns):
                 yield payload, ends - lengths, ends
 
 
-def decoded(buffer, starts, ends, schema, taken=None):
+def decoded(
+    buffer: Union[bytes, bytearray, memoryview],
+    starts: NDArray[Any],
+    ends: NDArray[Any],
+    schema: List[Dict[str, Any]],
+    taken: Optional[Sequence[str]] = None,
+) -> Iterator[Tuple[str, Any]]:
     """(name, array, Ragged or Nulled) of each column of some records.
 
     Args: buffer: bytes-like; starts, ends: int64, where each record lies in it; schema: as `TaskConfig.schema`; taken: names, None: all.
@@ -98,12 +122,12 @@ def decoded(buffer, starts, ends, schema, taken=None):
 class _Heads(object):
     """Reads what stands before the values, in all rows at once. Args: octets; at: [rows] where each is read; ends: of the rows."""
 
-    def __init__(self, octets, at, ends):
+    def __init__(self, octets: NDArray[Any], at: NDArray[Any], ends: NDArray[Any]) -> None:
         self._octets = octets
         self._at = at
         self._ends = ends
 
-    def example(self):
+    def example(self) -> NDArray[Any]:
         """Where the first feature begins."""
         if (self._octets[self._at[self._at < self._ends]] != 0x0A).any():
             raise WireError("a chunk of rows holds something else than Examples")
@@ -112,7 +136,9 @@ class _Heads(object):
             self._at < self._ends, _varint(self._octets, np.minimum(self._at + 1, len(self._octets) - 1))[1], self._at
         )
 
-    def feature(self, column, wanted):
+    def feature(
+        self, column: Dict[str, Any], wanted: bool
+    ) -> Tuple[Optional[NDArray[Any]], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """(rows that have it, or None for all; where its values begin; their bytes; where each row's next feature begins)."""
         key = column["name"].encode("utf-8")
         rows = np.flatnonzero(self._at < self._ends)
@@ -131,7 +157,7 @@ class _Heads(object):
         body, size = self._values(begin, end, column)
         return there, body, size, after
 
-    def _entry(self, at, key):
+    def _entry(self, at: NDArray[Any], key: bytes) -> Tuple[NDArray[Any], NDArray[Any]]:
         """(where the feature of an entry of this name begins, -1 where the entry has another name; where it ends)."""
         if not len(at):
             return at, at
@@ -143,7 +169,7 @@ class _Heads(object):
         # a shorter entry than the head has another name
         return np.where(named, inside + len(head), -1), end
 
-    def _values(self, at, end, column):
+    def _values(self, at: NDArray[Any], end: NDArray[Any], column: Dict[str, Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
         """(where the numbers, or the first tagged byte string, begin; how many bytes there are)."""
         _, at = _varint(self._octets, at)
         if (self._octets[at] != _TAGS[column["kind"]]).any():
@@ -158,7 +184,7 @@ class _Heads(object):
         return at, size
 
 
-def _tagged(tag, size):
+def _tagged(tag: int, size: int) -> Iterator[int]:
     yield tag
     while size > 0x7F:
         yield size & 0x7F | 0x80
@@ -166,7 +192,7 @@ def _tagged(tag, size):
     yield size
 
 
-def _varint(octets, at):
+def _varint(octets: NDArray[Any], at: NDArray[Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
     """(value, where it ends) of the varints that begin there."""
     first = octets[at]
     value = (first & 0x7F).astype(np.int64)
@@ -182,7 +208,7 @@ def _varint(octets, at):
     return value, after
 
 
-def _window(octets, at, size):
+def _window(octets: NDArray[Any], at: NDArray[Any], size: int) -> NDArray[Any]:
     """[len(at), size] the bytes from there on; zeros behind the last one."""
     beyond = int(at.max()) + size - len(octets) if len(at) else 0
     if beyond > 0:
@@ -191,7 +217,7 @@ def _window(octets, at, size):
     return every[at]
 
 
-def _gathered(octets, at, size):
+def _gathered(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
     """The bytes of all these stretches, end to end."""
     if len(at) and (size == size[0]).all():
         return _window(octets, at, int(size[0])).reshape(-1)
@@ -205,7 +231,7 @@ def _gathered(octets, at, size):
     return octets[np.repeat(at, size) + inside]
 
 
-def _numbers(octets, at, size, column):
+def _numbers(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any], column: Dict[str, Any]) -> Any:
     """Array of a column whose rows have as many numbers each, or Ragged."""
     packed = _gathered(octets, at, size)
     if column["kind"] == "float":
@@ -220,7 +246,7 @@ def _numbers(octets, at, size, column):
     return values.reshape([len(at)] + column["shape"])
 
 
-def _integers(packed, size):
+def _integers(packed: NDArray[Any], size: NDArray[Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
     """(numbers, how many each row has) of packed varints. Args: size: bytes of each row."""
     last = packed < 0x80
     width = int(last.argmax()) + 1 if len(last) else 1
@@ -235,7 +261,7 @@ def _integers(packed, size):
     return _varint(packed, starts)[0], np.diff(before)
 
 
-def _of_one_width(octets):
+def _of_one_width(octets: NDArray[Any]) -> NDArray[Any]:
     """int64 [values] of varints. Args: octets: [values, bytes of each]."""
     width = octets.shape[1]
     kind = np.uint32 if width <= 4 else np.uint64
@@ -252,7 +278,7 @@ def _of_one_width(octets):
     return out.view(np.int64)
 
 
-def _strings(octets, whole, at, size, column):
+def _strings(octets: NDArray[Any], whole: bytes, at: NDArray[Any], size: NDArray[Any], column: Dict[str, Any]) -> Any:
     """Object array of byte strings, or Ragged of them. Args: whole: `octets` as bytes."""
     if column["shape"] == []:
         starts, stops = _tagged_string(octets, at)
@@ -269,13 +295,15 @@ def _strings(octets, whole, at, size, column):
     return values.reshape([len(at)] + column["shape"])
 
 
-def _tagged_string(octets, at):
+def _tagged_string(octets: NDArray[Any], at: NDArray[Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
     """(where it begins, where it ends) of the strings whose tags stand there."""
     size, starts = _varint(octets, at + 1)
     return starts, starts + size
 
 
-def _every_string(octets, at, size):
+def _every_string(
+    octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]
+) -> Tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """(row, start, end) of every string of some lists: of all rows the first, of all rows the second, ...; then in order."""
     rows, ends = np.arange(len(at)), at + size
     found = [(rows[:0], rows[:0], rows[:0])]
@@ -296,7 +324,9 @@ def _every_string(octets, at, size):
     return row[order], start[order], stop[order]
 
 
-def _one_by_one(octets, rows, at, ends):
+def _one_by_one(
+    octets: NDArray[Any], rows: NDArray[Any], at: NDArray[Any], ends: NDArray[Any]
+) -> Tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """As `_every_string`."""
     owners, starts, stops = [], [], []
     for row, place, end in zip(rows.tolist(), at.tolist(), ends.tolist()):
@@ -321,13 +351,13 @@ def _one_by_one(octets, rows, at, ends):
     return tuple(np.array(part, np.int64) for part in (owners, starts, stops))
 
 
-def _cut(whole, starts, stops):
+def _cut(whole: bytes, starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[Any]:
     out = np.empty(len(starts), dtype=object)
     out[:] = [whole[a:b] for a, b in zip(starts.tolist(), stops.tolist())]
     return out
 
 
-def _spread(values, there, rows, column):
+def _spread(values: Any, there: Optional[NDArray[Any]], rows: int, column: Dict[str, Any]) -> Any:
     """The values of some rows among all. Args: there: numbers of those rows, None: all."""
     if there is None:
         return values

@@ -1,9 +1,12 @@
 """What a train task must have left: a SavedModel TensorFlow can read, and a checkpoint if one was asked for."""
 
+from __future__ import annotations
+
 import os
+from typing import Optional
 
 
-def check(saved_model_dir, latest_ckpt_dir):
+def check(saved_model_dir: str, latest_ckpt_dir: Optional[str]) -> None:
     """Raises: RuntimeError: it is not there, or TensorFlow cannot read it."""
     path = _newest(saved_model_dir)
     if path is None:
@@ -24,7 +27,7 @@ def check(saved_model_dir, latest_ckpt_dir):
         )
 
 
-def _newest(directory):
+def _newest(directory: str) -> Optional[str]:
     """The directory itself, or its newest timestamped child, that holds a SavedModel; None when neither does."""
     if not os.path.isdir(directory):
         return None
@@ -36,7 +39,7 @@ def _newest(directory):
     return None
 
 
-def _content(directory):
+def _content(directory: str) -> str:
     if not os.path.isdir(directory):
         return "it does not exist"
     names = sorted(os.listdir(directory))

@@ -1,8 +1,14 @@
 """`from pyflink.common import Row`, for scripts of Deep Learning on Flink whose interpreter has no PyFlink."""
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Tuple
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 _ABSENT = (
     "%s: this interpreter has no PyFlink, and akrunner has pyflink.common.Row in its place and nothing else. Tables and jobs are of the "
@@ -16,7 +22,7 @@ class Row(tuple):
     In place of PyFlink's: the values are there by number, by name and as attributes.
     """
 
-    def __new__(cls, *values, **named):
+    def __new__(cls, *values: Any, **named: Any) -> Row:
         if values and named:
             raise ValueError("a Row has either values, or values with names")
         row = super(Row, cls).__new__(cls, named.values() if named else values)
@@ -24,40 +30,40 @@ class Row(tuple):
             row._fields = list(named)
         return row
 
-    def __call__(self, *values):
+    def __call__(self, *values: Any) -> Row:
         """A row with these names, which are the values of this one."""
         if len(values) > len(self):
             raise TypeError("a Row of %d names was given %d values: %s" % (len(self), len(values), list(self)))
         return Row(**dict(zip(self, values)))
 
     @property
-    def _values(self):
+    def _values(self) -> List[Any]:
         return list(self)
 
-    def as_dict(self):
+    def as_dict(self) -> Dict[str, Any]:
         """Name -> value. Raises: TypeError: it has no names."""
         if "_fields" not in vars(self):
             raise TypeError("a Row without names is no dict")
         return dict(zip(self._fields, self))
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> Tuple[Any, ...]:
         # a tuple's would be taken for one value
         return tuple(self)
 
-    def __getitem__(self, which):
+    def __getitem__(self, which: Any) -> Any:
         return self.as_dict()[which] if isinstance(which, str) else super(Row, self).__getitem__(which)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name in vars(self).get("_fields", ()):
             return self.as_dict()[name]
         raise AttributeError("a Row has no %r" % name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         fields = vars(self).get("_fields")
         return "Row(%s)" % ", ".join(map(repr, self) if fields is None else ("%s=%r" % one for one in zip(fields, self)))
 
 
-def stand_in():
+def stand_in() -> None:
     """Make `pyflink.common.Row` importable, where there is no PyFlink: neither the interpreter's nor one among the user's files."""
     if "pyflink" in sys.modules or importlib.util.find_spec("pyflink") is not None:
         return
@@ -65,7 +71,7 @@ def stand_in():
     common.Row, package.common = Row, common
 
 
-def _package(name):
+def _package(name: str) -> ModuleType:
     """One without a place: modules of it that are imported are not found, as without PyFlink."""
     module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, None, is_package=True))
     module.__getattr__ = _not_here(name)
@@ -73,8 +79,8 @@ def _package(name):
     return module
 
 
-def _not_here(module):
-    def absent(name):
+def _not_here(module: str) -> Callable[..., Any]:
+    def absent(name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         raise ImportError(_ABSENT % (module + "." + name))

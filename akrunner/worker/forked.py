@@ -1,6 +1,9 @@
 """Children that the script forks: what they may not do in their task's name, and how the task comes to know that they have tried."""
 
+from __future__ import annotations
+
 import mmap
+from typing import List
 
 ROWS, REPORTS, READING, TABLES, ENDING = range(5)
 
@@ -29,16 +32,16 @@ _TOLD = {
 class Refused(object):
     """What children have tried, in memory that they share with the task."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         # not a file: it goes with the last of these processes
         self._seen = mmap.mmap(-1, len(_TOLD))
         self._told = set()
 
-    def note(self, what):
+    def note(self, what: int) -> None:
         """In a child. Args: what: ROWS, REPORTS, READING, TABLES or ENDING."""
         self._seen[what] = 1
 
-    def news(self):
+    def news(self) -> List[str]:
         """In the task. Returns: what was tried and was not told yet, in sentences."""
         new = [what for what in sorted(_TOLD) if self._seen[what] and what not in self._told]
         self._told.update(new)

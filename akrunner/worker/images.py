@@ -6,7 +6,10 @@
           -> augment, by chance                  -> dtype                                anew in every epoch
 """
 
+from __future__ import annotations
+
 import operator
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 _KEYS = ("column", "size", "channels", "fit", "dtype", "augment")
 _FITS = ("stretch", "crop", "pad")
@@ -30,7 +33,7 @@ class Images(object):
     Attributes: column: that is decoded; size: (height, width) or None; channels; fit; dtype; augment: tuple of words and functions.
     """
 
-    def __init__(self, asked, schema, ignored=()):
+    def __init__(self, asked: Any, schema: List[Dict[str, Any]], ignored: Sequence[str] = ()) -> None:
         """Args: schema: columns of the table; ignored: those that are not read. Raises: ValueError: it cannot be done."""
         given = asked if isinstance(asked, dict) else {} if asked is True else {"size": asked}
         unknown = sorted(str(key) for key in given if key not in _KEYS)
@@ -44,25 +47,25 @@ class Images(object):
         self.column = _column(given.get("column"), [column for column in schema if column["name"] not in ignored])
 
     @property
-    def _refusal(self):
+    def _refusal(self) -> str:
         return (
             "image=: a value of column %s is no encoded image (JPEG, PNG, GIF, BMP); another column is named in a dict, with the key column. It begins with"
             % self.column
         )
 
-    def bytes_each(self):
+    def bytes_each(self) -> Optional[int]:
         """Bytes of a decoded image; None: nobody knows before it is decoded."""
         return self.size[0] * self.size[1] * self.channels if self.size else None
 
     # -- inside tf.data
 
-    def decoded(self, columns):
+    def decoded(self, columns: Dict[str, Any]) -> Dict[str, Any]:
         """A row's columns with uint8 pixels in place of the encoded image."""
         columns = dict(columns)
         columns[self.column] = self._pixels(columns[self.column])
         return columns
 
-    def finished(self, columns, draws=None):
+    def finished(self, columns: Dict[str, Any], draws: Any = None) -> Dict[str, Any]:
         """Pixels augmented, and as `dtype`. Args: draws: numbers from 0 to 1 to go by; None: nobody seeded them."""
         import tensorflow as tf
 
@@ -82,22 +85,22 @@ class Images(object):
         columns[self.column] = tf.image.convert_image_dtype(pixels, dtype, saturate=dtype == tf.uint8)
         return columns
 
-    def batch(self, columns):
+    def batch(self, columns: Dict[str, Any]) -> Dict[str, Any]:
         """A whole batch of them, one after the other: for streams of which nothing may be drawn ahead."""
         import tensorflow as tf
 
         columns = dict(columns)
 
-        def one(data):
+        def one(data: Any) -> Any:
             return self.finished({self.column: self._pixels(data)})[self.column]
 
         columns[self.column] = tf.map_fn(one, columns[self.column], dtype=tf.as_dtype(self.dtype))
         return columns
 
-    def _pixels(self, data):
+    def _pixels(self, data: Any) -> Any:
         import tensorflow as tf
 
-        def read():
+        def read() -> Any:
             known = tf.reduce_any(tf.equal(tf.strings.substr(data, 0, 2), tf.constant(_BEGINS)))
             with tf.control_dependencies([tf.debugging.Assert(known, [self._refusal, tf.strings.substr(data, 0, _SHOWN)])]):
                 encoded = tf.identity(data)
@@ -114,7 +117,7 @@ class Images(object):
         pixels.set_shape(shape)
         return pixels
 
-    def _fitted(self, tf, pixels):
+    def _fitted(self, tf: Any, pixels: Any) -> Any:
         if self.size is None:
             return pixels
         # TensorFlow 1's own has the corners elsewhere
@@ -132,13 +135,13 @@ class Images(object):
         return tf.cast(tf.clip_by_value(tf.round(fitted), 0.0, 255.0), tf.uint8)
 
 
-def seeded_draws(tf, seed):
+def seeded_draws(tf: Any, seed: int) -> Any:
     """A dataset without end of the numbers that `finished` goes by: the same for the same seed."""
     kind = tf.data.Dataset.random if hasattr(tf.data.Dataset, "random") else tf.data.experimental.RandomDataset
     return kind(seed).map(lambda value: tf.random.stateless_uniform([_DRAWS], seed=tf.stack([value, value])))
 
 
-def _changed(tf, change, pixels, draws):
+def _changed(tf: Any, change: Any, pixels: Any, draws: Any) -> Any:
     """Pixels (from 0 to 1, or bytes where nothing is computed), changed in one of our ways, by chance."""
     if change == "flip":
         return tf.cond(draws[0] < 0.5, lambda: tf.reverse(pixels, [1]), lambda: pixels)
@@ -151,14 +154,14 @@ def _changed(tf, change, pixels, draws):
     return tf.clip_by_value((pixels - mean) * (0.75 + 0.5 * draws[4]) + mean, 0.0, 1.0)
 
 
-def _shifted(tf, length, draw):
+def _shifted(tf: Any, length: Any, draw: Any) -> Any:
     """Which lines of pixels to take: all of them moved by an eighth at most; what comes in is the mirror image of what stood at the edge."""
     most = length // 8
     lines = tf.range(length) + tf.cast(draw * tf.cast(2 * most + 1, tf.float32), tf.int32) - most
     return length - 1 - tf.abs(length - 1 - tf.abs(lines))
 
 
-def _size(size):
+def _size(size: Any) -> Optional[Tuple[int, int]]:
     if size is None:
         return None
     try:
@@ -172,14 +175,14 @@ def _size(size):
     return height, width
 
 
-def _one_of(name, value, known):
+def _one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     # `True in (1, 3, 4)`, and an array is in nothing
     if not any(type(value) is type(one) and value == one for one in known):
         raise ValueError("image={%r: %.100r}: give one of %s" % (name, value, ", ".join(map(repr, known))))
     return value
 
 
-def _augment(asked):
+def _augment(asked: Any) -> Tuple[Any, ...]:
     if asked is None or asked is False:
         return ()
     if asked is True:
@@ -196,7 +199,7 @@ def _augment(asked):
     return tuple(changes)
 
 
-def _column(asked, schema):
+def _column(asked: Any, schema: List[Dict[str, Any]]) -> str:
     scalars = [column["name"] for column in schema if column["kind"] == "bytes" and column["shape"] == []]
     if asked is not None:
         if not isinstance(asked, str) or asked not in scalars:

@@ -3,11 +3,20 @@
 A module that is found is loaded by the loader that it has, which stays in its place; who only asks whether a module is there changes nothing.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import sys
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 
-def when_imported(name, then=None, around=None):
+def when_imported(
+    name: str, then: Optional[Callable[[ModuleType], Any]] = None, around: Optional[Callable[[Callable[[], Any]], Any]] = None
+) -> None:
     """Args: name: of a module; then: called with it when it is imported, now if it already is; around: called with what loads it, which it calls."""
     if name in sys.modules:
         if then is not None:
@@ -25,13 +34,13 @@ def when_imported(name, then=None, around=None):
 class _Finder(object):
     """Finds a module where the others do, until it is loaded."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.then = []
         self.around = None
         self._asking = False
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
         if name != self.name or self._asking:
             return None
         self._asking = True
@@ -47,17 +56,17 @@ class _Finder(object):
 class _Loader(object):
     """Loads as another one does, which it leaves in its place. Args: finder: goes then."""
 
-    def __init__(self, loader, finder):
+    def __init__(self, loader: Any, finder: _Finder) -> None:
         self._loader = loader
         self._finder = finder
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> Any:
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: ModuleType) -> None:
         loader, finder = self._loader, self._finder
         module.__spec__.loader = module.__loader__ = loader
         if finder in sys.meta_path:

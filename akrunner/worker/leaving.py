@@ -3,16 +3,19 @@
 A child that the script has forked comes out of the script, too: it has no word to say, and ends as plain Python would end it.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import signal
 import sys
 import threading
+from typing import Any, Callable, List, Optional, Tuple
 
 _MOST = 5
 
 
-def only_here(pid, shown, call, *args):
+def only_here(pid: int, shown: Callable[[BaseException], str], call: Callable[..., Any], *args: Any) -> Any:
     """Call what runs code of the script's. Returns, and raises, what it does; never in a child it has forked, which ends here.
 
     Args: pid: of the task's process; shown: the text of a traceback -> what stands in the log.
@@ -28,7 +31,7 @@ def only_here(pid, shown, call, *args):
     return result
 
 
-def _end_child(error, shown):
+def _end_child(error: Optional[BaseException], shown: Callable[[BaseException], str]) -> None:
     """End this process as Python ends one at the bottom of its script: traceback, threads, exit handlers, code."""
     code = 0
     if isinstance(error, SystemExit):
@@ -49,7 +52,7 @@ def _end_child(error, shown):
     os._exit(code)
 
 
-def flush():
+def flush() -> None:
     """Write what was printed and is not in the log yet."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -58,7 +61,7 @@ def flush():
             pass
 
 
-def last_things():
+def last_things() -> List[str]:
     """Run the exit handlers the script registered, as at any exit.
 
     Returns: what should be known, in sentences: of handlers that raised, of threads and processes that still run.
@@ -68,7 +71,7 @@ def last_things():
     return [one for one in told if one]
 
 
-def _still(one, many, how, names):
+def _still(one: str, many: str, how: str, names: List[str]) -> str:
     if not names:
         return ""
     more = " and %d more" % (len(names) - _MOST) if len(names) > _MOST else ""
@@ -81,7 +84,7 @@ def _still(one, many, how, names):
     )
 
 
-def _threads():
+def _threads() -> List[str]:
     """Threads Python would wait for; those of an executor wait for work only, as far as anybody knows."""
     futures = sys.modules.get("concurrent.futures.thread")
     waiting = getattr(futures, "_threads_queues", {})
@@ -89,7 +92,7 @@ def _threads():
     return [t.name for t in threading.enumerate() if t not in here and not t.daemon and t not in waiting]
 
 
-def end_far():
+def end_far() -> None:
     """Kill the processes below this one that have left its group. The host ends the group, and what carries the job's mark; a process
     that was given an environment of its own, and a group, it cannot find."""
     ours = os.getpgid(0)
@@ -107,12 +110,12 @@ def end_far():
             pass
 
 
-def _children():
+def _children() -> List[str]:
     """Processes this one has started and not waited for; those whose parent has ended are still of its group."""
     return [_called(pid) for pid in below("self") + _orphans() if _called(pid)]
 
 
-def _orphans():
+def _orphans() -> List[str]:
     """Numbers of the processes of this one's group that are no longer below it: what has started them has ended."""
     if os.getpgid(0) != os.getpid():
         return []
@@ -124,7 +127,7 @@ def _orphans():
     return [pid for pid, above in of_group.items() if pid != str(os.getpid()) and above not in of_group]
 
 
-def below(pid):
+def below(pid: str) -> List[str]:
     """Numbers of the processes that one, or "self", has started and not waited for."""
     found = []
     try:
@@ -141,12 +144,12 @@ def below(pid):
     return found
 
 
-def _called(pid):
+def _called(pid: str) -> str:
     name, fields = _fields(pid)
     return "" if not fields or fields[0] == "Z" else "%s, pid %s" % (name, pid)
 
 
-def _fields(pid):
+def _fields(pid: str) -> Tuple[str, List[str]]:
     """(its name, its state, parent, group and so on) of a process; ("", []): it is gone."""
     try:
         with open("/proc/%s/stat" % pid, errors="replace") as f:
@@ -157,12 +160,12 @@ def _fields(pid):
     return name, fields.split()
 
 
-def _raised():
+def _raised() -> List[str]:
     """Run the handlers. Returns: what they raised; the log has the tracebacks."""
     raised = []
     before = getattr(sys, "unraisablehook", None)
 
-    def noted(what):
+    def noted(what: Any) -> None:
         if "atexit" in (what.err_msg or ""):
             raised.append(_words(what.exc_value or what.exc_type()))
         before(what)
@@ -176,6 +179,6 @@ def _raised():
     return raised
 
 
-def _words(error):
+def _words(error: BaseException) -> str:
     said = str(error).strip().splitlines()
     return type(error).__name__ + (": " + said[0][:200] if said else "")

@@ -6,19 +6,25 @@
     a row, or a line -> an Example, by the job's output schema -> the output writer
 """
 
+from __future__ import annotations
+
 import csv
 import operator
 import sys
 import types
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Sequence
 
 from akrunner.worker import chunks, data, running
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _END = "\r\n"
 #: rows from which on they are a batch of their own
 _FEW = 8
 
 
-def dataset(config):
+def dataset(config: Any) -> Any:
     """This task's rows. Args: config: its task config. Raises: RuntimeError: a column is a list."""
     import numpy as np
     import tensorflow as tf
@@ -30,7 +36,7 @@ def dataset(config):
                 "give the job a table without it (select=)" % column["name"]
             )
 
-    def vectors():
+    def vectors() -> Iterator[NDArray[Any]]:
         for _, columns in config._rows.chunks(lazy=True):
             if columns is not None:
                 yield np.array(written(columns), dtype=object)
@@ -39,7 +45,7 @@ def dataset(config):
     return rows.unbatch() if hasattr(rows, "unbatch") else rows.apply(tf.data.experimental.unbatch())
 
 
-def written(columns):
+def written(columns: Dict[str, Any]) -> List[bytes]:
     """One line of bytes for each row; a null is nothing. Args: columns: {name: array or Nulled}."""
     texts = [_texts(values) for values in columns.values()]
     found = []
@@ -48,7 +54,7 @@ def written(columns):
     return [line[: -len(_END)].encode("utf-8", "surrogateescape") for line in found]
 
 
-def _texts(values):
+def _texts(values: Any) -> List[str]:
     valid = None
     if isinstance(values, chunks.Nulled):
         values, valid = values.values, values.valid
@@ -63,40 +69,40 @@ def _texts(values):
 class RowWriter(object):
     """Takes rows of the result: values in the order of the job's output schema."""
 
-    def __init__(self, context=None):
+    def __init__(self, context: Any = None) -> None:
         self._schema = _output_schema()
 
-    def write(self, row):
+    def write(self, row: Any) -> None:
         """Args: row: a `pyflink.common.Row`, or a list or tuple. Raises: ValueError: as many values are not in a row of the result."""
         write_values(getattr(row, "_values", row), self._schema)
 
-    def close(self):
+    def close(self) -> None:
         """Does nothing: rows are sent when enough have come together, and when the script ends."""
 
 
 class RecordWriter(object):
     """Takes tensors of records, each a line of CSV or a serialized Example. Args: address: ignored."""
 
-    def __init__(self, address=None):
+    def __init__(self, address: Any = None) -> None:
         told = running.context()["user_params"].get("sys:encoding_class")
         # the script's rows, however long their text is
         csv.field_size_limit(sys.maxsize)
         self._csv = "csv" in str(told).lower() if told else running.script_says("encode_csv")
         self._schema = _output_schema()
 
-    def write(self, input_list):
+    def write(self, input_list: List[Any]) -> Any:
         """In a graph the operation that writes them. Args: input_list: a list of one tensor of strings."""
         import tensorflow as tf
 
         return tf.numpy_function(self._take, [input_list[0]], tf.int64, name="write_rows")
 
-    def close(self):
+    def close(self) -> Any:
         """In a graph an operation that does nothing: rows are sent when enough have come together, and when the script ends."""
         import tensorflow as tf
 
         return tf.no_op()
 
-    def _take(self, records):
+    def _take(self, records: Any) -> Any:
         import numpy as np
 
         found = np.ravel(records).tolist()
@@ -110,7 +116,7 @@ class RecordWriter(object):
         return np.int64(len(found))
 
 
-def encode_csv(input_list, field_delim=","):
+def encode_csv(input_list: Iterable[Any], field_delim: str = ",") -> Any:
     """Tensors of one shape -> a tensor of lines. Text stands in quotes, whatever is in it."""
     import tensorflow as tf
 
@@ -123,14 +129,14 @@ def encode_csv(input_list, field_delim=","):
     return tf.strings.join(texts, field_delim)
 
 
-def _output_schema():
+def _output_schema() -> List[Dict[str, Any]]:
     schema = running.context()["output_schema"]
     if schema is None:
         raise RuntimeError("the script writes rows, and nobody has said what they are: give output_schema= (--output-schema)")
     return schema
 
 
-def write_lines(texts, schema):
+def write_lines(texts: Sequence[str], schema: List[Dict[str, Any]]) -> None:
     """Add rows of the result, doubles as they are. Args: texts: a line of CSV for each, without its end."""
     rows = []
     try:
@@ -153,7 +159,7 @@ def write_lines(texts, schema):
             write_lines([text], schema)
 
 
-def _values(texts, column):
+def _values(texts: Sequence[str], column: Dict[str, Any]) -> NDArray[Any]:
     """A column of the result, of its texts."""
     import numpy as np
 
@@ -169,7 +175,7 @@ def _values(texts, column):
     return values if column["shape"] == [] else values.reshape(-1, 1)
 
 
-def write_values(values, schema):
+def write_values(values: Sequence[Any], schema: List[Dict[str, Any]]) -> None:
     """Add one row of the result. Args: values: in the order of the schema; text, where it is to be a number, is read as one."""
     import tensorflow as tf
 
@@ -191,7 +197,7 @@ def write_values(values, schema):
     running.writer().write(example)
 
 
-def _not_as_many(values, schema):
+def _not_as_many(values: Sequence[Any], schema: List[Dict[str, Any]]) -> ValueError:
     names = ", ".join(column["name"] for column in schema)
     return ValueError(
         "a row of %d values, and the result has %d columns: %s (output_schema=)" % (len(values), len(schema), names)

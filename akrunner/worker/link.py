@@ -9,6 +9,8 @@
                                       <- stop: the job needs this task no longer (one that stays: after closed)
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -16,9 +18,13 @@ import signal
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Dict, NoReturn, Optional, Tuple
 
 from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
 from akrunner.worker import forked
+
+if TYPE_CHECKING:
+    from akrunner.worker.stream import RowStream
 
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
@@ -42,7 +48,7 @@ class Writer(frames.FrameWriter):
     #: in a child, what it tries is noted here (`akrunner.worker.forked.Refused`)
     refused = None
 
-    def write(self, kind, payload=b"", count=0):
+    def write(self, kind: int, payload: Any = b"", count: int = 0) -> None:
         """As `FrameWriter.write`. Raises: RuntimeError: in a child."""
         if self.refused is not None:
             self.refused.note(_TRIED.get(kind, forked.ENDING))
@@ -61,7 +67,7 @@ class Link(object):
         tables: `akrunner.worker.tables.broker.Broker` of a job that has tables: takes the frames that answer it, whenever they come.
     """
 
-    def __init__(self, read_fd, write_fd):
+    def __init__(self, read_fd: int, write_fd: int) -> None:
         remember_host(more=True)
         # what the script starts with exec must not hold the pipes open
         os.set_inheritable(read_fd, False)
@@ -76,7 +82,7 @@ class Link(object):
         self._started = threading.Event()
         self._result = self._error = None
 
-    def handshake(self):
+    def handshake(self) -> Dict[str, Any]:
         """Say hello and learn what to do."""
         self.writer.write_json(
             frames.HELLO,
@@ -91,7 +97,7 @@ class Link(object):
         self.context = frame.json()
         return self.context
 
-    def spool(self, path):
+    def spool(self, path: str) -> Tuple[int, Dict[str, Any]]:
         """Write the rows to a file as they arrive.
 
         Returns: (rows, what the END frame said: {"rows", "total_rows", "shares"}).
@@ -121,18 +127,18 @@ class Link(object):
             raise frames.WireError("%d rows were sent, %d arrived" % (end["rows"], rows))
         return rows, end
 
-    def serve(self, path):
+    def serve(self, path: str) -> None:
         """Start the thread that reads the pipe for as long as this process lives: first the rows, into the file `path`,
         then the word to start, then at most the word to stop, until the pipe's end says that the host is gone."""
         thread = threading.Thread(target=self._serve, args=(path,), name="akrunner-reader", daemon=True)
         thread.start()
 
-    def serve_stream(self, stream):
+    def serve_stream(self, stream: RowStream) -> None:
         """As `serve`, for a stream: first the word to start, then rows as they come, for the `RowStream`."""
         thread = threading.Thread(target=self._serve_stream, args=(stream,), name="akrunner-reader", daemon=True)
         thread.start()
 
-    def _serve_stream(self, stream):
+    def _serve_stream(self, stream: RowStream) -> None:
         try:
             self._expect(frames.START)
             self._started.set()
@@ -159,27 +165,27 @@ class Link(object):
             _say("the rows from the host broke off", e)
         host_is_gone()
 
-    def check_host(self):
+    def check_host(self) -> None:
         """Does not return when the host is gone."""
         poll = select.poll()
         poll.register(self._reader.fd, select.POLLHUP)
         if any(event & select.POLLHUP for _, event in poll.poll(0)):
             host_is_gone()
 
-    def wait_for_rows(self):
+    def wait_for_rows(self) -> Tuple[int, Dict[str, Any]]:
         """Block until all rows are in the file. Returns and raises: as `spool`."""
         self._spooled.wait()
         if self._error is not None:
             raise self._error
         return self._result
 
-    def wait_for_start(self):
+    def wait_for_start(self) -> None:
         """Block until the host has seen that every task of the job is ready."""
         self._started.wait()
         if self._error is not None:
             raise self._error
 
-    def _serve(self, path):
+    def _serve(self, path: str) -> None:
         try:
             self._result = self.spool(path)
             self._spooled.set()
@@ -198,7 +204,7 @@ class Link(object):
             return
         host_is_gone()
 
-    def _wait_for_stop(self):
+    def _wait_for_stop(self) -> None:
         """Returns when the pipe has ended."""
         while True:
             frame = self._frame()
@@ -207,12 +213,12 @@ class Link(object):
             if frame.kind == frames.STOP:
                 self._stop()
 
-    def _stop(self):
+    def _stop(self) -> None:
         self.stopped.set()
         if self.on_stop is not None:
             self.on_stop()
 
-    def _header(self):
+    def _header(self) -> Optional[Tuple[int, int, int]]:
         """The header of the next frame that is no answer of a table's, None at the pipe's end."""
         while True:
             header = self._reader.read_header()
@@ -222,12 +228,12 @@ class Link(object):
                 raise frames.WireError("a %s frame, and the job has no tables" % frames.NAMES[header[0]])
             self.tables.take(self._reader, *header)
 
-    def _frame(self):
+    def _frame(self) -> Optional[frames.Frame]:
         """As `_header`, with its payload."""
         header = self._header()
         return None if header is None else frames.Frame(header[0], header[1], self._reader.read_payload(header[2]))
 
-    def _expect(self, kind):
+    def _expect(self, kind: int) -> frames.Frame:
         frame = self._frame()
         if frame is None:
             host_is_gone()
@@ -236,18 +242,18 @@ class Link(object):
         return frame
 
 
-def _say(what, error):
+def _say(what: str, error: BaseException) -> None:
     sys.stderr.write("akrunner: %s: %s: %s\n" % (what, type(error).__name__, error))
     sys.stderr.flush()
 
 
-def remember_host(more=False):
+def remember_host(more: bool = False) -> None:
     """Take from the environment whose process this is. Args: more: it has been another's, or nobody's yet, whose mark it still carries."""
     _told["marks"] = _told["marks"] * more + [mark for mark in [os.environ.get(ending.MARK)] if mark]
     _told["host"] = json.loads(os.environ.get(ending.HOST, "{}"))
 
 
-def host_is_gone():
+def host_is_gone() -> NoReturn:
     """The pipe from the host has ended: nobody is left to work for. Ends this process and its whole group.
 
     The host's guard does so, too, and removes the job's files; it may have been killed with the host. So the first task that finds
@@ -262,7 +268,7 @@ def host_is_gone():
         os._exit(1)
 
 
-def _clean_up():
+def _clean_up() -> None:
     """What the guard of a dead host would do; nothing when the host lives and has only closed the pipe."""
     host = _told["host"]
     deadline = time.monotonic() + _DYING

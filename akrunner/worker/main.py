@@ -1,8 +1,11 @@
 """Entry of the bundle: `python bundle.zip run READ_FD WRITE_FD`, `python bundle.zip spare READ_FD WRITE_FD SOCKET_FD`, or
 `python bundle.zip replay TASK_DIR`."""
 
+from __future__ import annotations
+
 import faulthandler
 import sys
+from typing import List, NoReturn
 
 from akrunner.wire import STACKS_SIGNAL, ending
 from akrunner.worker import replay
@@ -11,7 +14,7 @@ from akrunner.worker.link import Link, host_is_gone
 from akrunner.worker.task import Task, leave
 
 
-def main(argv):
+def main(argv: List[str]) -> int:
     """Run one task. Args: argv: without the program's name."""
     if argv[:1] == ["run"] and len(argv) == 3:
         settle()
@@ -28,7 +31,7 @@ def main(argv):
     return 2
 
 
-def settle():
+def settle() -> None:
     """What a process that runs a task does first of all."""
     for stream in (sys.stdout, sys.stderr):
         # so that the last lines before a crash are in the log
@@ -38,7 +41,7 @@ def settle():
     ending.wake_when_parent_dies()
 
 
-def run(read_fd, write_fd):
+def run(read_fd: int, write_fd: int) -> NoReturn:
     """The task of one job, told by the host over the pipes. Never returns: the process ends when the last word is said."""
     link = Link(read_fd, write_fd)
     try:

@@ -1,9 +1,12 @@
 """The function a script gives as `map=`, or `interleave=`: what it is called with, and what is said of it if it does not fit."""
 
+from __future__ import annotations
+
 import builtins
 import inspect
 import re
 import traceback
+from typing import Any, Callable, List, Optional
 
 from akrunner.worker.waits import shown
 
@@ -13,17 +16,17 @@ _RAISED = re.compile(r"^\s*([\w.]*\w): (.*)", re.MULTILINE)
 _PLACE = re.compile(r'^\s*(?:File "([^"\n]+)", line (\d+)|([^\s:][^:\n]*):(\d+)),?[^\n]*', re.MULTILINE)
 
 
-def check_arguments(function, label, weighted):
+def check_arguments(function: Callable[..., Any], label: Optional[str], weighted: bool) -> None:
     """Args: label: column that is given apart, None; weighted: rows have weights. Raises: TypeError: it cannot be called with a batch so."""
     _check_takes("map", function, ["columns"] if label is None else ["features", "label"] + ["weight"] * bool(weighted))
 
 
-def check_row(function):
+def check_row(function: Callable[..., Any]) -> None:
     """Raises: TypeError: what was given as `interleave=` cannot be called with a row."""
     _check_takes("interleave", function, ["row"])
 
 
-def _check_takes(asked, function, parts):
+def _check_takes(asked: str, function: Callable[..., Any], parts: List[str]) -> None:
     """Args: asked: the argument it was given as; parts: what it is called with."""
     try:
         signature = inspect.signature(function)
@@ -38,7 +41,7 @@ def _check_takes(asked, function, parts):
         ) from None
 
 
-def no_dataset(function, returned):
+def no_dataset(function: Callable[..., Any], returned: Any) -> TypeError:
     """What was given as `interleave=` has returned something else -> an exception that says what to write."""
     return TypeError(
         "interleave=%s returns %s: return a tf.data.Dataset, of the file that the row names, as a rule: "
@@ -47,7 +50,7 @@ def no_dataset(function, returned):
     )
 
 
-def refused(function, error, asked="map"):
+def refused(function: Callable[..., Any], error: BaseException, asked: str = "map") -> Exception:
     """What TensorFlow says when it cannot map with a function -> an exception that says what to write. Args: asked: what it was given as."""
     name, text = _name(function), str(error)
     if asked == "map" and _RETURNED.search(text):
@@ -71,5 +74,5 @@ def refused(function, error, asked="map"):
     return made("%s=%s raised %s%s: %s" % (asked, name, kind.rpartition(".")[2], where, words))
 
 
-def _name(function):
+def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", None) or type(function).__name__)[:100]

@@ -7,11 +7,14 @@ Python's functions, and numpy's, take such a path for one of this machine and sa
 that would not say what to do. They raise what they would, with that in its words.
 """
 
+from __future__ import annotations
+
 import builtins
 import functools
 import io
 import os
 import sys
+from typing import Any, Callable, Union
 
 from akrunner.worker import imports
 
@@ -36,7 +39,7 @@ class OssPathError(RuntimeError):
     """The script opens an oss:// path. No error of TensorFlow's: those are caught where it looks for checkpoints."""
 
 
-def refuse():
+def refuse() -> None:
     """From here on."""
     imports.when_imported(_FILES, _refuse)
     builtins.open = io.open = _told(builtins.open, "io")
@@ -48,7 +51,7 @@ def refuse():
     imports.when_imported(_NUMPYS, lambda module: setattr(module, "open", _told(module.open, _NUMPYS)))
 
 
-def _told(function, module):
+def _told(function: Callable[..., Any], module: str) -> Callable[..., Any]:
     """A function that raises what it would, and says of an oss:// path what to do. Args: module: in which it has its name, for pickle."""
     return function if isinstance(function, _Told) else _Told(function, module)
 
@@ -59,33 +62,33 @@ class _Told(object):
     # TensorFlow's autograph leaves it as it is
     autograph_info__ = {}
 
-    def __init__(self, function, module):
+    def __init__(self, function: Callable[..., Any], module: str) -> None:
         functools.update_wrapper(self, function)
         self.__module__ = module
         self._function = function
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._function(*args, **kwargs)
         except OSError as e:
             _tell(e)
             raise
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         # os.supports_fd and its like have the functions themselves
         return other is self or other is self._function
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._function)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self._function)
 
-    def __reduce__(self):
+    def __reduce__(self) -> str:
         return self.__name__
 
 
-def _tell(error):
+def _tell(error: OSError) -> None:
     """Put into the words of a file's error what to do, if it is about an oss:// path."""
     if not isinstance(error, FileNotFoundError) and error.errno is not None:
         return
@@ -101,7 +104,7 @@ def _tell(error):
             return
 
 
-def _refuse(module):
+def _refuse(module: Any) -> None:
     for name in _ASKED:
         if hasattr(module, name):
             setattr(module, name, _Asked(getattr(module, name)))
@@ -110,15 +113,15 @@ def _refuse(module):
 class _Asked(object):
     """A module, of which some functions look at their paths first."""
 
-    def __init__(self, module):
+    def __init__(self, module: Any) -> None:
         self._module = module
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
         if name not in _TAKE_PATHS:
             return found
 
-        def looked_at(*args, **kwargs):
+        def looked_at(*args: Any, **kwargs: Any) -> Any:
             for path in args[:2]:
                 if is_oss(path):
                     self._check(path)
@@ -126,7 +129,7 @@ class _Asked(object):
 
         return looked_at
 
-    def _check(self, path):
+    def _check(self, path: Union[str, bytes]) -> None:
         """Raises: OssPathError: no library of the script's has brought a file system for it."""
         text = path if isinstance(path, str) else path.decode("utf-8", "replace")
         try:
@@ -138,7 +141,7 @@ class _Asked(object):
                 ) from None
 
 
-def is_oss(path):
+def is_oss(path: Any) -> bool:
     """Args: path: text, bytes or something else."""
     if isinstance(path, bytes):
         return path[:6].lower() == b"oss://"

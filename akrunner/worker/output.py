@@ -6,13 +6,19 @@
     write_batch({...})   a COLUMNS frame at once; several of fewer rows where one would be very long
 """
 
+from __future__ import annotations
+
 import array
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from akrunner.wire import frames
 from akrunner.worker import forked
 from akrunner.worker.waits import timing
+
+if TYPE_CHECKING:
+    from akrunner.worker.forked import Refused
 
 _FLUSH_BYTES = 256 * 1024
 _FLUSH_ROWS = frames.MOST_EXAMPLES
@@ -31,7 +37,7 @@ class OutputWriter(object):
         rows: rows taken so far.
     """
 
-    def __init__(self, writer, schema, flush_seconds=None):
+    def __init__(self, writer: Any, schema: Optional[List[Dict[str, Any]]], flush_seconds: Optional[float] = None) -> None:
         """flush_seconds: send what was written after so long at the latest, by a thread; None: when enough has come together."""
         self._writer = writer
         self._schema = schema
@@ -48,14 +54,14 @@ class OutputWriter(object):
             thread = threading.Thread(target=self._flush_late, args=(flush_seconds,), name="akrunner-flush", daemon=True)
             thread.start()
 
-    def _flush_late(self, seconds):
+    def _flush_late(self, seconds: float) -> None:
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
             time.sleep(seconds)
             self.flush()
 
-    def write(self, example):
+    def write(self, example: Any) -> None:
         """Add one row.
 
         Args: example: a `tf.train.Example`, or its serialized bytes.
@@ -86,7 +92,7 @@ class OutputWriter(object):
             elif len(self._pending) % 16 == 0 and time.monotonic() - self._since > _FLUSH_SECONDS:
                 self._flush()
 
-    def write_all(self, examples):
+    def write_all(self, examples: Sequence[bytes]) -> None:
         """Add several rows, and send them. Args: examples: a list of serialized Examples. Raises: as `write`."""
         longest = max(map(len, examples), default=0)
         if longest >= _FLUSH_BYTES:
@@ -101,7 +107,7 @@ class OutputWriter(object):
                 self._pending = examples[first : first + some]
                 self._flush()
 
-    def write_batch(self, columns):
+    def write_batch(self, columns: Mapping[str, Any]) -> None:
         """Add many rows at once: the fast way.
 
         Args: columns: {column: values} for every column of the output schema; each a numpy array (or tensor, or list) of
@@ -111,11 +117,11 @@ class OutputWriter(object):
         """
         self._write_batch(columns, _BATCH_ROWS, _BATCH_BYTES)
 
-    def answer(self, columns):
+    def answer(self, columns: Mapping[str, Any]) -> None:
         """As `write_batch`, in one frame however long: the answer to one chunk of rows. For predictions."""
         self._write_batch(columns, frames.MOST_ROWS, frames.MOST_BYTES)
 
-    def _write_batch(self, columns, most_rows, most_bytes):
+    def _write_batch(self, columns: Mapping[str, Any], most_rows: int, most_bytes: int) -> None:
         from akrunner.worker import columns as packing
 
         with self._lock, timing.spending("output"):
@@ -127,7 +133,7 @@ class OutputWriter(object):
                 self.rows += count
                 self._writer.write(frames.COLUMNS, payload, count)
 
-    def write_file(self, path):
+    def write_file(self, path: str) -> None:
         """Add the rows of a TFRecord file of Examples, as TensorFlow's `TFRecordWriter` makes it.
 
         Raises: ValueError: it is cut short; RuntimeError: as `write`.
@@ -147,26 +153,26 @@ class OutputWriter(object):
                         self._pending += [data[a:b] for a, b in zip(start.tolist(), end.tolist())]
                         self._flush()
 
-    def flush(self):
+    def flush(self) -> None:
         """Send what was collected."""
         with self._lock:
             self._flush()
 
-    def close(self):
+    def close(self) -> None:
         """Send what was collected and take no more. Called for you when `main` returns; twice is fine."""
         with self._lock:
             if not self._closed:
                 self._flush()
                 self._closed = True
 
-    def disown(self, refused):
+    def disown(self, refused: Refused) -> None:
         """Take no more, and send nothing: this is a copy, in a child that the script has forked. Args: refused: notes what it tries."""
         # whoever held the lock is not in this process
         self._lock = threading.Lock()
         self._pending, self._size = [], 0
         self._closed, self._refused = True, refused
 
-    def _check(self):
+    def _check(self) -> None:
         if self._schema is None:
             raise RuntimeError(
                 "this job was started without an output schema, so its script cannot write rows; start it with "
@@ -178,7 +184,7 @@ class OutputWriter(object):
         if self._closed:
             raise RuntimeError("output_writer is closed: rows can be written until main() returns")
 
-    def _flush(self):
+    def _flush(self) -> None:
         if not self._pending:
             return
         pending, self._pending, self._size = self._pending, [], 0

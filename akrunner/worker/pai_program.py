@@ -1,7 +1,10 @@
 """What a script of PAI-TensorFlow expects beside its tables: its flags, the module path, and that flags nobody defined do no harm."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import Any, Dict, List, Sequence
 
 from akrunner.worker import imports, oss_paths
 
@@ -11,7 +14,7 @@ _PAIS = ("tables", "outputs", "buckets", "checkpointDir", "job_name", "task_inde
 _unknown = {}
 
 
-def enter(context, tf_config):
+def enter(context: Dict[str, Any], tf_config: Dict[str, Any]) -> None:
     """Before the script is imported; `sys.argv` and the module path are the task's already."""
     # a script may look for files beside it
     sys.argv[0] = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
@@ -25,7 +28,7 @@ def enter(context, tf_config):
     oss_paths.refuse()
 
 
-def cluster_flags(tf_config):
+def cluster_flags(tf_config: Dict[str, Any]) -> List[str]:
     """`--job_name`, `--task_index`, `--ps_hosts`, `--worker_hosts`: the chief is PAI's worker 0, and worker 0 its worker 1."""
     cluster, task = tf_config["cluster"], tf_config["task"]
     role, index = task["type"], task["index"]
@@ -42,12 +45,12 @@ def cluster_flags(tf_config):
     ]
 
 
-def tolerate_unknown_flags():
+def tolerate_unknown_flags() -> None:
     """Have absl, `tf.app.flags` with it, pass over flags the script does not define, as PAI gives them to every script."""
     imports.when_imported(_FLAGS_MODULE, _soften)
 
 
-def unknown_flags():
+def unknown_flags() -> List[str]:
     """Notes on flags the user gave, and the script has not defined: most likely misspelt."""
     values = _unknown.get("values")
     if values is None:
@@ -62,10 +65,10 @@ def unknown_flags():
     return ["the script defines no flags %s, and they were passed over" % names]
 
 
-def _soften(module):
+def _soften(module: Any) -> None:
     strict = module.FlagValues.__call__
 
-    def __call__(self, argv, known_only=False):
+    def __call__(self: Any, argv: Sequence[str], known_only: bool = False) -> List[str]:
         left = strict(self, argv, known_only=True)
         unknown = [word for word in left[1:] if word.startswith("-") and word.strip("-")]
         _unknown["values"] = self

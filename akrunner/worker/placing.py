@@ -6,11 +6,14 @@ What the script has said itself stays: a task it has named, and '/cpu:0' on top 
 each process; here each task has numbers of its own, so that one that is asked for another's function says so, and does not call its own.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import sys
 import threading
 import weakref
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 #: operations that call a function of this process
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
@@ -30,7 +33,7 @@ _looked = weakref.WeakKeyDictionary()
 _belong = weakref.WeakKeyDictionary()
 
 
-def reads():
+def reads() -> None:
     """The script is given rows in a graph: from now on its datasets, iterators and queues have their place, too."""
     if not _here["reads"]:
         _here["reads"] = True
@@ -38,7 +41,7 @@ def reads():
 
 
 @contextlib.contextmanager
-def together():
+def together() -> Iterator[None]:
     """All operations that are made within belong to a reader of ours, whatever they are: a loop does not go from task to task."""
     reads()
     graph = sys.modules["tensorflow"].compat.v1.get_default_graph()
@@ -47,7 +50,7 @@ def together():
     _belong.setdefault(graph, set()).update(op.name for op in graph.get_operations()[before:])
 
 
-def install(task):
+def install(task: Dict[str, Any]) -> None:
     """TensorFlow has been imported: number this process's functions, learn of its servers. Args: task: its "type" and "index" in the cluster."""
     _number(task["type"], task["index"])
     module = sys.modules.get("tensorflow.python.training.server_lib")
@@ -58,7 +61,7 @@ def install(task):
     real = server.__init__
 
     @functools.wraps(real)
-    def init(self, *args, **kwargs):
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
         if not _servers:
             _watch(session)
@@ -68,19 +71,19 @@ def install(task):
     server.__init__ = init
 
 
-def _number(role, index):
+def _number(role: str, index: int) -> None:
     """Have TensorFlow number this process's functions as no other task's: TensorFlow finds them by their number alone."""
     registry = getattr(sys.modules.get("tensorflow.python.ops.script_ops"), "_py_funcs", None)
     if role in _ROLES and isinstance(getattr(registry, "_unique_id", None), int):
         registry._unique_id += (index * len(_ROLES) + _ROLES.index(role)) * _FUNCTIONS
 
 
-def _watch(session):
+def _watch(session: Any) -> None:
     """Have a session place what reads before it takes operations of its graph."""
     real = session._extend_graph
 
     @functools.wraps(real)
-    def extend(self):
+    def extend(self: Any) -> Any:
         if self._target:
             task = _task_of(self._target)
             if task is not None:
@@ -90,14 +93,14 @@ def _watch(session):
     session._extend_graph = extend
 
 
-def _task_of(target):
+def _task_of(target: bytes) -> Optional[Tuple[str, int]]:
     """This process's task in the cluster of a session, None: nobody can tell."""
     found = _servers.get(target)
     # or another task's server runs the graph, in the same cluster
     return found or (next(iter(_servers.values())) if len(_servers) == 1 else None)
 
 
-def place(graph, job, index):
+def place(graph: Any, job: str, index: int) -> None:
     """Pin what reads in a graph to a task, as far as it is pinned to none. Looks only at operations that it does not know yet."""
     version = graph.version
     if _looked.get(graph, (None, 0))[0] == version:
@@ -114,7 +117,7 @@ def place(graph, job, index):
         _looked[graph] = version, len(operations)
 
 
-def _is_reading(op):
+def _is_reading(op: Any) -> bool:
     kind = op.type
     if "Dataset" in kind or "Iterator" in kind or kind.startswith("Optional"):
         return True
@@ -122,12 +125,12 @@ def _is_reading(op):
     return kind.startswith(_QUEUES) and not op.get_attr("shared_name")
 
 
-def _has_resource(op):
+def _has_resource(op: Any) -> bool:
     """Whether it must be where something else is: a queue, a variable."""
     return any(one.dtype._is_ref_dtype or one.dtype.base_dtype.name == "resource" for one in op.inputs)
 
 
-def _pin(op, job, index):
+def _pin(op: Any, job: str, index: int) -> None:
     said = [part for part in op.device.split("/") if part]
     if any(part.startswith("task:") or (part.startswith("job:") and part != "job:" + job) for part in said):
         return

@@ -3,8 +3,11 @@
 Every chunk of rows is answered by one batch of output columns, so that the host can put both side by side again.
 """
 
+from __future__ import annotations
+
 import os
 import threading
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
@@ -14,12 +17,12 @@ from akrunner.worker import chunks
 _LOOK = 0.2
 
 
-def prepare(context):
+def prepare(context: Dict[str, Any]) -> Callable[[Any], None]:
     """Load the model, before any row is sent. Args: context: of the task. Returns: its `main(task_config)`."""
     params = context["user_params"]
     using = _Using(_checked_model(context["model"], params), params)
 
-    def main(task_config):
+    def main(task_config: Any) -> None:
         using.watch()
         try:
             for rows, columns in task_config._rows.chunks():
@@ -38,7 +41,7 @@ def prepare(context):
     return main
 
 
-def _checked_model(path, params):
+def _checked_model(path: str, params: Dict[str, Any]) -> Any:
     model = _load(path, params["tags"], params["signature"])
     missing = [o["name"] for o in params["outputs"] if o["name"] not in model.outputs]
     if missing:
@@ -49,24 +52,24 @@ def _checked_model(path, params):
 class _Using(object):
     """The model in use. New ones that the host puts into the directory `watch` (1/, 2/, ...) are loaded beside it and take its place."""
 
-    def __init__(self, model, params):
+    def __init__(self, model: Any, params: Dict[str, Any]) -> None:
         self.model = model
         self._params = params
         self._stop = threading.Event()
         self._thread = None
 
-    def watch(self):
+    def watch(self) -> None:
         if self._params.get("watch"):
             self._thread = threading.Thread(target=self._run, name="akrunner-models")
             self._thread.daemon = True
             self._thread.start()
 
-    def close(self):
+    def close(self) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self):
+    def _run(self) -> None:
         folder, number = self._params["watch"], 0
         while not self._stop.wait(_LOOK):
             try:
@@ -83,7 +86,7 @@ class _Using(object):
             except Exception as e:
                 self._failed(folder, "%d-%d" % (number, os.getpid()), e)
 
-    def _failed(self, folder, name, error):
+    def _failed(self, folder: str, name: str, error: Exception) -> None:
         print("model %s of the stream could not be loaded: %s" % (name, error))
         try:
             with open(os.path.join(folder, name + ".partial"), "w") as f:
@@ -93,7 +96,7 @@ class _Using(object):
             pass
 
 
-def _predicted(model, rows, columns, params):
+def _predicted(model: Any, rows: int, columns: Dict[str, Any], params: Dict[str, Any]) -> Dict[str, Any]:
     """{output column: array [rows, ...]} of a chunk."""
     feeds = {spec["name"]: _fed(spec, [columns[name] for name in spec["columns"]], rows) for spec in params["inputs"]}
     size = params["batch_size"]
@@ -104,7 +107,7 @@ def _predicted(model, rows, columns, params):
     return {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in parts[0]}
 
 
-def _fed(spec, columns, rows):
+def _fed(spec: Dict[str, Any], columns: List[Any], rows: int) -> Any:
     """What one input gets: [rows, ...]."""
     values = columns[0]
     if len(columns) > 1:
@@ -128,7 +131,7 @@ def _fed(spec, columns, rows):
     return values
 
 
-def _checked(outputs, rows, wanted):
+def _checked(outputs: Dict[str, Any], rows: int, wanted: List[Dict[str, Any]]) -> Dict[str, Any]:
     found = {}
     for output in wanted:
         values = outputs[output["name"]]
@@ -140,7 +143,7 @@ def _checked(outputs, rows, wanted):
     return found
 
 
-def _load(path, tags, key):
+def _load(path: str, tags: List[str], key: str) -> Any:
     """The signature as a callable {input: array} -> {output: array}, with `outputs`: their names."""
     import tensorflow as tf
 
@@ -152,14 +155,14 @@ def _load(path, tags, key):
 class _Function(object):
     """TensorFlow 2."""
 
-    def __init__(self, tf, path, tags, key):
+    def __init__(self, tf: Any, path: str, tags: List[str], key: str) -> None:
         # the signature lives as long as what it was loaded with
         self._loaded = tf.saved_model.load(path, tags=tags)
         self._signature = self._loaded.signatures[key]
         self._constant = tf.constant
         self.outputs = list(self._signature.structured_outputs)
 
-    def __call__(self, feeds):
+    def __call__(self, feeds: Dict[str, Any]) -> Dict[str, Any]:
         outputs = self._signature(**{name: self._constant(values) for name, values in feeds.items()})
         return {name: value.numpy() for name, value in outputs.items()}
 
@@ -167,7 +170,7 @@ class _Function(object):
 class _Graph(object):
     """TensorFlow 1."""
 
-    def __init__(self, tf, path, tags, key):
+    def __init__(self, tf: Any, path: str, tags: List[str], key: str) -> None:
         v1 = tf.compat.v1
         self._session = v1.Session(graph=tf.Graph())
         # what the public name leads to, without its word that it is deprecated
@@ -180,5 +183,5 @@ class _Graph(object):
         self._outputs = {name: info.name for name, info in signature.outputs.items()}
         self.outputs = list(self._outputs)
 
-    def __call__(self, feeds):
+    def __call__(self, feeds: Dict[str, Any]) -> Dict[str, Any]:
         return self._session.run(self._outputs, {self._inputs[name]: values for name, values in feeds.items()})

@@ -10,11 +10,17 @@ What is kept (`cache=`) is what is the same in every epoch, as late as the order
 `augment` made by chance.
 """
 
+from __future__ import annotations
+
 import inspect
 import operator
 import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
 from akrunner.worker import images, mapping
+
+if TYPE_CHECKING:
+    pass
 
 #: batches made ahead, if nobody says how many
 _AHEAD = 2
@@ -29,7 +35,15 @@ AUTOTUNE = -1
 class Reading(object):
     """What a script asks of its dataset beyond its rows, checked: see `BatchTaskConfig.dataset` for each."""
 
-    def __init__(self, map=None, image=None, cache=False, interleave=None, prefetch=None, deterministic=True):
+    def __init__(
+        self,
+        map: Optional[Callable[..., Any]] = None,
+        image: Any = None,
+        cache: Union[bool, str, None] = False,
+        interleave: Optional[Callable[..., Any]] = None,
+        prefetch: Optional[int] = None,
+        deterministic: Optional[bool] = True,
+    ) -> None:
         """Raises: ValueError, TypeError: an argument is not what it may be."""
         for name, function in (("map", map), ("interleave", interleave)):
             if function is not None and not callable(function):
@@ -51,31 +65,31 @@ class Reading(object):
         self.deterministic = deterministic
 
     @property
-    def by_row(self):
+    def by_row(self) -> bool:
         """Whether something is to be done with each row before they are batched."""
         return self.image is not None or self.interleave is not None
 
-    def images(self, schema):
+    def images(self, schema: List[Dict[str, Any]]) -> Optional[images.Images]:
         """The `images.Images` that was asked for, None. Raises: ValueError: the columns have none."""
         return None if self.image is None else images.Images(self.image, schema)
 
     # -- the steps
 
-    def called(self, element):
+    def called(self, element: Any) -> Any:
         """The script's own function of a batch, called as `tf.data` calls it."""
         return self.map(*element) if isinstance(element, tuple) else self.map(element)
 
-    def mapped(self, dataset, function):
+    def mapped(self, dataset: Any, function: Callable[..., Any]) -> Any:
         """Many calls at once, in the order of what they are given unless that does not matter."""
         return dataset.map(function, num_parallel_calls=AUTOTUNE, **self._order(dataset.map))
 
-    def interleaved(self, files):
+    def interleaved(self, files: Any) -> Any:
         """What the datasets made of each of them give, read at the same time."""
         import tensorflow as tf
 
         fixed, others = [], []
 
-        def blocks(row):
+        def blocks(row: Any) -> Any:
             made = self.interleave(row)
             if not isinstance(made, tf.compat.v2.data.Dataset):
                 others.append(made)
@@ -91,7 +105,7 @@ class Reading(object):
             raise mapping.refused(self.interleave, e, "interleave") from None
         return unbatched(tf, some) if fixed[-1] else some
 
-    def last(self, dataset):
+    def last(self, dataset: Any) -> Any:
         """The end of every pipeline: nobody shards it again, and batches are made while others are used."""
         import tensorflow as tf
 
@@ -104,24 +118,24 @@ class Reading(object):
             dataset = dataset.with_options(options)
         return dataset.prefetch(self.prefetch) if self.prefetch else dataset
 
-    def finished(self, dataset):
+    def finished(self, dataset: Any) -> Any:
         """The script's own function, and the end."""
         return self.last(dataset if self.map is None else self.by_script(self.mapped, dataset, self.map))
 
-    def by_script(self, mapped, *given):
+    def by_script(self, mapped: Callable[..., Any], *given: Any) -> Any:
         """`mapped(*given)`, which calls the script's own function. Raises: TypeError, ValueError and such: it does not fit; they say how."""
         try:
             return mapped(*given)
         except Exception as e:
             raise mapping.refused(self.map, e) from None
 
-    def in_turn(self, dataset):
+    def in_turn(self, dataset: Any) -> Any:
         """The same for a stream of which nothing may be drawn ahead."""
         from akrunner.worker import data
 
         return data.not_ahead(data.unsharded(dataset if self.map is None else self.by_script(dataset.map, self.map)))
 
-    def _order(self, method):
+    def _order(self, method: Callable[..., Any]) -> Dict[str, bool]:
         """{"deterministic": ...} where this TensorFlow takes it there: 1.15 has it for a whole pipeline only."""
         return {"deterministic": self.deterministic} if "deterministic" in inspect.signature(method).parameters else {}
 
@@ -143,12 +157,12 @@ _NOT_OF_STREAMS = {
 }
 
 
-def unbatched(tf, dataset):
+def unbatched(tf: Any, dataset: Any) -> Any:
     """What each element holds, one by one."""
     return dataset.unbatch() if hasattr(dataset, "unbatch") else dataset.apply(tf.data.experimental.unbatch())
 
 
-def _of_one_shape(tf, dataset):
+def _of_one_shape(tf: Any, dataset: Any) -> bool:
     """Whether its elements can be put into batches, and taken out again."""
     v1 = tf.compat.v1.data
     kinds = tf.nest.flatten(v1.get_output_classes(dataset))
@@ -163,7 +177,17 @@ class Order(object):
         buffer: of the shuffle, 0: none.
     """
 
-    def __init__(self, how, batch_size, buffer, repeat, drop_remainder, seed, rows=None, place=None):
+    def __init__(
+        self,
+        how: Reading,
+        batch_size: int,
+        buffer: int,
+        repeat: Optional[int],
+        drop_remainder: bool,
+        seed: Optional[int],
+        rows: Optional[int] = None,
+        place: Optional[str] = None,
+    ) -> None:
         self.how = how
         self.batch_size = batch_size
         self.buffer = buffer
@@ -173,14 +197,14 @@ class Order(object):
         self.rows = rows
         self.place = place
 
-    def of_files(self, files):
+    def of_files(self, files: Any) -> Any:
         """Datasets of what rows name. Args: files: a dataset of {column: scalar}."""
         if self.buffer:
             files = files.shuffle(max(1, self.rows or self.buffer), seed=self.seed)
         rows = self._mixed(self.cached(self.how.interleaved(files)))
         return self.how.finished(rows.batch(self.batch_size, drop_remainder=self.drop_remainder))
 
-    def of_images(self, rows, decode, finish, image):
+    def of_images(self, rows: Any, decode: Callable[..., Any], finish: Callable[..., Any], image: images.Images) -> Any:
         """Args: decode: a row -> its columns, the image's pixels among them; finish: a batch's columns -> what the script is given."""
         if self.how.cache:
             rows = self._mixed(self.cached(self.how.mapped(rows, decode)))
@@ -190,7 +214,7 @@ class Order(object):
         batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
         return self.how.finished(batches.map(finish))
 
-    def of_records(self, rows, parse):
+    def of_records(self, rows: Any, parse: Callable[..., Any]) -> Any:
         """Args: parse: serialized Examples of a batch -> what the script is given."""
         late = self.how.cache is not None and not self.buffer and self.whole()
         if self.how.cache and not late:
@@ -207,21 +231,21 @@ class Order(object):
             return self.how.last(batches.map(parse))
         return self.how.last(self.how.by_script(self.how.mapped, batches, lambda batch: self.how.called(parse(batch))))
 
-    def whole(self):
+    def whole(self) -> bool:
         """Whether every epoch has the same batches."""
         return self.repeat == 1 or (self.rows is not None and self.rows % self.batch_size == 0)
 
-    def cached(self, dataset):
+    def cached(self, dataset: Any) -> Any:
         if self.how.cache is None:
             return dataset
         return dataset.cache() if self.how.cache == "memory" else dataset.cache(self.place)
 
-    def _mixed(self, rows):
+    def _mixed(self, rows: Any) -> Any:
         if self.buffer:
             rows = rows.shuffle(self.buffer, seed=self.seed)
         return rows if self.repeat == 1 else rows.repeat(self.repeat)
 
-    def _seeded(self, rows, image, decode):
+    def _seeded(self, rows: Any, image: images.Images, decode: Callable[..., Any]) -> Any:
         """Rows with their images finished."""
         if not image.augment or self.seed is None:
             return self.how.mapped(rows, lambda row: image.finished(decode(row)))
@@ -231,7 +255,7 @@ class Order(object):
         return self.how.mapped(drawn, lambda row, draws: image.finished(decode(row), draws))
 
 
-def check_room(size, what):
+def check_room(size: Optional[int], what: str) -> None:
     """Raises: ValueError: so many bytes are not to be had. Args: what: takes them, in words."""
     free = _free()
     if size and free is not None and size > _SHARE * free:
@@ -241,7 +265,7 @@ def check_room(size, what):
         )
 
 
-def _free():
+def _free() -> Optional[int]:
     """Bytes of memory that nobody uses; None: nobody says."""
     rooms = []
     try:
@@ -259,7 +283,7 @@ def _free():
     return max(0, min(rooms)) if rooms else None
 
 
-def check_stream(other):
+def check_stream(other: Dict[str, Any]) -> None:
     """Args: other: what a stream's `dataset` was given and does not take. Raises: TypeError: there is something."""
     if not other:
         return
@@ -271,7 +295,7 @@ def check_stream(other):
     )
 
 
-def check_counts(batch_size, shuffle=False, repeat=1, seed=None):
+def check_counts(batch_size: int, shuffle: Any = False, repeat: Optional[int] = 1, seed: Optional[int] = None) -> None:
     """Raises: ValueError, TypeError: they are no numbers that rows can be counted by."""
     if _whole("batch_size", batch_size) < 1:
         raise ValueError("batch_size=%r: a batch has one row at least" % (batch_size,))
@@ -283,7 +307,7 @@ def check_counts(batch_size, shuffle=False, repeat=1, seed=None):
         _whole("seed", seed)
 
 
-def _ahead(prefetch):
+def _ahead(prefetch: Optional[int]) -> int:
     if prefetch is None:
         return _AHEAD
     if _whole("prefetch", prefetch) < AUTOTUNE:
@@ -291,7 +315,7 @@ def _ahead(prefetch):
     return operator.index(prefetch)
 
 
-def _whole(name, value):
+def _whole(name: str, value: Any) -> int:
     """A whole number. Raises: TypeError: it is none."""
     try:
         number = operator.index(value)

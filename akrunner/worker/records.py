@@ -5,11 +5,17 @@
     | length 8 | its checksum 4 | the record | its checksum 4 |   little endian
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import struct
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 HEAD = 12
 TAIL = 4
@@ -22,7 +28,7 @@ _BYTES_AT_ONCE = 8 << 20
 _RUN = 1024
 
 
-def read_file(path):
+def read_file(path: str) -> Optional[memoryview]:
     """The bytes of a file, as a view of its memory; None when there are none."""
     if not os.path.getsize(path):
         return None
@@ -30,7 +36,7 @@ def read_file(path):
         return memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def cut(data, name="the file"):
+def cut(data: memoryview, name: str = "the file") -> Iterator[Tuple[NDArray[Any], NDArray[Any]]]:
     """(starts, ends) of the records in `data`, some thousands at a time, as int64 arrays. Each length says where the next record lies, so
     they are gone through one by one; but a run of one length is found at once.
 
@@ -42,7 +48,7 @@ def cut(data, name="the file"):
         yield from stretches(starts, ends, _BYTES_AT_ONCE)
 
 
-def stretches(starts, ends, size):
+def stretches(starts: NDArray[Any], ends: NDArray[Any], size: int) -> Iterator[Tuple[NDArray[Any], NDArray[Any]]]:
     """The same records in parts of at most `size` bytes, one record at least in each."""
     while len(starts):
         count = max(1, int((ends - starts[0]).searchsorted(size, "right")))
@@ -50,7 +56,7 @@ def stretches(starts, ends, size):
         starts, ends = starts[count:], ends[count:]
 
 
-def _cut(data, at, size, name):
+def _cut(data: memoryview, at: int, size: int, name: str) -> Tuple[NDArray[Any], NDArray[Any], int]:
     length = _length(data, at, size, name)
     stride = HEAD + length + TAIL
     most = min(_AT_ONCE, (size - at) // stride)
@@ -73,7 +79,7 @@ def _cut(data, at, size, name):
     return np.array(starts, np.int64), np.array(ends, np.int64), at
 
 
-def _length(data, at, size, name):
+def _length(data: memoryview, at: int, size: int, name: str) -> int:
     (length,) = _LENGTH.unpack_from(data, at) if at + HEAD <= size else (size,)
     if at + HEAD + length + TAIL > size:
         raise ValueError("%s is cut short: a record begins at byte %d, and %d bytes follow" % (name, at, size - at))

@@ -3,10 +3,13 @@
 `context.json`, the spool and the user's files are all it needs. Rows the script writes are counted and thrown away.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import struct
 import sys
+from typing import Any, Dict, List, Optional, Tuple
 
 from akrunner.wire import columns
 from akrunner.worker import running, task
@@ -16,31 +19,31 @@ from akrunner.worker.output import OutputWriter
 class _Sink(object):
     """Stands in for the pipe: counts what the script writes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rows = 0
         self.bytes = 0
 
-    def write(self, kind, payload=b"", count=0):
+    def write(self, kind: int, payload: Any = b"", count: int = 0) -> None:
         parts = payload if isinstance(payload, list) else [payload]
         self.rows += count
         self.bytes += sum(memoryview(part).nbytes for part in parts)
 
 
 class _Job(object):
-    def __init__(self, shares):
+    def __init__(self, shares: List[int]) -> None:
         self.shares = shares
 
-    def report(self, metrics, step):
+    def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
         print("[replay] report step=%s %s" % (step, metrics))
 
-    def serve(self):
+    def serve(self) -> None:
         print("[replay] serve(): there is nobody to serve in a replay")
 
-    def uneven(self, **rows):
+    def uneven(self, **rows: int) -> None:
         pass
 
 
-def main(argv):
+def main(argv: List[str]) -> int:
     """`TASK_DIR [--cluster]`; returns the exit code. Exceptions of the script pass through, for a debugger to catch."""
     directory = os.path.abspath(argv[0])
     with open(os.path.join(directory, "context.json")) as f:
@@ -77,7 +80,7 @@ def main(argv):
     return 0
 
 
-def _rows(directory, context):
+def _rows(directory: str, context: Dict[str, Any]) -> Tuple[int, List[int]]:
     """(rows of this task, rows of each worker)."""
     try:
         with open(os.path.join(directory, "..", "..", "rows.json")) as f:
@@ -90,7 +93,7 @@ def _rows(directory, context):
     return told[context["task"]], [told[task] for task in context["fed"]]
 
 
-def _count_columns(path):
+def _count_columns(path: str) -> int:
     """Rows in a file of column chunks that may be cut short; cuts it there."""
     from akrunner.worker import chunks
 
@@ -107,7 +110,7 @@ def _count_columns(path):
     return rows
 
 
-def _count(path):
+def _count(path: str) -> int:
     """Whole records in a TFRecord file that may be cut short; cuts it there."""
     if not os.path.exists(path):
         open(path, "wb").close()

@@ -1,21 +1,29 @@
 """The task this process runs, for those who are given nothing: programs, and the names of Alink's lower packages."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, Any, Dict, Optional
+
+if TYPE_CHECKING:
+    from akrunner.worker.config import TaskConfig
+    from akrunner.worker.output import OutputWriter
+    from akrunner.worker.stream import RowStream
 
 _task = {}
 
 
-def enter(context, writer, stream):
+def enter(context: Dict[str, Any], writer: OutputWriter, stream: Optional[RowStream]) -> None:
     """Args: context: what the host said; writer: the output writer; stream: a `RowStream`, or None."""
     _task.update(context=context, writer=writer, stream=stream)
 
 
-def configured(config):
+def configured(config: TaskConfig) -> None:
     """From now on `current` returns it."""
     _task.update(config=config)
 
 
-def current():
+def current() -> Any:
     """The task config of the task this process runs: what `main(task_config)` is given, for scripts that have no such function.
 
         >>> from akrunner.worker import current
@@ -36,39 +44,39 @@ def current():
     )
 
 
-def asked():
+def asked() -> bool:
     """Whether somebody has called `current`."""
     return _task.get("asked", False)
 
 
-def config():
+def config() -> Any:
     """The task config, for ours. Raises: RuntimeError: there is none yet."""
     return _get("config")
 
 
-def context():
+def context() -> Dict[str, Any]:
     """What the host said this task is. Raises: RuntimeError: this process runs none."""
     return _get("context")
 
 
-def writer():
+def writer() -> OutputWriter:
     """Its output writer."""
     return _get("writer")
 
 
-def stream():
+def stream() -> Optional[RowStream]:
     """Its rows as they arrive, None in a batch."""
     return _get("stream")
 
 
-def script_says(word):
+def script_says(word: str) -> bool:
     """Whether the job's script has this word in it."""
     told = context()
     with open(os.path.join(told["work_dir"], *told["script"]["path"].split("/")), "rb") as f:
         return word.encode() in f.read()
 
 
-def _get(name):
+def _get(name: str) -> Any:
     if name not in _task:
         raise RuntimeError("this process runs no task of a job")
     return _task[name]

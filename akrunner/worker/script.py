@@ -1,5 +1,7 @@
 """Loading the user's script as a module, and cutting our own frames out of its tracebacks."""
 
+from __future__ import annotations
+
 import importlib
 import importlib.machinery
 import importlib.util
@@ -8,8 +10,12 @@ import os
 import sys
 import traceback
 import types
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from akrunner.worker.waits import shown
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 
 class _Hidden(object):
@@ -18,15 +24,15 @@ class _Hidden(object):
     The script lies in the first directory of `sys.path`; TensorFlow imports such modules at any moment.
     """
 
-    def __init__(self, work_dir, name):
+    def __init__(self, work_dir: str, name: str) -> None:
         self._work_dir = work_dir
         self._name = name
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
         return elsewhere(self._work_dir, name) if name == self._name and path is None else None
 
 
-def elsewhere(work_dir, name):
+def elsewhere(work_dir: str, name: str) -> Optional[ModuleSpec]:
     """Spec of the module that `import name` would give without the work dir; None when there is none."""
     if name in sys.builtin_module_names:
         return importlib.machinery.BuiltinImporter.find_spec(name)
@@ -34,14 +40,14 @@ def elsewhere(work_dir, name):
     return found if found is not None and found.loader is not None else None
 
 
-def hide(work_dir, relative):
+def hide(work_dir: str, relative: str) -> None:
     """Let a script with the name of another module not stand in that module's way; before anything else is imported."""
     name, ending = os.path.splitext(relative)
     if ending == ".py" and "/" not in relative and elsewhere(work_dir, name) is not None:
         sys.meta_path.insert(0, _Hidden(work_dir, name))
 
 
-def load(work_dir, relative, real_name):
+def load(work_dir: str, relative: str, real_name: str) -> types.ModuleType:
     """Import the script and return its module.
 
     Args:
@@ -63,7 +69,7 @@ def load(work_dir, relative, real_name):
     return module
 
 
-def program(work_dir, relative, real_name, alone=False):
+def program(work_dir: str, relative: str, real_name: str, alone: bool = False) -> Callable[[], None]:
     """The script as a shell would run it. Args: as for `load`; alone: it is in no package, whatever its directory looks like.
 
     Returns: what runs it, as the module `__main__`.
@@ -76,7 +82,7 @@ def program(work_dir, relative, real_name, alone=False):
     if package:
         importlib.import_module(package)
 
-    def run():
+    def run() -> None:
         # for pickle, for absl's flags, and for processes started by multiprocessing, which load its file again
         sys.modules["__main__"] = module
         exec(code, vars(module))
@@ -84,12 +90,12 @@ def program(work_dir, relative, real_name, alone=False):
     return run
 
 
-def _place(work_dir, relative):
+def _place(work_dir: str, relative: str) -> Tuple[str, str]:
     """(path of the copy, the package it lies in)."""
     return os.path.join(work_dir, *relative.split("/")), _package(work_dir, relative)
 
 
-def _package(work_dir, relative):
+def _package(work_dir: str, relative: str) -> str:
     """Dotted name of the package the script lies in, empty for a plain script."""
     parts = relative.split("/")[:-1]
     if not parts or not os.path.exists(os.path.join(work_dir, *parts + ["__init__.py"])):
@@ -109,11 +115,11 @@ class _Loader(importlib.machinery.SourceFileLoader):
     lines: what stands in the file by then may be another version.
     """
 
-    def __init__(self, name, path, real_name):
+    def __init__(self, name: str, path: str, real_name: str) -> None:
         super(_Loader, self).__init__(name, path)
         self._real_name = real_name
 
-    def get_code(self, fullname):
+    def get_code(self, fullname: str) -> types.CodeType:
         source = self.get_data(self.path)
         text = importlib.util.decode_source(source)
         # without a time of change the lines are never compared with the file's
@@ -121,7 +127,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return compile(source, self._real_name, "exec", dont_inherit=True)
 
 
-def format_failure(error, names, ours):
+def format_failure(error: BaseException, names: Dict[str, str], ours: str) -> str:
     """The traceback of an exception as text: our frames left out, copied files under the names they were copied from.
 
     Args:
@@ -131,7 +137,7 @@ def format_failure(error, names, ours):
     formatted = traceback.TracebackException(type(error), error, error.__traceback__)
     seen = set()
 
-    def trim(part):
+    def trim(part: Any) -> None:
         if part is None or id(part) in seen:
             return
         seen.add(id(part))
@@ -146,7 +152,7 @@ def format_failure(error, names, ours):
     return "".join(formatted.format())
 
 
-def _renamed(frame, names):
+def _renamed(frame: traceback.FrameSummary, names: Dict[str, str]) -> traceback.FrameSummary:
     real = names.get(frame.filename)
     if real is None:
         return frame

@@ -14,12 +14,15 @@ It is used once. What a script could tell from a cold start is set right when th
 where the modules of ours lie.
 """
 
+from __future__ import annotations
+
 import importlib
 import os
 import select
 import sys
 import time
 import zipimport
+from typing import Any, Callable, Collection, Dict, FrozenSet, Iterable, List, Optional, Sequence, Set, Tuple
 
 from akrunner import worker
 from akrunner.wire import frames, messages
@@ -32,7 +35,7 @@ _LOOK = 2000
 _IMPORTABLE = (".py", ".so", ".pyd", ".pth", ".egg", ".zip", ".dist-info", ".egg-info", ".egg-link")
 
 
-def wait_for_job(read_fd, write_fd, socket_fd):
+def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]:
     """Import what the host says, wait for a job, and become its worker process. Returns when it has, or a fork of it has: the
     descriptors of the pipes, which are others in a fork; ends with the host. Args: socket_fd: on which those of forks come."""
     host = Host(read_fd, write_fd)
@@ -74,7 +77,7 @@ def wait_for_job(read_fd, write_fd, socket_fd):
 class Host(object):
     """The process that has a job for this one, or will: the other end of the pipes. Attributes: writer: frames to it."""
 
-    def __init__(self, read_fd, write_fd):
+    def __init__(self, read_fd: int, write_fd: int) -> None:
         for fd in (read_fd, write_fd):
             os.set_inheritable(fd, False)
         self.writer = frames.FrameWriter(write_fd)
@@ -82,7 +85,9 @@ class Host(object):
         # the host itself, or the template this process was forked from
         self._parent = os.getppid()
 
-    def next(self, kinds, fd=None, noticed=None):
+    def next(
+        self, kinds: Sequence[int], fd: Optional[int] = None, noticed: Optional[Callable[[], Any]] = None
+    ) -> Tuple[int, Dict[str, Any]]:
         """(kind, body) of the next message, which must be of one of these kinds. Does not return when the host is gone.
 
         Args: fd, noticed: what is called whenever this descriptor can be read.
@@ -106,13 +111,13 @@ class Host(object):
             raise frames.WireError("expected %s, got %s" % (frames.NAMES[kinds[0]], frames.NAMES[frame.kind]))
         return frame.kind, messages.read(frame)
 
-    def close(self):
+    def close(self) -> None:
         """Close this process's ends of the pipes."""
         self._reader.close()
         self.writer.close()
 
 
-def shadowed(names, imported):
+def shadowed(names: Iterable[str], imported: Collection[str]) -> str:
     """Why a job's files cannot be beside what was imported, "" when they can: a cold start would have imported the file instead.
 
     Args: names: of files and directories beside the script; imported: names of modules.
@@ -127,7 +132,7 @@ def shadowed(names, imported):
 class Files(object):
     """What was imported, as it was on disk: what has changed since is not what this process runs."""
 
-    def __init__(self, began_ns):
+    def __init__(self, began_ns: int) -> None:
         """Args: began_ns: when this process was started; what changed after it is not trusted."""
         self._files = {path: _state(path) for path in _files()}
         self._folders = {path: _importable(path) for path in sys.path}
@@ -135,7 +140,7 @@ class Files(object):
         late = [path for path, state in self._files.items() if state is not None and began_ns < state[0] <= now]
         self._late = "%s has changed while it was imported" % late[0] if late else ""
 
-    def changed(self):
+    def changed(self) -> str:
         """What is not as it was, in words; "" when all is."""
         if self._late:
             return self._late
@@ -148,7 +153,7 @@ class Files(object):
         return ""
 
 
-def _files():
+def _files() -> Set[str]:
     """Files of the modules and libraries in this process, and what says which others there are."""
     found = {os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
     for module in list(sys.modules.values()):
@@ -169,7 +174,7 @@ def _files():
     return {path for path in found if not path.startswith(sys.argv[0])}
 
 
-def _state(path):
+def _state(path: str) -> Optional[Tuple[int, int, int]]:
     try:
         stat = os.stat(path)
     except (OSError, ValueError):
@@ -177,7 +182,7 @@ def _state(path):
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def _importable(folder):
+def _importable(folder: str) -> Optional[FrozenSet[str]]:
     """Names in a directory of the module path that an import could mean; None where there is no such directory."""
     try:
         names = os.listdir(folder)
@@ -186,7 +191,7 @@ def _importable(folder):
     return frozenset(name for name in names if name.endswith(_IMPORTABLE) or ("." not in name and name != "__pycache__"))
 
 
-def _become(order, overlay, pipes):
+def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> None:
     """As a process started just now would be at this point. Args: pipes: what its command line would end with."""
     for name, value in order["env"].items():
         if value is None:
@@ -218,10 +223,10 @@ def _become(order, overlay, pipes):
     del worker.spare, worker.template
 
 
-def _move(module, old, new):
+def _move(module: Any, old: str, new: str) -> None:
     """A module of ours that came out of one bundle looks as if it had come out of the other, which has the same in it."""
 
-    def moved(value):
+    def moved(value: Any) -> Any:
         return new + value[len(old) :] if isinstance(value, str) and value.startswith(old) else value
 
     spec = getattr(module, "__spec__", None)

@@ -6,12 +6,20 @@
     dataset         the queue's chunks, a vector of serialized Examples each -> single Examples
 """
 
+from __future__ import annotations
+
 import queue
 import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Tuple
 
 from akrunner.wire.frames import WireError
 from akrunner.worker import forked
 from akrunner.worker.waits import timing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from akrunner.worker.forked import Refused
 
 #: chunks between the reader and the dataset
 _DEPTH = 4
@@ -37,7 +45,7 @@ class RowStream(object):
         answered: called with a barrier's number when the script asks for what comes behind it.
     """
 
-    def __init__(self, data_format="examples", barriers=False):
+    def __init__(self, data_format: str = "examples", barriers: bool = False) -> None:
         self._format = data_format
         self.barriers = barriers
         self.answered = None
@@ -50,7 +58,7 @@ class RowStream(object):
         self._refused = None
         self.rows_read = 0
 
-    def disown(self, refused):
+    def disown(self, refused: Refused) -> None:
         """Give no rows: this is a copy, in a child that the script has forked, where none arrive. Args: refused: notes what it tries."""
         # whoever held the lock is not in this process
         self._lock = threading.Lock()
@@ -58,19 +66,19 @@ class RowStream(object):
 
     # -- the reader thread
 
-    def put(self, count, payload, host_is_there):
+    def put(self, count: int, payload: Any, host_is_there: Callable[[], Any]) -> None:
         """Take a chunk: `count` uint32 lengths, then the Examples end to end; or columns. Calls `host_is_there` while there is no room."""
         self._wait_put((count, payload), host_is_there)
 
-    def barrier(self, number, host_is_there):
+    def barrier(self, number: int, host_is_there: Callable[[], Any]) -> None:
         """All rows of before it are to be answered before it is."""
         self._wait_put(_Barrier(number), host_is_there)
 
-    def end(self, host_is_there):
+    def end(self, host_is_there: Callable[[], Any]) -> None:
         """No more rows come."""
         self._wait_put(_END, host_is_there)
 
-    def _wait_put(self, item, host_is_there):
+    def _wait_put(self, item: Any, host_is_there: Callable[[], Any]) -> None:
         while True:
             try:
                 self._queue.put(item, timeout=0.5)
@@ -80,7 +88,7 @@ class RowStream(object):
 
     # -- the script
 
-    def dataset(self):
+    def dataset(self) -> Any:
         """A `tf.data.Dataset` of scalar serialized Examples. Its rows can be drawn once; a second pass is an error.
 
         An iterator that is dropped after a few rows (Keras looks at a first batch to build a model) does not count: the next
@@ -105,33 +113,33 @@ class RowStream(object):
         rows = chunks.unbatch() if hasattr(chunks, "unbatch") else chunks.apply(tf.data.experimental.unbatch())
         return data.not_ahead(rows) if self.barriers else rows
 
-    def batches(self, batch_size, drop_remainder):
+    def batches(self, batch_size: int, drop_remainder: bool) -> Any:
         """A `tf.data.Dataset` of vectors of serialized Examples: so many each, fewer before a barrier. For streams with barriers."""
         self._check()
         import tensorflow as tf
 
         from akrunner.worker import data
 
-        def vectors():
+        def vectors() -> Iterator[Any]:
             yield from _regrouped(self._vectors(), batch_size, drop_remainder)
             yield from self._finish()
 
         some = data.from_generator(vectors, (tf.string, [None])).filter(lambda vector: tf.size(vector) > 0)
         return data.not_ahead(some)
 
-    def chunks(self):
+    def chunks(self) -> Iterator[Tuple[int, Any]]:
         """One pass, as (rows, payload) of each chunk; (0, None) before a barrier."""
         yield from self._draw(None)
         for _ in self._finish():
             pass
 
-    def _pieces(self):
+    def _pieces(self) -> Iterator[Any]:
         """One pass, as object arrays of byte strings. Now and then an empty one: nobody who wants to stop waits for a row."""
         for vector in self._vectors():
             if vector is not None:
                 yield vector
 
-    def _vectors(self):
+    def _vectors(self) -> Iterator[Any]:
         """As `_pieces`; None before a barrier."""
         import numpy as np
 
@@ -148,13 +156,13 @@ class RowStream(object):
                     anchors.append(piece[::256].copy())
                 yield piece
 
-    def _finish(self):
+    def _finish(self) -> Iterator[Any]:
         """The end of a pass: gives nothing, and is asked for it when all before it was drawn."""
         with self._lock:
             self._state = "finished"
         return iter(())
 
-    def _draw(self, pause):
+    def _draw(self, pause: Optional[float]) -> Iterator[Any]:
         """The chunks; None after every `pause` seconds without one; (0, None) before a barrier."""
         self._begin()
         try:
@@ -179,23 +187,23 @@ class RowStream(object):
             with self._lock:
                 self._state = "dropped"
 
-    def _given(self, item):
+    def _given(self, item: Any) -> Tuple[int, Any]:
         if isinstance(item, _Barrier):
             return 0, None
         self.rows_read += item[0]
         return item
 
-    def _asked_on(self, item):
+    def _asked_on(self, item: Any) -> None:
         """Whoever draws has come back for more, and so has done with all it had."""
         if isinstance(item, _Barrier) and self.answered is not None:
             self.answered(item.number)
 
-    def _check(self):
+    def _check(self) -> None:
         if self._refused is not None:
             self._refused.note(forked.READING)
             raise RuntimeError(forked.WHY_NOT_READ)
 
-    def _begin(self):
+    def _begin(self) -> None:
         self._check()
         with self._lock:
             if self._state == "running":
@@ -209,7 +217,7 @@ class RowStream(object):
             self.rows_read = 0
             self._kept = self._kept or []
 
-    def _keep(self, item):
+    def _keep(self, item: Any) -> None:
         if self._kept is not None:
             self._kept_bytes += 0 if isinstance(item, _Barrier) else len(item[1])
             if self._kept_bytes <= _KEPT_BYTES:
@@ -219,11 +227,11 @@ class RowStream(object):
 
 
 class _Barrier(object):
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         self.number = number
 
 
-def _regrouped(vectors, size, drop_remainder):
+def _regrouped(vectors: Iterable[Any], size: int, drop_remainder: bool) -> Iterator[Any]:
     """Vectors of `size` entries; of fewer where None comes between them, and at the end, unless such are to be dropped. Empty ones
     go through."""
     import numpy as np
@@ -247,7 +255,7 @@ def _regrouped(vectors, size, drop_remainder):
         yield np.concatenate(held)
 
 
-def _cut(count, payload):
+def _cut(count: int, payload: Any) -> Iterator[NDArray[Any]]:
     """Lengths and bytes -> object arrays of byte strings, a few thousand at a time."""
     import numpy as np
 

@@ -1,11 +1,14 @@
 """One task: from what the host said it is to its last word."""
 
+from __future__ import annotations
+
 import importlib
 import json
 import os
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence
 
 from akrunner.wire import asks_about, failure, frames
 from akrunner.worker import data, export, flink_row, pai_program, placing, quick, running, script
@@ -16,6 +19,10 @@ from akrunner.worker.leaving import flush, only_here
 from akrunner.worker.output import OutputWriter
 from akrunner.worker.stream import RowStream
 from akrunner.worker.waits import hooks, shown, timing
+
+if TYPE_CHECKING:
+    from akrunner.worker.config import TaskConfig
+    from akrunner.worker.link import Link
 
 _IN_MAIN = "in main()"
 _IN_PROGRAM = "in the script"
@@ -32,7 +39,7 @@ _AS_RECORDS = (("batch", "examples"), ("train", "examples"))
 class Task(object):
     """One task of a job, from its context to its last word."""
 
-    def __init__(self, link, context):
+    def __init__(self, link: Link, context: Dict[str, Any]) -> None:
         self.link = link
         self.context = context
         self.phase = "while starting"
@@ -60,18 +67,18 @@ class Task(object):
         self.refused = Refused()
         os.register_at_fork(after_in_child=self.disown)
 
-    def disown(self):
+    def disown(self) -> None:
         """In a child that the script has forked: it is not the task."""
         self.link.writer.refused = self.refused
         for end in (self.writer, self.stream):
             if end is not None:
                 end.disown(self.refused)
 
-    def alone(self, call, *args):
+    def alone(self, call: Callable[..., Any], *args: Any) -> Any:
         """Call what runs code of the script's; a child it has forked does not come back from it."""
         return only_here(self.pid, lambda e: format_failure(e, self.context), call, *args)
 
-    def run(self):
+    def run(self) -> Dict[str, Any]:
         """Returns the body of the CLOSED frame."""
         failed = None
         try:
@@ -101,12 +108,12 @@ class Task(object):
         failed = self.end_tables(failed)
         return self.closed(failed)
 
-    def end_alone(self):
+    def end_alone(self) -> None:
         """From here on this thread alone ends the task: the main thread, or the one of a task nobody needs any longer."""
         if not self._ending.acquire(False):
             threading.Event().wait()  # the other one ends the process
 
-    def end_tables(self, failed):
+    def end_tables(self, failed: Optional[BaseException]) -> Optional[BaseException]:
         """What is wrong with the script, or with the rows of the tables it has left open. They are not sent if it has failed."""
         if self.tables is None:
             return failed
@@ -119,7 +126,7 @@ class Task(object):
         self.tables.end()
         return failed
 
-    def closed(self, failed=None):
+    def closed(self, failed: Optional[BaseException] = None) -> Dict[str, Any]:
         """The body of the CLOSED frame."""
         self.notes += pai_program.unknown_flags() if self.context["script"]["pai"] else []
         body = {
@@ -139,27 +146,27 @@ class Task(object):
             body["failure"] = self.failure(failed)
         return body
 
-    def exited(self):
+    def exited(self) -> str:
         """What should be known of a `main` that called `sys.exit(0)`: it may have meant more, or less, than to return."""
         given, rows = getattr(self.source, "given", None), self.rows_given
         read = ", after %d of its %d rows" % (given, rows) if given is not None and given < rows else ""
         return "main() did not return, but called sys.exit(0)%s; that counts as success" % read
 
-    def say_left(self, notes):
+    def say_left(self, notes: List[str]) -> None:
         """After the last word: what the script has left, and that its exit handlers have run."""
         try:
             self.link.writer.write_json(frames.LEFT, {"notes": notes + self.refused.news()})
         except OSError:
             self.link.check_host()
 
-    def say(self, closed):
+    def say(self, closed: Dict[str, Any]) -> None:
         """The last word, of the thread that ends the task."""
         try:
             self.link.writer.write_json(frames.CLOSED, closed)
         except OSError:
             self.link.check_host()
 
-    def say_and_stay(self, closed):
+    def say_and_stay(self, closed: Dict[str, Any]) -> None:
         """The last word. A task whose TensorFlow server others may need comes back only when the host says that nobody does."""
         self.staying = closed["ok"] and self.context["stays"]
         self.say(closed)
@@ -167,7 +174,7 @@ class Task(object):
             flush()
             self.link.stopped.wait()
 
-    def stop(self):
+    def stop(self) -> None:
         """The job needs this task no longer. `serve()` returns then; a `server.join()` of TensorFlow's never does."""
         if self.serving or self.staying:
             return
@@ -177,7 +184,7 @@ class Task(object):
             # the thread that calls takes what the host answers to the writers that are closed
             threading.Thread(target=self.end_early, name="akrunner-stop", daemon=True).start()
 
-    def end_early(self):
+    def end_early(self) -> None:
         """End the process while the script still runs. What it has written is kept."""
         self.end_alone()
         if self.main_began is not None:
@@ -191,18 +198,18 @@ class Task(object):
         self.say_left([])
         leave(closed, self.link)
 
-    def serve(self):
+    def serve(self) -> None:
         """Tell the host that this task does what others ask of it, and wait until nobody does."""
         self.serving = True
         self.link.writer.write_json(frames.SERVING, {})
         self.link.stopped.wait()
 
-    def uneven(self, **rows):
+    def uneven(self, **rows: int) -> None:
         """Rows of one pass that were left out or made up, so that every worker has as many."""
         for name, count in rows.items():
             self.uneven_rows[name] = max(self.uneven_rows[name], count)
 
-    def execute(self):
+    def execute(self) -> None:
         context, link = self.context, self.link
         enter(context, context["tf_config"])
         if context["tables"] is not None:
@@ -251,7 +258,7 @@ class Task(object):
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
 
-    def entry(self):
+    def entry(self) -> Callable[..., Any]:
         """The script's `main`, or that of a module of ours."""
         ours = self.context["script"]["module"]
         if ours:
@@ -260,7 +267,7 @@ class Task(object):
         self.phase = "while importing the script"
         return load_entry(self.context)
 
-    def look_unasked(self, exited):
+    def look_unasked(self, exited: bool) -> None:
         """Notice a program that has ended well and did not ask for its rows: it is told so.
 
         Args: exited: by `sys.exit(0)`. It may have been asked for its help, and then nothing is to be told but what it has printed.
@@ -274,7 +281,7 @@ class Task(object):
         else:
             self.notes += told
 
-    def check_export(self):
+    def check_export(self) -> Optional[BaseException]:
         """What is wrong with the model a train job's chief, or first worker, left, None when nothing is."""
         if self.context["mode"] != "train" or self.context["task"] != self.context["first"]:
             return None
@@ -288,7 +295,7 @@ class Task(object):
             return e
         return None
 
-    def config(self, rows):
+    def config(self, rows: int) -> TaskConfig:
         late = self.context["flush_seconds"] if self.stream is not None else None
         self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
         config = build_config(self.context, rows, self.writer, self, self.stream)
@@ -296,24 +303,24 @@ class Task(object):
         running.configured(config)
         return config
 
-    def answered(self, number):
+    def answered(self, number: int) -> None:
         """The script has answered every row before a barrier."""
         self.writer.flush()
         self.link.writer.write(frames.ANSWERED, b"", number)
 
-    def report(self, metrics, step):
+    def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
         with timing.spending("report"):
             self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
 
-    def refuse(self, error):
+    def refuse(self, error: BaseException) -> None:
         """Tell the host that one chunk of rows could not be answered; the task goes on."""
         self.link.writer.write_json(frames.REFUSED, self.failure(error))
 
-    def failure(self, error):
+    def failure(self, error: BaseException) -> Dict[str, Any]:
         return failure.record(error, self.phase, format_failure(error, self.context))
 
 
-def enter(context, tf_config):
+def enter(context: Dict[str, Any], tf_config: Dict[str, Any]) -> None:
     """Make this process the task's: environment, directory, module path. Before anything of TensorFlow is imported, but in a warm
     worker (`akrunner.worker.spare`), where `before_import` was called then."""
     before_import(context["env"], context["cpus"], context["overlay"])
@@ -330,7 +337,7 @@ def enter(context, tf_config):
     tell(context)
 
 
-def before_import(env, cpus, overlay):
+def before_import(env: Dict[str, Any], cpus: Optional[Sequence[int]], overlay: Optional[str]) -> None:
     """What has no effect once TensorFlow is imported."""
     os.environ.update(env)
     # which instructions TensorFlow was not built for, and which graphics card is not there, is of no use to anybody; errors are
@@ -344,7 +351,7 @@ def before_import(env, cpus, overlay):
     quick.import_quickly()
 
 
-def tell(context):
+def tell(context: Dict[str, Any]) -> None:
     """What a script that imports nothing of ours has to know, as environment variables. TF_CONFIG is another of them."""
     known = {
         "AKRUNNER_TASK": context["task"],
@@ -363,7 +370,7 @@ def tell(context):
             os.environ[name] = value
 
 
-def load_entry(context, real_name=None):
+def load_entry(context: Dict[str, Any], real_name: Optional[str] = None) -> Callable[..., Any]:
     """What is called with the task config. Args: real_name: replaces the name the script's code carries."""
     names = context["script"]
     real = real_name or names["real"]
@@ -383,20 +390,22 @@ def load_entry(context, real_name=None):
     return entry
 
 
-def format_failure(error, context):
+def format_failure(error: BaseException, context: Dict[str, Any]) -> str:
     """The script's own traceback, as text."""
     names = {os.path.join(context["work_dir"], *k.split("/")): v for k, v in context["file_names"].items()}
     return script.format_failure(error, names, shown.OURS)
 
 
-def leave(closed, link):
+def leave(closed: Dict[str, Any], link: Link) -> NoReturn:
     """End this process, whatever threads of it still do. Not before one of them has cleaned up after a host that is gone."""
     link.check_host()
     flush()
     os._exit(0 if closed["ok"] else 1)
 
 
-def build_config(context, rows, writer, job, stream=None):
+def build_config(
+    context: Dict[str, Any], rows: int, writer: OutputWriter, job: Any, stream: Optional[RowStream] = None
+) -> TaskConfig:
     """The task config of the context's mode.
 
     Args:

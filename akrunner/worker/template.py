@@ -12,6 +12,8 @@
 What an import leaves in a process is not always fit to be in two: threads, descriptors and device files are looked for first.
 """
 
+from __future__ import annotations
+
 import array
 import contextlib
 import gc
@@ -21,6 +23,7 @@ import socket
 import sys
 import threading
 import warnings
+from typing import Any, Dict, List, Optional, Tuple
 
 from akrunner.wire import ending, frames
 from akrunner.worker import link
@@ -33,7 +36,7 @@ _ENVIRONMENT = slice(47, 49)
 _DESCRIPTORS = 3
 
 
-def descriptors():
+def descriptors() -> Dict[int, str]:
     """Those that are open: number -> what."""
     found = {}
     for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
@@ -42,7 +45,7 @@ def descriptors():
     return found
 
 
-def why_not(opened, temp):
+def why_not(opened: Dict[int, str], temp: str) -> str:
     """Why this process cannot be forked, in words; "" when it can.
 
     Args: opened: descriptors that were open before anything was imported; temp: the temp directory, which was empty then.
@@ -76,7 +79,7 @@ def why_not(opened, temp):
     return "what was imported has started a thread, %s, that a fork would not have" % left[0] if left else ""
 
 
-def _threads():
+def _threads() -> List[str]:
     """Names of the system's threads beside this one."""
     found = []
     for number in os.listdir("/proc/self/task"):
@@ -86,12 +89,12 @@ def _threads():
     return found
 
 
-def _shares_memory():
+def _shares_memory() -> bool:
     with open("/proc/self/maps") as f:
         return any(rights[1] == "w" and rights[3] == "s" for rights in (line.split()[1] for line in f))
 
 
-def _is_fresh():
+def _is_fresh() -> bool:
     """Whether numpy's random numbers are as they come: its first word is this one unless somebody has chosen a seed, or drawn."""
     numpy = sys.modules.get("numpy.random")
     if numpy is None:
@@ -100,14 +103,14 @@ def _is_fresh():
     return kind == "MT19937" and int(words[0]) == 1 << 31 and at >= 623
 
 
-def _forked():
+def _forked() -> int:
     """As `os.fork`, which would warn of threads: those there are have been looked at (`why_not`)."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         return os.fork()
 
 
-def remark(mark):
+def remark(mark: str) -> None:
     """Have the environment of this process, as others see it, say another mark, which is as long as the one it was started with.
 
     Raises: OSError, LookupError, ValueError: the system does not let it.
@@ -129,13 +132,13 @@ def remark(mark):
 class Template(object):
     """Forks this process. Args: host: whose process it is; descriptors: number of the socket on which those of forks come."""
 
-    def __init__(self, host, descriptors):
+    def __init__(self, host: Any, descriptors: int) -> None:
         self._host = host
         self._socket = socket.socket(fileno=descriptors)
         #: pid -> mark
         self._forks = {}
 
-    def serve(self, body):
+    def serve(self, body: Dict[str, Any]) -> Tuple[int, int]:
         """Fork whenever the host says so, and say how forks have ended. Returns in forks only: their pipes' descriptors.
 
         Args: body: of the first message that says so.
@@ -154,7 +157,7 @@ class Template(object):
                 return pipes
             _, body = self._host.next((frames.FORK,), self._woken, self._reap)
 
-    def _fork(self, mark):
+    def _fork(self, mark: str) -> Optional[Tuple[int, int]]:
         """One fork. Returns: None; in the fork its pipes' descriptors."""
         read_fd, write_fd, log_fd = self._received(mark)
         settled, settles = os.pipe()
@@ -180,7 +183,7 @@ class Template(object):
         self._reap()
         return None
 
-    def _received(self, mark):
+    def _received(self, mark: str) -> array.array[int]:
         """The descriptors of a fork: they come with its mark."""
         size = array.array("i").itemsize
         while True:
@@ -199,7 +202,7 @@ class Template(object):
             for fd in came:
                 os.close(fd)
 
-    def _settle(self, mark, log_fd):
+    def _settle(self, mark: str, log_fd: int) -> None:
         """In a fork: nothing of the template's is left in it but what was imported."""
         os.setsid()
         signal.set_wakeup_fd(self._wakeup)
@@ -218,7 +221,7 @@ class Template(object):
             # Python's own random numbers are others in each fork by themselves, and TensorFlow has drawn none yet
             numpy.seed()
 
-    def _reap(self):
+    def _reap(self) -> None:
         """Say which forks have ended, and how."""
         with contextlib.suppress(OSError):
             while os.read(self._woken, 512):

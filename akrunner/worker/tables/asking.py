@@ -1,8 +1,15 @@
 """Who is asked for tables: the task's broker, or from a process that the script has forked or started, the broker's socket."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, Optional, Union
 
 from akrunner.worker.tables.errors import TableError
+
+if TYPE_CHECKING:
+    from akrunner.worker.tables.broker import Broker
+    from akrunner.worker.tables.sharing import Remote
 
 #: path of the socket
 VARIABLE = "AKRUNNER_TABLES_SOCKET"
@@ -10,12 +17,12 @@ VARIABLE = "AKRUNNER_TABLES_SOCKET"
 _known = {}
 
 
-def serve(broker):
+def serve(broker: Broker) -> None:
     """From now on the broker is asked, in this process."""
     _known.update(broker=broker, pid=os.getpid())
 
 
-def asker():
+def asker() -> Union[Broker, Remote]:
     """Whoever answers here. Raises: TableError: the job has no tables, or this process is none of a job."""
     if _known.get("pid") == os.getpid():
         return _known["broker"]
@@ -30,13 +37,13 @@ def asker():
     return _known["remote"]
 
 
-def process():
+def process() -> str:
     """This process, as no other of the task is called, also one that has its number later: "pid:random"."""
     if _known.get("named_pid") != os.getpid():
         _known.update(named_pid=os.getpid(), name="%d:%s" % (os.getpid(), os.urandom(8).hex()))
     return _known["name"]
 
 
-def broker():
+def broker() -> Optional[Broker]:
     """The broker, if this process is the task's, else None."""
     return _known["broker"] if _known.get("pid") == os.getpid() else None

@@ -9,13 +9,19 @@ Rows of one (table, columns, range) are asked for once, however many readers the
 chunks ahead of the reader that is furthest as there are credits; what has come stays in the spool until the task ends.
 """
 
+from __future__ import annotations
+
 import os
 import struct
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 from akrunner.wire import frames, messages, tables
 from akrunner.worker.tables.errors import TableError, failed
+
+if TYPE_CHECKING:
+    pass
 
 _BUFFER = 1 << 20
 #: in front of each chunk in a spool: its bytes, its rows
@@ -32,7 +38,7 @@ REPLACED = "table %s: its slice was opened again, which drops what this writer h
 class _Spool(object):
     """Attributes: path; request; chunks, rows, size: so far; granted: chunks the host may send; whole: all are there; error: why not."""
 
-    def __init__(self, path, request):
+    def __init__(self, path: str, request: int) -> None:
         self.path = path
         self.request = request
         self.chunks = self.rows = self.size = 0
@@ -46,7 +52,7 @@ class _Writing(object):
     """Attributes: table; columns: of it, None: not opened yet; credits; rows: sent; done; error: the host's; replaces: requests that had
     its slice before; replaced: another has it now; slice; process: who has opened it; ended: by the script's end, not by who has opened it."""
 
-    def __init__(self, table, slice_id, process):
+    def __init__(self, table: str, slice_id: int, process: str) -> None:
         self.table, self.slice, self.process = table, slice_id, process
         self.ended = False
         self.columns = None
@@ -60,7 +66,7 @@ class _Writing(object):
 class Broker(object):
     """Safe for several threads. Args: writer: frames to the host; folder: for spools, a directory of this task's alone, made when needed."""
 
-    def __init__(self, writer, folder):
+    def __init__(self, writer: Any, folder: str) -> None:
         self._writer = writer
         self._folder = folder
         self._changed = threading.Condition()
@@ -82,7 +88,7 @@ class Broker(object):
 
     # -- asked by scripts
 
-    def look(self, table):
+    def look(self, table: str) -> Dict[str, Any]:
         """{"columns", "start", "rows"} of a table, or of the range its name says. Raises: TableError."""
         with self._changed:
             known = self._looks.get(table)
@@ -92,7 +98,7 @@ class Broker(object):
                 self._looks[table] = known
         return known
 
-    def read(self, table, columns, start, stop):
+    def read(self, table: str, columns: Sequence[str], start: int, stop: int) -> Dict[str, Any]:
         """{"spool", "path"} of the rows of a range. Args: columns: their names, as a list."""
         key = (table.partition("?")[0], tuple(columns), start, stop)
         with self._changed:
@@ -109,7 +115,7 @@ class Broker(object):
                 self._writer.write_json(frames.READ_TABLE, dict(body, credits=tables.CREDITS))
         return {"spool": spool.request, "path": spool.path}
 
-    def more(self, spool, chunk):
+    def more(self, spool: int, chunk: int) -> Dict[str, Any]:
         """Wait until a chunk of a spool is there: {"chunks": so many are, "whole": no more come}. Raises: TableError, OSError."""
         with self._changed:
             of = self._reads[spool]
@@ -122,7 +128,7 @@ class Broker(object):
                 self._check()
                 self._changed.wait()
 
-    def _grant(self, spool, chunk):
+    def _grant(self, spool: _Spool, chunk: int) -> None:
         """Let the host send what a reader of this chunk is going to want next."""
         wanted = min(chunk + 1, spool.chunks) + tables.CREDITS - spool.granted
         if (
@@ -134,7 +140,7 @@ class Broker(object):
             spool.granted += wanted
             self._writer.write_json(frames.READ_MORE, {"request": spool.request, "chunks": wanted})
 
-    def write(self, table, slice_id, process):
+    def write(self, table: str, slice_id: int, process: str) -> Dict[str, Any]:
         """{"writing", "columns", "replaces"} of a table that is empty from now on.
 
         Args: process: who writes, as `asking.process` has it. Raises: TableError: it may not be written.
@@ -157,7 +163,7 @@ class Broker(object):
             self._changed.notify_all()
             return {"writing": number, "columns": writing.columns, "replaces": writing.replaces}
 
-    def put(self, writing, rows, payload):
+    def put(self, writing: int, rows: int, payload: List[Any]) -> None:
         """Send rows. Args: payload: buffers of columns. Raises: TableError: the table has refused some."""
         of = self._writes[writing]
         with self._changed:
@@ -175,7 +181,7 @@ class Broker(object):
             of.rows += rows
             self._writer.write(frames.ADD_ROWS, tables.with_request(writing, payload), rows)
 
-    def close(self, writing):
+    def close(self, writing: int) -> None:
         """No more rows: whether the host has them all is known when it returns. Raises: TableError: some were refused."""
         of = self._writes[writing]
         with self._changed:
@@ -184,17 +190,17 @@ class Broker(object):
                 self._raise(of)
                 self._changed.wait()
 
-    def _close_writing(self, number):
+    def _close_writing(self, number: int) -> None:
         of = self._writes[number]
         if not of.closing and of.error is None:
             of.closing = True
             self._writer.write_json(frames.CLOSE_TABLE, {"request": number, "rows": of.rows, "whole": True})
 
-    def take_work(self, **asked):
+    def take_work(self, **asked: Any) -> Optional[str]:
         """The next work of a queue that all tasks share, None: there is no more. Args: as TAKE_WORK has them. Raises: TableError."""
         return self._ask(frames.TAKE_WORK, asked)["work"]
 
-    def _ask(self, kind, body):
+    def _ask(self, kind: int, body: Dict[str, Any]) -> Any:
         with self._changed:
             self._check()
             number = self._next()
@@ -208,15 +214,15 @@ class Broker(object):
             raise failed(*answer)
         return answer
 
-    def _next(self):
+    def _next(self) -> int:
         self._number += 1
         return self._number
 
-    def _check(self):
+    def _check(self) -> None:
         if self._over:
             raise TableError("the task is over: tables are read and written until the script ends")
 
-    def _raise(self, writing):
+    def _raise(self, writing: _Writing) -> None:
         if writing.error is not None:
             raise failed(*writing.error)
         if not writing.closing:
@@ -224,7 +230,7 @@ class Broker(object):
 
     # -- what the host says
 
-    def take(self, reader, kind, count, size):
+    def take(self, reader: frames.FrameReader, kind: int, count: int, size: int) -> None:
         """One frame whose header was read. Raises: WireError: nobody has asked for it."""
         if kind == frames.TABLE_ROWS:
             self._spool(reader, count, size)
@@ -242,7 +248,7 @@ class Broker(object):
                 raise frames.WireError("a %s frame answers the request %d, which is none" % (frames.NAMES[kind], number))
             self._changed.notify_all()
 
-    def _told_reading(self, spool, kind, body):
+    def _told_reading(self, spool: _Spool, kind: int, body: Dict[str, Any]) -> None:
         if kind == frames.TABLE_FAILED:
             spool.error = (body["type"], body["message"])
             return
@@ -253,7 +259,7 @@ class Broker(object):
         spool.whole = True
         self._close_reading(spool)
 
-    def _told_writing(self, writing, kind, body):
+    def _told_writing(self, writing: _Writing, kind: int, body: Dict[str, Any]) -> None:
         if kind == frames.TABLE_OPENED and writing.columns is None:
             if any(number not in self._writes for number in body["replaces"]):
                 raise frames.WireError("a writer replaces the requests %s, which are none" % body["replaces"])
@@ -267,7 +273,7 @@ class Broker(object):
         else:
             raise frames.WireError("a %s frame is no answer to a writer" % frames.NAMES[kind])
 
-    def _spool(self, reader, rows, size):
+    def _spool(self, reader: frames.FrameReader, rows: int, size: int) -> None:
         """A chunk, from the pipe into its file."""
         if size < _REQUEST.size:
             raise frames.WireError("a table rows frame of %d bytes names no request" % size)
@@ -285,7 +291,7 @@ class Broker(object):
             spool.size += CHUNK.size + size
             self._changed.notify_all()
 
-    def _append(self, spool, reader, rows, size):
+    def _append(self, spool: _Spool, reader: frames.FrameReader, rows: int, size: int) -> Optional[OSError]:
         """Why the disk did not take it, None: it did. The pipe is read to the frame's end either way."""
         out, error = -1, spool.error
         if error is None:
@@ -313,13 +319,13 @@ class Broker(object):
 
     # -- the end
 
-    def _close_reading(self, spool):
+    def _close_reading(self, spool: _Spool) -> None:
         if not spool.closed:
             spool.closed = True
             told = {"request": spool.request, "rows": spool.rows, "whole": spool.whole}
             self._writer.write_json(frames.CLOSE_TABLE, told)
 
-    def finish(self):
+    def finish(self) -> None:
         """The script has ended: writers it has left open are closed, and nobody asks any more. Waits for the host to have every row: not
         in the thread that hears what it says.
 
@@ -354,21 +360,21 @@ class Broker(object):
                     self._close_reading(spool)
             self._changed.notify_all()
 
-    def late(self, table, rows):
+    def late(self, table: str, rows: str) -> None:
         """The script has ended, and something of it tried to write rows nevertheless: they are lost. Args: rows: in words, how many."""
         self._late.append(
             "table %s: a thread or process that the script had not waited for tried to write %s when the script had ended, and they are "
             "lost: wait for it (join) before the script ends" % (table, rows)
         )
 
-    def end(self):
+    def end(self) -> None:
         """The task has failed, or is over: whoever still waits is told."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
 
 
-def _lives(process):
+def _lives(process: str) -> bool:
     """Args: process: as `asking.process` has it."""
     try:
         with open("/proc/%s/stat" % process.partition(":")[0], "rb") as f:
@@ -377,7 +383,7 @@ def _lives(process):
         return False
 
 
-def _unclosed(writing, there):
+def _unclosed(writing: _Writing, there: bool) -> str:
     """Words for a writer that whoever has opened it has not closed. Args: there: whether it still runs."""
     number = writing.process.partition(":")[0]
     its = "its TableWriter(%r, slice_id=%d)" % (writing.table, writing.slice)
@@ -393,7 +399,7 @@ def _unclosed(writing, there):
     )
 
 
-def _write(fd, data):
+def _write(fd: int, data: Union[bytes, bytearray, memoryview]) -> None:
     view = memoryview(data)
     while len(view):
         view = view[os.write(fd, view) :]

@@ -8,7 +8,10 @@ Where `shuffle`, `repeat` and `batch` come first, in any order that is not odd, 
 sees a row; whatever comes then is TensorFlow's own.
 """
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -16,8 +19,11 @@ from akrunner.worker import chunks, data
 from akrunner.worker.tables.errors import NoSuchColumn, TableError
 from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, names_of, text_of
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def _tensorflow():
+
+def _tensorflow() -> Any:
     import tensorflow
 
     return tensorflow
@@ -26,7 +32,7 @@ def _tensorflow():
 class _Default(object):
     """What one of `record_defaults` says. Attributes: dtype: TensorFlow's name of the type; value: for a null, as numpy's or bytes."""
 
-    def __init__(self, tf, given):
+    def __init__(self, tf: Any, given: Any) -> None:
         given = getattr(given, "numpy", lambda: given)()
         if tf.is_tensor(given):
             # in a graph, a constant
@@ -53,12 +59,14 @@ class _Default(object):
             )
 
 
-def _of_column(column):
+def _of_column(column: Dict[str, Any]) -> Any:
     """The default of a column of which none was said: of its own type."""
     return np.dtype(column["dtype"]).type(0) if column["dtype"] != "bytes" else b""
 
 
-def fitting(table, column, values, valid, default):
+def fitting(
+    table: str, column: Dict[str, Any], values: NDArray[Any], valid: Optional[NDArray[Any]], default: _Default
+) -> NDArray[Any]:
     """A column as an array of the type of its default, which stands for its nulls. Raises: TableError: it is of another type."""
     if column["dtype"] == "bytes" or default.dtype == "string":
         if column["dtype"] != "bytes" or default.dtype != "string":
@@ -88,7 +96,7 @@ def fitting(table, column, values, valid, default):
     return values
 
 
-def _unfit(table, column, default):
+def _unfit(table: str, column: Dict[str, Any], default: _Default) -> TableError:
     return TableError(
         "table %s: column %r is %s, and its record_defaults are %s; give a default of its type"
         % (table, column["name"], column["type"], default.dtype)
@@ -98,7 +106,7 @@ def _unfit(table, column, default):
 class _Source(object):
     """What is read: `chunks(name)` gives stretches of rows of one table. Attributes: defaults: one a column, None: the table's own types."""
 
-    def __init__(self, tf, record_defaults, selected, excluded, slice_id, slice_count):
+    def __init__(self, tf: Any, record_defaults: Any, selected: Any, excluded: Any, slice_id: int, slice_count: int) -> None:
         self.selected, self.excluded = names_of(selected), names_of(excluded)
         self.slice = slice_id, slice_count
         given = record_defaults
@@ -113,7 +121,7 @@ class _Source(object):
         if self.selected and self.excluded:
             raise ValueError("TableRecordDataset: give selected_cols or excluded_cols, not both")
 
-    def look(self, tf, names):
+    def look(self, tf: Any, names: Any) -> None:
         """At the first table, if its name is known now: what is wrong is raised where the dataset is made. Without defaults, they are its own."""
         if isinstance(names, list) and names:
             columns = self.table(names[0]).columns
@@ -124,7 +132,7 @@ class _Source(object):
         if self.defaults is None:
             raise ValueError("TableRecordDataset needs record_defaults: names of tables that are not known yet say no types")
 
-    def table(self, name):
+    def table(self, name: str) -> Table:
         table = Table(name, self.selected, self.excluded, *self.slice)
         if self.defaults is not None and len(table.columns) != len(self.defaults):
             raise NoSuchColumn(
@@ -133,7 +141,7 @@ class _Source(object):
             )
         return table
 
-    def chunks(self, name):
+    def chunks(self, name: str) -> Iterator[Tuple[int, Dict[int, NDArray[Any]]]]:
         """(rows, {number of the column: array}), in order."""
         table = self.table(name)
         for _, rows, columns in table.rows().chunks():
@@ -145,7 +153,7 @@ class _Source(object):
                 },
             )
 
-    def types(self, tf):
+    def types(self, tf: Any) -> Tuple[Any, ...]:
         return tuple(tf.as_dtype(default.dtype) for default in self.defaults)
 
 
@@ -155,19 +163,25 @@ class _Plan(object):
     Attributes: steps: ("shuffle", rows, seed, anew: numbers of the passes, None: all alike) and ("repeat", count), in their order; batch: (rows, whether only full ones), or None.
     """
 
-    def __init__(self, source, names, steps=(), batch=None):
+    def __init__(
+        self,
+        source: _Source,
+        names: Iterable[str],
+        steps: Tuple[Tuple[Any, ...], ...] = (),
+        batch: Optional[Tuple[int, bool]] = None,
+    ) -> None:
         self.source = source
         self.names = names
         self.steps = steps
         self.batch = batch
 
-    def then(self, step):
+    def then(self, step: Tuple[Any, ...]) -> _Plan:
         return _Plan(self.source, self.names, self.steps + (step,), self.batch)
 
-    def batched(self, rows, full):
+    def batched(self, rows: int, full: bool) -> _Plan:
         return _Plan(self.source, self.names, self.steps, (rows, full))
 
-    def rows(self):
+    def rows(self) -> Iterator[Tuple[int, Any]]:
         """(rows, columns) of all passes."""
         # the functions hold their own step, so that each pass begins anew
         make = self._once
@@ -175,10 +189,10 @@ class _Plan(object):
             make = _repeated(make, step[1]) if step[0] == "repeat" else _shuffled(make, *step[1:])
         return make()
 
-    def _once(self):
+    def _once(self) -> Iterator[Tuple[int, Any]]:
         return itertools.chain.from_iterable(self.source.chunks(name) for name in self.names)
 
-    def stretches(self):
+    def stretches(self) -> Iterator[Tuple[Any, ...]]:
         """What the generator gives: a tuple of arrays, [rows], or [batches, rows of a batch]."""
         width = range(len(self.source.defaults))
         if self.batch is None:
@@ -191,8 +205,8 @@ class _Plan(object):
             yield tuple(columns[at] for at in width)
 
 
-def _repeated(make, count):
-    def run():
+def _repeated(make: Callable[[], Iterator[Tuple[int, Any]]], count: Optional[int]) -> Callable[[], Iterator[Tuple[int, Any]]]:
+    def run() -> Iterator[Tuple[int, Any]]:
         for _ in itertools.count() if count is None or count < 0 else range(count):
             some = False
             for chunk in make():
@@ -204,22 +218,24 @@ def _repeated(make, count):
     return run
 
 
-def _shuffled(make, rows, seed, anew):
-    def run():
+def _shuffled(
+    make: Callable[[], Iterator[Tuple[int, Any]]], rows: int, seed: Optional[int], anew: Optional[Iterator[int]]
+) -> Callable[[], Iterator[Tuple[int, Any]]]:
+    def run() -> Iterator[Tuple[int, Any]]:
         number = next(anew) if anew is not None else 0
         return chunks.shuffled(make(), max(1, rows), None if seed is None else (seed + number) % (1 << 32))
 
     return run
 
 
-def _generated(tf, make, source, batch, *args):
+def _generated(tf: Any, make: Callable[..., Any], source: _Source, batch: Optional[Tuple[int, bool]], *args: Any) -> Any:
     """The rows, or batches, a generator gives in stretches."""
     shape = [None] if batch is None else [None, batch[0] if batch[1] else None]
     dataset = data.from_generator(make, tuple((dtype, shape) for dtype in source.types(tf)), args)
     return dataset
 
 
-def _unbatched(tf, dataset, single):
+def _unbatched(tf: Any, dataset: Any, single: bool) -> Any:
     """Row by row, or batch by batch, in TensorFlow. By `apply`: in TensorFlow 1 what comes has that one's methods, too."""
     if single:
         # TensorFlow up to 2.3 unbatches no tuple of one
@@ -231,7 +247,7 @@ def _unbatched(tf, dataset, single):
     return dataset.apply(tf.data.experimental.unbatch())
 
 
-def _planned(plan):
+def _planned(plan: _Plan) -> Any:
     """The dataset of a plan."""
     tf = _tensorflow()
     dataset = data.unsharded(
@@ -243,7 +259,7 @@ def _planned(plan):
 _classes = {}
 
 
-def _with_plan(dataset, plan):
+def _with_plan(dataset: Any, plan: Optional[_Plan]) -> Any:
     """The dataset, which goes by its plan as long as it can: of a class that is its own but for what is done with whole columns."""
     base = type(dataset)
     if base not in _classes:
@@ -259,7 +275,9 @@ def _with_plan(dataset, plan):
 class _Table(object):
     """What a dataset of a table does with whole columns; each as `tf.data.Dataset` has it."""
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None, *args, **kwargs):
+    def shuffle(
+        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: Optional[bool] = None, *args: Any, **kwargs: Any
+    ) -> Any:
         size, number = _number(buffer_size), _number(seed)
         known = (seed is None or number is not None) and not args and not kwargs
         if not known or size is None or self._plan is None or self._plan.batch is not None or size < 1:
@@ -270,13 +288,13 @@ class _Table(object):
             self._plan.then(("shuffle", size, number, None if reshuffle_each_iteration is False else itertools.count()))
         )
 
-    def repeat(self, count=None, *args, **kwargs):
+    def repeat(self, count: Any = None, *args: Any, **kwargs: Any) -> Any:
         number = -1 if count is None else _number(count)
         if number is None or self._plan is None or self._plan.batch is not None or args or kwargs:
             return super(_Table, self).repeat(count, *args, **kwargs)
         return _planned(self._plan.then(("repeat", number)))
 
-    def batch(self, batch_size, drop_remainder=False, *args, **kwargs):
+    def batch(self, batch_size: Any, drop_remainder: bool = False, *args: Any, **kwargs: Any) -> Any:
         size = _number(batch_size)
         known = drop_remainder in (True, False) and size is not None and size > 0
         if not known or self._plan is None or self._plan.batch is not None:
@@ -284,7 +302,7 @@ class _Table(object):
         return _planned(self._plan.batched(size, bool(drop_remainder)))
 
 
-def _number(value):
+def _number(value: Any) -> Optional[int]:
     """A whole number of Python's, None if it is none yet (a tensor in a graph)."""
     try:
         return int(value) if isinstance(value, (int, np.integer)) else int(value.numpy())
@@ -292,7 +310,7 @@ def _number(value):
         return None
 
 
-def _graph_seed(tf):
+def _graph_seed(tf: Any) -> Optional[int]:
     """What `tf.set_random_seed` said, None: nothing."""
     seed = tf.compat.v1.get_seed(None)[0]
     return None if seed is None else int(seed)
@@ -301,7 +319,7 @@ def _graph_seed(tf):
 class _Instances(type):
     """What is built is a dataset of TensorFlow's own class, made to be one of these."""
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _Table) or type.__instancecheck__(cls, instance)
 
 
@@ -319,16 +337,16 @@ class TableRecordDataset(metaclass=_Instances):
 
     def __new__(
         cls,
-        filenames,
-        record_defaults=None,
-        selected_cols=None,
-        excluded_cols=None,
-        slice_id=0,
-        slice_count=1,
-        num_threads=0,
-        capacity=0,
-        **ignored
-    ):  # fmt: skip
+        filenames: Any,
+        record_defaults: Any = None,
+        selected_cols: Any = None,
+        excluded_cols: Any = None,
+        slice_id: int = 0,
+        slice_count: int = 1,
+        num_threads: int = 0,
+        capacity: int = 0,
+        **ignored: Any,
+    ) -> Any:
         check_arguments("TableRecordDataset", ignored, "filenames record_defaults " + READ_BY)
         tf = _tensorflow()
         # of a WorkQueue: the works are taken in Python, one when the one before is read
@@ -340,7 +358,7 @@ class TableRecordDataset(metaclass=_Instances):
         if not isinstance(filenames, _dataset_types(tf)):
             filenames = tf.data.Dataset.from_tensor_slices(tf.reshape(tf.convert_to_tensor(filenames), [-1]))
 
-        def read(name):
+        def read(name: Any) -> Any:
             return _generated(tf, lambda text: _Plan(source, [text_of(text)]).stretches(), source, None, name)
 
         # its source is in a zip, where AutoGraph does not look
@@ -348,11 +366,11 @@ class TableRecordDataset(metaclass=_Instances):
         return _with_plan(data.unsharded(_unbatched(tf, filenames.flat_map(read), len(source.defaults) == 1)), None)
 
 
-def _dataset_types(tf):
+def _dataset_types(tf: Any) -> Tuple[type, ...]:
     return tuple({tf.data.Dataset, tf.compat.v1.data.Dataset, getattr(tf.compat, "v2", tf).data.Dataset})
 
 
-def _static_names(tf, filenames):
+def _static_names(tf: Any, filenames: Any) -> Optional[List[str]]:
     """Names of tables that are known now, else None."""
     if isinstance(filenames, _dataset_types(tf)):
         return None

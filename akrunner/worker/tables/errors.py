@@ -1,6 +1,9 @@
 """What readers and writers of tables raise."""
 
+from __future__ import annotations
+
 import sys
+from typing import Any
 
 END = "End of table reached!"
 
@@ -47,14 +50,14 @@ _KINDS = {
 _both = []
 
 
-def failed(kind, message):
+def failed(kind: str, message: str) -> Exception:
     """The exception for what the host, or this machine, said. Args: kind: the name of the exception's type there."""
     if kind == "OSError":
         return OSError(message)
     return _KINDS.get(kind, TableError)(message)
 
 
-def out_of_range():
+def out_of_range() -> OutOfRangeException:
     """The exception that says that there are no more rows, whatever name of it the script catches."""
     tensorflow = sys.modules.get("tensorflow")
     errors = getattr(tensorflow, "errors", None)
@@ -65,13 +68,13 @@ def out_of_range():
         class OutOfRange(OutOfRangeException, errors.OutOfRangeError):
             """No more rows."""
 
-            def __init__(self):
+            def __init__(self) -> None:
                 errors.OutOfRangeError.__init__(self, None, None, END)
 
-            def __str__(self):
+            def __str__(self) -> str:
                 return END
 
-            def __reduce__(self):
+            def __reduce__(self) -> Any:
                 return out_of_range, ()
 
         OutOfRange.__name__ = OutOfRange.__qualname__ = "OutOfRangeException"

@@ -1,14 +1,20 @@
 """What a task of a job with tables has before its script begins: who answers, and PAI's names."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING, Any, Dict
 
 from akrunner.worker import quick
 from akrunner.worker.tables import asking, sharing, writer
 from akrunner.worker.tables.broker import Broker
 
+if TYPE_CHECKING:
+    from akrunner.wire.frames import FrameWriter
 
-def enter(context, frames):
+
+def enter(context: Dict[str, Any], frames: FrameWriter) -> Broker:
     """The broker of this task; from now on readers and writers find it. Args: context: the task's; frames: to the host."""
     folder = os.path.join(context["task_dir"], "tables")
     os.mkdir(folder, 0o700)
@@ -26,7 +32,7 @@ def enter(context, frames):
     return broker
 
 
-def _into_tensorflow():
+def _into_tensorflow() -> None:
     # not before it is asked for: it needs TensorFlow
     from akrunner.worker.tables import names
 

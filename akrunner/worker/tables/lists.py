@@ -1,6 +1,9 @@
 """Values within the arrays that scripts write: which of them is not of its type, said where it is written."""
 
+from __future__ import annotations
+
 import json
+from typing import Any
 
 #: what JSON has for a value of each type; of others the host knows
 _HOLDS = {
@@ -15,13 +18,13 @@ _HOLDS = {
 }
 
 
-def misfit(text, words):
+def misfit(text: str, words: str) -> str:
     """What is wrong with an array, "" if nothing that is known here. Args: text: the value as JSON; words: the column's type."""
     words = words.lower().replace(" ", "")
     return _misfit(json.loads(text), words) if words.startswith("array<") and words.endswith(">") else ""
 
 
-def _misfit(value, words):
+def _misfit(value: Any, words: str) -> str:
     if value is None:
         return ""
     if words.startswith("array<"):

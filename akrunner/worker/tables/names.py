@@ -3,9 +3,12 @@
 The script asked for it: its job has tables. Nothing that TensorFlow has itself is replaced.
 """
 
+from __future__ import annotations
+
 import importlib
 import sys
 import types
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn
 
 import tensorflow
 
@@ -15,6 +18,9 @@ from akrunner.worker.tables.queues import TableRecordReader
 from akrunner.worker.tables.reader import TableReader
 from akrunner.worker.tables.work import WorkQueue
 from akrunner.worker.tables.writer import TableWriter
+
+if TYPE_CHECKING:
+    pass
 
 #: names of TensorFlow's modules, under which it has them more than once
 _TOPS = (
@@ -40,7 +46,7 @@ _ABSENT = (
 _WORK_QUEUE = "tensorflow.python.ops.work_queue"
 
 
-def into_tensorflow():
+def into_tensorflow() -> None:
     """Add them."""
     # TensorFlow 2.3 makes modules anew for a script that imports these
     for name in ("tensorflow.compat.v1", "tensorflow.compat.v2"):
@@ -72,7 +78,7 @@ def into_tensorflow():
     _add(sys.modules.get("tensorflow.python.ops"), {"work_queue": sys.modules[_WORK_QUEUE]})
 
 
-def _modules():
+def _modules() -> List[Any]:
     """TensorFlow itself and its older and newer faces."""
     found = [tensorflow]
     compat = getattr(tensorflow, "compat", None)
@@ -81,19 +87,19 @@ def _modules():
     return found
 
 
-def _add(module, names):
+def _add(module: Any, names: Dict[str, Any]) -> None:
     for name, value in names.items():
         if module is not None and name not in vars(module):
             setattr(module, name, value)
 
 
-def _module(name, names):
+def _module(name: str, names: Dict[str, Any]) -> types.ModuleType:
     module = types.ModuleType(name, "PAI's, in TensorFlow.")
     vars(module).update(names)
     return module
 
 
-def record_writer(*args, **kwargs):
+def record_writer(*args: Any, **kwargs: Any) -> NoReturn:
     """In place of `tf.TableRecordWriter`, whose operations write from the graph."""
     raise OnlyOnPai(
         "tf.TableRecordWriter, which writes from the graph, is not here; use tf.python_io.TableWriter: "
@@ -101,8 +107,8 @@ def record_writer(*args, **kwargs):
     )
 
 
-def _absent(name):
-    def absent(*args, **kwargs):
+def _absent(name: str) -> Callable[..., Any]:
+    def absent(*args: Any, **kwargs: Any) -> NoReturn:
         raise OnlyOnPai(
             "tf.%s is an operation that only PAI's own TensorFlow has; parse the column with tf.strings.split and tf.strings.to_number "
             "(in a map of the dataset), or write what it gives into columns of the table" % name

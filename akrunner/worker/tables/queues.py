@@ -4,13 +4,19 @@ A reader of TensorFlow's is an operation of C++. This one takes a name from the 
 and gives the lines from Python, many at a time.
 """
 
+from __future__ import annotations
+
 import collections
 import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from akrunner.worker import placing
 from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, text_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class TableRecordReader(object):
@@ -24,16 +30,16 @@ class TableRecordReader(object):
 
     def __init__(
         self,
-        csv_delimiter=",",
-        selected_cols="",
-        excluded_cols="",
-        slice_count=1,
-        slice_id=0,
-        num_threads=0,
-        capacity=0,
-        name=None,
-        **ignored
-    ):  # fmt: skip
+        csv_delimiter: Union[str, bytes] = ",",
+        selected_cols: str = "",
+        excluded_cols: str = "",
+        slice_count: int = 1,
+        slice_id: int = 0,
+        num_threads: int = 0,
+        capacity: int = 0,
+        name: Optional[str] = None,
+        **ignored: Any,
+    ) -> None:
         check_arguments("TableRecordReader", ignored, "csv_delimiter name " + READ_BY)
         self._delimiter = csv_delimiter.encode("utf-8") if isinstance(csv_delimiter, str) else csv_delimiter
         self._columns = selected_cols, excluded_cols
@@ -41,29 +47,29 @@ class TableRecordReader(object):
         self._lock = threading.Lock()
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> Any:
         self._names = collections.deque()
         self._current = None
         self._lines, self._keys, self._at = [], [], 0
         self._produced = self._finished = 0
         return np.int64(0)
 
-    def read(self, queue, name=None):
+    def read(self, queue: Any, name: Optional[str] = None) -> Tuple[Any, Any]:
         """(key, line): one row. Raises, when it is run: tf.errors.OutOfRangeError: the queue is closed and has no more tables."""
         keys, lines = self.read_up_to(queue, 1)
         return _scalar(keys[0]), _scalar(lines[0])
 
-    def read_up_to(self, queue, num_records, name=None):
+    def read_up_to(self, queue: Any, num_records: Any, name: Optional[str] = None) -> Any:
         """(keys, lines): up to so many rows of one table. Raises: as `read`."""
         import tensorflow as tf
 
         v1 = tf.compat.v1
         queue = getattr(queue, "queue", queue)
 
-        def fetched(name):
+        def fetched(name: Any) -> Any:
             return tf.numpy_function(self._read, [name, tf.cast(num_records, tf.int64)], (tf.string, tf.string))
 
-        def more(keys, lines):
+        def more(keys: Any, lines: Any) -> Tuple[Any, ...]:
             # with some left nothing is taken from the queue
             with tf.control_dependencies([keys]):
                 wanted = tf.numpy_function(self._is_at_end, [], tf.bool)
@@ -85,31 +91,31 @@ class TableRecordReader(object):
                 parallel_iterations=1,
             )
 
-    def num_records_produced(self, name=None):
+    def num_records_produced(self, name: Optional[str] = None) -> Any:
         """Rows so far, a tensor."""
         return self._told(lambda: np.int64(self._produced))
 
-    def num_work_units_completed(self, name=None):
+    def num_work_units_completed(self, name: Optional[str] = None) -> Any:
         """Tables read to their end, a tensor."""
         return self._told(lambda: np.int64(self._finished))
 
-    def reset(self, name=None):
+    def reset(self, name: Optional[str] = None) -> Any:
         """An operation: begin anew with the next table."""
         return self._told(self._reset_now).op
 
-    def _reset_now(self):
+    def _reset_now(self) -> Any:
         with self._lock:
             return self._reset()
 
     @property
-    def supports_serialize(self):
+    def supports_serialize(self) -> bool:
         return False
 
     @property
-    def reader_ref(self):
+    def reader_ref(self) -> None:
         return None
 
-    def _told(self, call):
+    def _told(self, call: Callable[[], Any]) -> Any:
         import tensorflow as tf
 
         told = tf.numpy_function(call, [], tf.int64)
@@ -118,11 +124,11 @@ class TableRecordReader(object):
 
     # -- called by the graph
 
-    def _is_at_end(self):
+    def _is_at_end(self) -> Any:
         with self._lock:
             return np.bool_(not self._more())
 
-    def _more(self):
+    def _more(self) -> bool:
         """Whether there are rows of the tables whose names have come."""
         while self._at >= len(self._lines):
             if self._current is None:
@@ -143,7 +149,7 @@ class TableRecordReader(object):
             self._keys = [prefix + b"%d" % (table.start + first + i) for i in range(rows)]
         return True
 
-    def _read(self, name, count):
+    def _read(self, name: Any, count: Any) -> Tuple[NDArray[Any], NDArray[Any]]:
         with self._lock:
             if len(name):
                 self._names.append(text_of(name))
@@ -155,12 +161,12 @@ class TableRecordReader(object):
             self._produced += len(lines)
             return np.array(keys, object), np.array(lines, object)
 
-    def _text(self, table, rows, columns):
+    def _text(self, table: Table, rows: int, columns: Dict[str, Any]) -> List[bytes]:
         cells = [_cells(*columns[column["name"]]) for column in table.columns]
         return list(map(self._delimiter.join, zip(*cells)))
 
 
-def _cells(values, valid):
+def _cells(values: NDArray[Any], valid: Optional[NDArray[Any]]) -> List[bytes]:
     """A column as text, as `tf.decode_csv` reads it."""
     if values.dtype.kind == "O":
         out = values.tolist()
@@ -173,10 +179,10 @@ def _cells(values, valid):
     return out
 
 
-def _ascii(text):
+def _ascii(text: str) -> bytes:
     return text.encode("ascii")
 
 
-def _scalar(tensor):
+def _scalar(tensor: Any) -> Any:
     tensor.set_shape([])
     return tensor

@@ -1,9 +1,16 @@
 """PAI's `TableReader`: rows of a table as tuples, in Python."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
 import numpy as np
 
 from akrunner.worker.tables import errors
 from akrunner.worker.tables.rows import READ_BY, Table, check_arguments, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: numpy's type in Python
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float}
@@ -15,31 +22,31 @@ class Records(list):
     Attributes: names: of the columns; dtype, shape: as the record array's. `records["column"]` is an array of one column.
     """
 
-    def __init__(self, rows, columns):
+    def __init__(self, rows: Iterable[Any], columns: List[Dict[str, Any]]) -> None:
         super(Records, self).__init__(rows)
         self._columns = columns
 
     @property
-    def names(self):
+    def names(self) -> Tuple[str, ...]:
         return tuple(column["name"] for column in self._columns)
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         kinds = [object if column["dtype"] == "bytes" else column["dtype"] for column in self._columns]
         return np.dtype([(name, kind) for name, kind in zip(_unique(self.names), kinds)])
 
     @property
-    def shape(self):
+    def shape(self) -> Tuple[int]:
         return (len(self),)
 
     @property
-    def size(self):
+    def size(self) -> int:
         return len(self)
 
-    def tolist(self):
+    def tolist(self) -> List[Any]:
         return list(self)
 
-    def __getitem__(self, at):
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, str):
             where = self.names.index(at)
             values = [row[where] for row in self]
@@ -49,7 +56,7 @@ class Records(list):
         return Records(got, self._columns) if isinstance(at, slice) else got
 
 
-def _unique(names):
+def _unique(names: Sequence[str]) -> List[str]:
     return [name if names.index(name) == i else "%s_%d" % (name, i) for i, name in enumerate(names)]
 
 
@@ -70,8 +77,16 @@ class TableReader(object):
     TEXT = False
 
     def __init__(
-        self, table, selected_cols="", excluded_cols="", slice_id=0, slice_count=1, num_threads=0, capacity=0, **ignored
-    ):
+        self,
+        table: Any,
+        selected_cols: Any = "",
+        excluded_cols: Any = "",
+        slice_id: Any = 0,
+        slice_count: Any = 1,
+        num_threads: int = 0,
+        capacity: int = 0,
+        **ignored: Any,
+    ) -> None:
         check_arguments("TableReader", ignored, "table " + READ_BY)
         self._table = Table(table, selected_cols, excluded_cols, slice_id, slice_count)
         self._rows = self._table.rows()
@@ -81,10 +96,10 @@ class TableReader(object):
         self._closed = False
 
     @property
-    def offset_pos(self):
+    def offset_pos(self) -> int:
         return self.start_pos + self._at
 
-    def read(self, num_records=1, allow_smaller_final_batch=False):
+    def read(self, num_records: Any = 1, allow_smaller_final_batch: bool = False) -> Records:
         """The next rows, a list of tuples: text is bytes (in common_io str), null is None.
 
         Args: num_records: how many; fewer, if fewer are left. allow_smaller_final_batch: without meaning: they always come.
@@ -107,7 +122,7 @@ class TableReader(object):
             raise errors.out_of_range()
         return Records(out, self._table.columns)
 
-    def _tuples(self):
+    def _tuples(self) -> Tuple[int, Optional[List[Any]]]:
         """(first row, rows as tuples) of the chunk in which the next row lies; (0, None) at the end."""
         if self._at >= self._rows.count:
             return 0, None
@@ -117,7 +132,7 @@ class TableReader(object):
             self._chunk = first, list(zip(*values))
         return self._chunk
 
-    def _listed(self, column, values, valid):
+    def _listed(self, column: Dict[str, Any], values: NDArray[Any], valid: Optional[NDArray[Any]]) -> List[Any]:
         """One column as a list of Python's values."""
         out = values.tolist()
         if self._python_type(column) is str:
@@ -126,7 +141,7 @@ class TableReader(object):
             out = [value if there else None for value, there in zip(out, valid.tolist())]
         return out
 
-    def seek(self, offset=0):
+    def seek(self, offset: Any = 0) -> None:
         """Read on from a row, counted from the slice's first. Raises: OutOfRangeException: it has none there."""
         self._check()
         offset = whole("offset", offset)
@@ -134,36 +149,36 @@ class TableReader(object):
             raise errors.out_of_range()
         self._at = offset
 
-    def get_row_count(self):
+    def get_row_count(self) -> int:
         """Rows of the slice."""
         return self._rows.count
 
-    def get_schema(self):
+    def get_schema(self) -> Any:
         """A record array of the columns that are read: `colname`, `typestr` (MaxCompute's type), `pythontype`."""
         rows = [(c["name"], c["type"], self._python_type(c)) for c in self._table.columns]
         return np.array(rows, dtype=[("colname", "O"), ("typestr", "O"), ("pythontype", "O")]).view(np.recarray)
 
-    def _python_type(self, column):
+    def _python_type(self, column: Dict[str, Any]) -> type:
         if column["dtype"] == "bytes":
             return str if self.TEXT and not column["type"].lower().startswith("binary") else bytes
         return _PYTHON[np.dtype(column["dtype"]).kind]
 
-    def close(self):
+    def close(self) -> None:
         """Read no more; twice is fine. The rows that have come stay, for the next reader of the same."""
         self._closed = True
         self._chunk = None
 
-    def _check(self):
+    def _check(self) -> None:
         if self._closed:
             raise ValueError("table %s: its reader is closed" % self._table.name)
 
-    def __enter__(self):
+    def __enter__(self) -> "TableReader":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self.close()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         """Row by row, for a loop."""
         while True:
             first, rows = self._tuples()

@@ -1,10 +1,13 @@
 """One range of one table's rows, as chunks from a spool; which columns and which rows a reader takes."""
 
+from __future__ import annotations
+
 import bisect
 import collections
 import difflib
 import os
 import threading
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -25,19 +28,19 @@ class Table(object):
     Raises: TableError: there is no such table, or column; ValueError: no such slice.
     """
 
-    def __init__(self, name, selected="", excluded="", slice_id=0, slice_count=1):
+    def __init__(self, name: Any, selected: Any = "", excluded: Any = "", slice_id: Any = 0, slice_count: Any = 1) -> None:
         self.name = text_of(name)
         told = asking.asker().look(self.name)
         self.columns = chosen(self.name, told["columns"], selected, excluded)
         first, last = sliced(told["rows"], slice_id, slice_count)
         self.start, self.stop = told["start"] + first, told["start"] + last
 
-    def rows(self):
+    def rows(self) -> Rows:
         """Its rows, to be read."""
         return Rows(self.name, self.columns, self.start, self.stop)
 
 
-def text_of(name):
+def text_of(name: Any) -> str:
     """A table's name, however it is given."""
     if hasattr(name, "numpy"):
         name = name.numpy()
@@ -54,7 +57,7 @@ def text_of(name):
     return name.strip()
 
 
-def whole(name, value):
+def whole(name: str, value: Any) -> int:
     """A whole number, however it is given. Raises: ValueError: it is none; it names the argument."""
     try:
         made = int(value)
@@ -65,7 +68,7 @@ def whole(name, value):
     raise ValueError("%s=%.60r must be a whole number" % (name, value))
 
 
-def check_arguments(what, given, known):
+def check_arguments(what: str, given: Iterable[str], known: str) -> None:
     """Arguments that PAI's readers and writers may have in another version are passed over, and not those that are misspelt: a slice of which nobody
     reads is every row for every worker. Args: given: by name; known: names, in one text.
 
@@ -81,7 +84,7 @@ def check_arguments(what, given, known):
 READ_BY = "selected_cols excluded_cols slice_id slice_count num_threads capacity"
 
 
-def sliced(rows, slice_id, slice_count):
+def sliced(rows: int, slice_id: Any, slice_count: Any) -> Tuple[int, int]:
     """(first, behind the last) row of a slice: contiguous, and the first rows % slice_count of them have one row more."""
     slice_id, slice_count = whole("slice_id", slice_id), whole("slice_count", slice_count)
     if slice_count < 1 or not 0 <= slice_id < slice_count:
@@ -90,7 +93,7 @@ def sliced(rows, slice_id, slice_count):
     return slice_id * size + min(slice_id, more), (slice_id + 1) * size + min(slice_id + 1, more)
 
 
-def names_of(given):
+def names_of(given: Any) -> List[str]:
     """Names of columns from "a, b", or a list."""
     if given is None:
         return []
@@ -100,7 +103,7 @@ def names_of(given):
     return [part.strip().strip("`") for part in parts if part.strip()]
 
 
-def chosen(table, columns, selected, excluded):
+def chosen(table: str, columns: List[Dict[str, Any]], selected: Any, excluded: Any) -> List[Dict[str, Any]]:
     """The columns to read: as selected, in that order; or the table's, without those excluded and those it is partitioned by."""
     selected, excluded = names_of(selected), names_of(excluded)
     if selected and excluded:
@@ -124,7 +127,7 @@ class Rows(object):
     Attributes: count: rows of the range.
     """
 
-    def __init__(self, table, columns, start, stop):
+    def __init__(self, table: str, columns: List[Dict[str, Any]], start: int, stop: int) -> None:
         # one column read twice is asked for once
         names = list(collections.OrderedDict((column["name"], None) for column in columns))
         self._schema = [{"name": column["name"], "dtype": column["dtype"], "shape": []} for column in columns]
@@ -139,28 +142,28 @@ class Rows(object):
         self._fd = -1
         self._lock, self._pid = threading.Lock(), os.getpid()
 
-    def __del__(self):
+    def __del__(self) -> None:
         fd, self._fd = getattr(self, "_fd", -1), -1
         if fd >= 0:
             os.close(fd)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Dict[str, Any]:
         # for a process that is no fork of this one: it opens the spool for itself
         state = dict(self.__dict__, _places=[], _firsts=[], _end=0, _known=0, _whole=False, _spool=None, _fd=-1)
         del state["_lock"], state["_pid"]
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock, self._pid = threading.Lock(), os.getpid()
 
-    def _own(self):
+    def _own(self) -> threading.Lock:
         if self._pid != os.getpid():
             # whoever held it is not in this process
             self._lock, self._pid = threading.Lock(), os.getpid()
         return self._lock
 
-    def chunk(self, number):
+    def chunk(self, number: int) -> Optional[Tuple[int, int, Dict[str, Tuple[Any, Any]]]]:
         """(first row, rows, {column: (values, valid)}) of a chunk, None behind the last one. Waits for it. Raises: TableError, OSError."""
         with timing.spending("table"):
             place = self._place(number)
@@ -172,14 +175,14 @@ class Rows(object):
             raise TableError("a chunk of %d rows holds %d" % (place.rows, rows))
         return place.first, rows, columns
 
-    def find(self, row):
+    def find(self, row: int) -> int:
         """Number of the chunk that holds a row; one behind the last chunk if none does."""
         while not self._places or row >= self._places[-1].first + self._places[-1].rows:
             if self._place(len(self._places)) is None:
                 return len(self._places)
         return bisect.bisect_right(self._firsts, row) - 1
 
-    def chunks(self, number=0):
+    def chunks(self, number: int = 0) -> Iterator[Tuple[int, int, Dict[str, Tuple[Any, Any]]]]:
         """All chunks from one on."""
         while True:
             got = self.chunk(number)
@@ -188,7 +191,7 @@ class Rows(object):
             yield got
             number += 1
 
-    def _place(self, number):
+    def _place(self, number: int) -> Optional[_Place]:
         with self._own():
             while number >= len(self._places):
                 if self._whole and len(self._places) >= self._known:
@@ -203,7 +206,7 @@ class Rows(object):
                 self._end += CHUNK.size + size
             return self._places[number]
 
-    def _ask(self):
+    def _ask(self) -> None:
         asker = asking.asker()
         if self.count <= 0:
             self._whole = True
@@ -217,7 +220,7 @@ class Rows(object):
         self._known, self._whole = told["chunks"], told["whole"]
 
 
-def _exactly(fd, size, at):
+def _exactly(fd: int, size: int, at: int) -> bytes:
     parts = []
     while size:
         part = os.pread(fd, size, at)

@@ -9,14 +9,20 @@
 Whoever may open the socket is the user's own: its directory is nobody else's. A connection is a thread's; it is opened when that first asks.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 import struct
 import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from akrunner.worker.tables.broker import CHILDREN
 from akrunner.worker.tables.errors import TableError, failed
+
+if TYPE_CHECKING:
+    from akrunner.worker.tables.broker import Broker
 
 _HEAD = struct.Struct("<IQ")
 _CALLS = ("look", "read", "more", "write", "put", "close", "take_work")
@@ -27,7 +33,7 @@ _MOST_JSON = 16 << 20
 _MOST_PAYLOAD = 1 << 31
 
 
-def listen(broker, path):
+def listen(broker: Broker, path: str) -> None:
     """Answer whoever connects, until this process ends."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     _at(path, server.bind)
@@ -35,7 +41,7 @@ def listen(broker, path):
     threading.Thread(target=_accept, args=(server, broker), name="akrunner-tables", daemon=True).start()
 
 
-def _at(path, call):
+def _at(path: str, call: Callable[[str], Any]) -> Any:
     """Call with the address of a socket's path."""
     if len(os.fsencode(path)) <= _LONGEST:
         return call(path)
@@ -46,7 +52,7 @@ def _at(path, call):
         os.close(folder)
 
 
-def _accept(server, broker):
+def _accept(server: socket.socket, broker: Broker) -> None:
     while True:
         try:
             connection, _ = server.accept()
@@ -55,7 +61,7 @@ def _accept(server, broker):
         threading.Thread(target=_answer, args=(connection, broker), name=CHILDREN, daemon=True).start()
 
 
-def _answer(connection, broker):
+def _answer(connection: socket.socket, broker: Broker) -> None:
     with connection:
         while True:
             try:
@@ -68,7 +74,7 @@ def _answer(connection, broker):
                 return
 
 
-def _called(broker, asked, payload):
+def _called(broker: Broker, asked: Dict[str, Any], payload: Union[bytes, bytearray, memoryview]) -> Dict[str, Any]:
     if asked["call"] not in _CALLS:
         return {"kind": "TableError", "message": "no such call"}
     given = asked["given"]
@@ -81,7 +87,7 @@ def _called(broker, asked, payload):
         return {"kind": kind, "message": str(e)}
 
 
-def _send(connection, value, payload=()):
+def _send(connection: socket.socket, value: Dict[str, Any], payload: Sequence[Any] = ()) -> None:
     text = json.dumps(value).encode("utf-8")
     size = sum(memoryview(part).nbytes for part in payload)
     connection.sendall(_HEAD.pack(len(text), size) + text)
@@ -90,7 +96,7 @@ def _send(connection, value, payload=()):
             connection.sendall(memoryview(part).cast("B"))
 
 
-def _receive(connection):
+def _receive(connection: socket.socket) -> Optional[Tuple[Dict[str, Any], bytearray]]:
     head = _exactly(connection, _HEAD.size, True)
     if head is None:
         return None
@@ -100,7 +106,7 @@ def _receive(connection):
     return json.loads(bytes(_exactly(connection, text)).decode("utf-8")), _exactly(connection, size)
 
 
-def _exactly(connection, size, may_end=False):
+def _exactly(connection: socket.socket, size: int, may_end: bool = False) -> Optional[bytearray]:
     data = bytearray(size)
     view = memoryview(data)
     while len(view):
@@ -116,18 +122,18 @@ def _exactly(connection, size, may_end=False):
 class _Connection(socket.socket):
     """A thread's; closed when the thread has ended."""
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.close()
 
 
 class Remote(object):
     """The broker, as a process forked from the task's, or started by it, asks it. Raises: what the broker does."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._path = path
         self._local = threading.local()
 
-    def _ask(self, call, payload=(), **given):
+    def _ask(self, call: str, payload: Sequence[Any] = (), **given: Any) -> Any:
         connection = getattr(self._local, "connection", None)
         try:
             if connection is None:
@@ -150,23 +156,23 @@ class Remote(object):
             raise failed(got[0]["kind"], got[0]["message"])
         return got[0]["value"]
 
-    def look(self, table):
+    def look(self, table: str) -> Dict[str, Any]:
         return self._ask("look", table=table)
 
-    def read(self, table, columns, start, stop):
+    def read(self, table: str, columns: Sequence[str], start: int, stop: int) -> Dict[str, Any]:
         return self._ask("read", table=table, columns=list(columns), start=start, stop=stop)
 
-    def more(self, spool, chunk):
+    def more(self, spool: int, chunk: int) -> Dict[str, Any]:
         return self._ask("more", spool=spool, chunk=chunk)
 
-    def write(self, table, slice_id, process):
+    def write(self, table: str, slice_id: int, process: str) -> Dict[str, Any]:
         return self._ask("write", table=table, slice_id=slice_id, process=process)
 
-    def put(self, writing, rows, payload):
+    def put(self, writing: int, rows: int, payload: Sequence[Any]) -> Any:
         return self._ask("put", payload, writing=writing, rows=rows)
 
-    def close(self, writing):
+    def close(self, writing: int) -> Any:
         return self._ask("close", writing=writing)
 
-    def take_work(self, **asked):
+    def take_work(self, **asked: Any) -> Optional[str]:
         return self._ask("take_work", **asked)

@@ -1,13 +1,19 @@
 """What scripts give a `TableWriter`, rows in any shape and values of any type -> columns of the table's types, or an error that says which value."""
 
+from __future__ import annotations
+
 import datetime
 import decimal
 import json
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from akrunner.worker.tables.errors import TableWriteError
 from akrunner.worker.tables.lists import misfit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: the largest whole number of which a double holds every smaller one
 _EXACT = 1 << 53
@@ -15,7 +21,7 @@ _EXACT = 1 << 53
 ALONE = "; a single row whose first value is a list or tuple is given in a list: write([row], ...)"
 
 
-def _is_row(value):
+def _is_row(value: Any) -> bool:
     """Whether a value is a row, and not a value of one."""
     if isinstance(value, (list, tuple, np.void)):
         return True
@@ -26,7 +32,7 @@ def _is_row(value):
 _LOOKED_AT = 100
 
 
-def _check_made(values, table):
+def _check_made(values: Any, table: str) -> None:
     """Raises: TypeError: a tensor of a graph is to be written, which has no value yet."""
     row = list(values[:_LOOKED_AT]) if isinstance(values, (list, tuple)) else []
     if row and isinstance(row[0], (list, tuple)):
@@ -39,7 +45,7 @@ def _check_made(values, table):
             )
 
 
-def columns_of(values, width, table=""):
+def columns_of(values: Any, width: int, table: str = "") -> Optional[List[Any]]:
     """The values of each column, as lists or arrays; None: there are no rows. Args: values: as of `TableWriter.write`; width: columns."""
     _check_made(values, table)
     if hasattr(values, "iloc") and values.ndim == 2 and not all(isinstance(kind, np.dtype) for kind in values.dtypes):
@@ -73,7 +79,7 @@ def columns_of(values, width, table=""):
     return list(zip(*rows))
 
 
-def _of_frame(frame, width, table):
+def _of_frame(frame: Any, width: int, table: str) -> Optional[List[Any]]:
     """A DataFrame with types of pandas' own, in whose columns something may be missing that its records have as NaN."""
     if frame.shape[1] != width:
         raise _odd(tuple(frame.columns), width, table)
@@ -85,7 +91,7 @@ def _of_frame(frame, width, table):
     return made if len(frame) else None
 
 
-def _of_array(values, width, table):
+def _of_array(values: NDArray[Any], width: int, table: str) -> Optional[List[Any]]:
     if values.dtype.names:
         values = values.reshape(-1)
         if len(values.dtype.names) != width:
@@ -101,7 +107,7 @@ def _of_array(values, width, table):
     return [values[:, i] for i in range(width)] if len(values) else None
 
 
-def _odd(row, width, table, more=""):
+def _odd(row: Any, width: int, table: str, more: str = "") -> ValueError:
     shown = (
         "%d values (%.60r)" % (len(row), row)
         if hasattr(row, "__len__") and not isinstance(row, (str, bytes))
@@ -110,7 +116,9 @@ def _odd(row, width, table, more=""):
     return ValueError("table %s: a row of %d columns was expected (indices), and %s came%s" % (table, width, shown, more))
 
 
-def as_column(table, column, values, first_row=0, cast=False):
+def as_column(
+    table: str, column: Dict[str, Any], values: Any, first_row: int = 0, cast: bool = False
+) -> Tuple[Any, Optional[NDArray[Any]]]:
     """(values, valid): what a column holds, text as a list of bytes, numbers as an array; [rows] bool, None: all are there.
 
     Raises: TableWriteError: a value is of another type.
@@ -135,7 +143,7 @@ def as_column(table, column, values, first_row=0, cast=False):
     return out, valid
 
 
-def _unmasked(values):
+def _unmasked(values: Any) -> List[Any]:
     """A list in which what is masked is None: its number is another, which nobody has given."""
     if any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, values))):
         return [one.tolist() if isinstance(one, np.ma.MaskedArray) and one.ndim == 0 else one for one in values]
@@ -146,22 +154,22 @@ def _unmasked(values):
     return list(values)
 
 
-def _is_no_time(kind):
+def _is_no_time(kind: type) -> bool:
     """Whether a value of a type may be NaT, which is null."""
     return issubclass(kind, np.datetime64) or kind.__name__ == "NaTType"
 
 
-def _is_na(kind):
+def _is_na(kind: type) -> bool:
     """Whether it is the type of pandas' NA, which is null."""
     return kind.__name__ == "NAType" and kind.__module__.startswith("pandas")
 
 
-def _plain(values):
+def _plain(values: Any) -> bool:
     """Whether values can be compared with None without asking them."""
     return type(values[0]) in (int, float, str, bytes, bool) if values else True
 
 
-def _texts(table, column, values, first_row, cast):
+def _texts(table: str, column: Dict[str, Any], values: Any, first_row: int, cast: bool) -> List[bytes]:
     values = values.tolist() if isinstance(values, np.ndarray) else values
     kinds = set(map(type, values))
     if kinds <= {bytes}:
@@ -183,19 +191,19 @@ def _texts(table, column, values, first_row, cast):
     return out
 
 
-def _encoded(table, column, row, value):
+def _encoded(table: str, column: Dict[str, Any], row: int, value: str) -> bytes:
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as e:
         raise _wrong(table, column, row, value, ": UTF-8 cannot say it (%s)" % e.reason)
 
 
-def _crosses(column):
+def _crosses(column: Dict[str, Any]) -> bool:
     """Whether a column of text holds text, and not what only crosses as text."""
     return column["type"].lower().partition("(")[0] in ("string", "binary", "varchar", "char", "json")
 
 
-def _text(table, column, row, value):
+def _text(table: str, column: Dict[str, Any], row: int, value: Any) -> str:
     kind = column["type"].lower().partition("(")[0]
     number = isinstance(value, (bool, int, float, np.bool_, np.number))
     if kind in ("datetime", "date", "timestamp", "timestamp_ntz") and number:
@@ -233,7 +241,7 @@ def _text(table, column, row, value):
     return str(value)
 
 
-def _keyed(value):
+def _keyed(value: Any) -> Any:
     """With keys that JSON has: text."""
     if isinstance(value, dict):
         made = {}
@@ -246,13 +254,13 @@ def _keyed(value):
     return [_keyed(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _key(key):
+def _key(key: str) -> Any:
     if isinstance(key, bytes):
         return key.decode("utf-8")
     return str(key).lower() if isinstance(key, (bool, np.bool_)) else str(key)
 
 
-def _inner(value):
+def _inner(value: Any) -> Any:
     """A value in a list or map, as JSON has it."""
     if _is_na(type(value)) or (_is_no_time(type(value)) and value != value):
         return None
@@ -267,7 +275,9 @@ def _inner(value):
     raise TypeError("it holds %.60r (%s)" % (value, type(value).__name__))
 
 
-def _numbers(table, column, values, valid, first_row, cast):
+def _numbers(
+    table: str, column: Dict[str, Any], values: Any, valid: Optional[NDArray[Any]], first_row: int, cast: bool
+) -> NDArray[Any]:
     """An array of its own of the column's type: what the script does with `values` afterwards is not written."""
     target = np.dtype(column["dtype"])
     if isinstance(values, np.ndarray):
@@ -288,7 +298,7 @@ def _numbers(table, column, values, valid, first_row, cast):
     return made
 
 
-def _of_one_kind(table, column, values, rows):
+def _of_one_kind(table: str, column: Dict[str, Any], values: Any, rows: int) -> Any:
     """Values of one type of Python's or numpy's as an array. Args: rows: their numbers, or that of the first. Raises: TableWriteError."""
     try:
         made = np.array(values)
@@ -305,15 +315,15 @@ def _of_one_kind(table, column, values, rows):
     return made
 
 
-def _row(rows, at):
+def _row(rows: int, at: int) -> int:
     """The number of a row. Args: rows: their numbers, or that of the first."""
     return int(rows[at]) if isinstance(rows, np.ndarray) else rows + at
 
 
-def _cast(table, column, values, target, rows, cast):
+def _cast(table: str, column: Dict[str, Any], values: Any, target: Any, rows: int, cast: bool) -> Any:
     """Of the column's type. Args: rows: the values' numbers, or that of the first. Raises: TableWriteError."""
 
-    def refuse(where, why=""):
+    def refuse(where: Any, why: str = "") -> None:
         at = int(np.argmax(where))
         raise _wrong(table, column, _row(rows, at), values[at], why)
 
@@ -349,7 +359,7 @@ def _cast(table, column, values, target, rows, cast):
     return values.astype(target)
 
 
-def _as_floats(values, target, refuse):
+def _as_floats(values: Any, target: Any, refuse: Callable[..., Any]) -> Any:
     """Args: refuse: called with [rows] bool, and why, if the type cannot hold some."""
     kind = values.dtype.kind
     if kind in "iu":
@@ -364,7 +374,7 @@ def _as_floats(values, target, refuse):
     return made
 
 
-def _parsed(table, column, values, first_row, cast):
+def _parsed(table: str, column: Dict[str, Any], values: Any, first_row: int, cast: bool) -> Any:
     """Numbers from text."""
     make = float if np.dtype(column["dtype"]).kind == "f" else int
     out = []
@@ -380,7 +390,7 @@ def _parsed(table, column, values, first_row, cast):
     return out
 
 
-def _wrong(table, column, row, value, why="", kind=""):
+def _wrong(table: str, column: Dict[str, Any], row: int, value: Any, why: str = "", kind: str = "") -> TableWriteError:
     """Args: kind: what the value's type is called, "": as it is."""
     kind = kind or type(value.item() if isinstance(value, np.generic) else value).__name__
     if isinstance(value, np.datetime64):

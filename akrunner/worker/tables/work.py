@@ -1,7 +1,10 @@
 """PAI's `WorkQueue`: works, such as slices of tables, that all tasks take from one queue; who is quicker does more."""
 
+from __future__ import annotations
+
 import hashlib
 import json
+from typing import Any, Iterator, List, Optional
 
 from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
@@ -11,7 +14,7 @@ from akrunner.worker.tables.rows import check_arguments, text_of, whole
 _queues = {}
 
 
-def _named(name, deals):
+def _named(name: str, deals: Any) -> str:
     """The name of a new queue, as TensorFlow names operations: as given, with a number where this process has another of that name, and with
     one more where it has another that deals the same, which may be used up. So the first of each task is one queue, the second another."""
     number, made = 0, name
@@ -23,7 +26,7 @@ def _named(name, deals):
     return "%s/%d" % (made, again) if again else made
 
 
-def _least(name, value, least):
+def _least(name: str, value: Any, least: int) -> Optional[int]:
     """A whole number, or None. Raises: ValueError: it is none, or less."""
     if value is None:
         return None
@@ -49,16 +52,16 @@ class WorkQueue(object):
 
     def __init__(
         self,
-        works,
-        num_epochs=1,
-        shuffle=True,
-        seed=None,
-        prefix=None,
-        num_slices=None,
-        name="work_queue",
-        num_clients=1,
-        **ignored
-    ):  # fmt: skip
+        works: Any,
+        num_epochs: Any = 1,
+        shuffle: bool = True,
+        seed: Any = None,
+        prefix: Any = None,
+        num_slices: Any = None,
+        name: Any = "work_queue",
+        num_clients: int = 1,
+        **ignored: Any,
+    ) -> None:
         check_arguments("WorkQueue", ignored, "works num_epochs shuffle seed prefix num_slices name num_clients")
         works = [works] if isinstance(works, (str, bytes)) else list(works)
         self._works = [text_of(work) for work in works]
@@ -74,18 +77,18 @@ class WorkQueue(object):
         self._taken = 0
 
     @property
-    def works(self):
+    def works(self) -> List[str]:
         """As they were given."""
         return list(self._works)
 
-    def next(self):
+    def next(self) -> str:
         """The next work, as text. Raises: OutOfRangeException: there is none left."""
         work = self._next()
         if work is None:
             raise errors.out_of_range()
         return work
 
-    def _next(self):
+    def _next(self) -> Optional[str]:
         asked = {"epochs": self._epochs, "shuffle": self._shuffle, "seed": self._seed, "slices": self._slices}
         works = [] if self._told else self._works
         work = asking.asker().take_work(queue=self._name, works=works, digest=self._digest, **asked)
@@ -95,10 +98,10 @@ class WorkQueue(object):
         self._taken += 1
         return self._prefix + work
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._next, None)
 
-    def take(self):
+    def take(self) -> Any:
         """The next work, a string tensor: in a graph each run takes one. Raises: tf.errors.OutOfRangeError: there is none left."""
         import tensorflow as tf
 
@@ -106,10 +109,10 @@ class WorkQueue(object):
             return tf.constant(self.next())
         return self._in_graph(tf)
 
-    def _in_graph(self, tf):
+    def _in_graph(self, tf: Any) -> Any:
         """A string tensor; what Python says by StopIteration TensorFlow calls OutOfRangeError."""
 
-        def taken():
+        def taken() -> bytes:
             work = self._next()
             if work is None:
                 raise StopIteration(errors.END)
@@ -119,11 +122,11 @@ class WorkQueue(object):
         work.set_shape([])
         return work
 
-    def input_dataset(self):
+    def input_dataset(self) -> Any:
         """The works that this task takes, a `tf.data.Dataset` of strings."""
         import tensorflow as tf
 
-        def works():
+        def works() -> Iterator[bytes]:
             for work in self:
                 yield work.encode("utf-8")
 
@@ -132,7 +135,7 @@ class WorkQueue(object):
         dataset.works_taken = self
         return dataset
 
-    def input_producer(self):
+    def input_producer(self) -> Any:
         """The works that this task takes, as a queue for readers (`tf.train.string_input_producer`)."""
         import tensorflow as tf
 
@@ -148,7 +151,7 @@ class WorkQueue(object):
         v1.train.add_queue_runner(runner)
         return queue
 
-    def add_summary(self):
+    def add_summary(self) -> None:
         """A scalar summary of how many works this task has taken."""
         import tensorflow as tf
 

@@ -8,10 +8,13 @@
 In a process other than the task's own each `write` sends its rows before it returns: such a process may end in ways that nothing hears of.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import sys
 import threading
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
@@ -30,7 +33,7 @@ _FRAME_BYTES = 8 << 20
 _OPEN = set()
 
 
-def close_all():
+def close_all() -> bool:
     """Close those the script has left open. Returns: whether threads of the script may write on. Raises: TableError: their rows are refused."""
     left = list(_OPEN)
     for writer in left:
@@ -40,7 +43,7 @@ def close_all():
     return bool(left) and any(one not in own and not one.name.startswith("akrunner") for one in threading.enumerate())
 
 
-def _forked():
+def _forked() -> None:
     """In a child: rows that waited at the fork are its parent's to send, and whoever held a lock is not here."""
     for writer in list(_OPEN):
         writer._let_go()
@@ -58,7 +61,7 @@ class TableWriter(object):
     Raises: TableError: "table xxx not predefined"; another task, or process, writes this slice.
     """
 
-    def __init__(self, table, slice_id=0, **ignored):
+    def __init__(self, table: Any, slice_id: Any = 0, **ignored: Any) -> None:
         check_arguments("TableWriter", ignored, "table slice_id")
         self._name = text_of(table)
         slice_id = whole("slice_id", slice_id)
@@ -81,17 +84,17 @@ class TableWriter(object):
         self._lock, self._opener = threading.RLock(), os.getpid()
         _OPEN.add(self)
 
-    def _replace(self):
+    def _replace(self) -> None:
         """Another writer has its slice now: its rows are dropped."""
         # not under its lock: a thread that holds it may wait for the host
         self._replaced = self._closed = True
         _OPEN.discard(self)
 
-    def _let_go(self):
+    def _let_go(self) -> None:
         self._held, self._held_rows, self._names = [], 0, None
         self._lock = threading.RLock()
 
-    def write(self, values, indices=None, allow_type_cast=False):
+    def write(self, values: Any, indices: Any = None, allow_type_cast: bool = False) -> None:
         """Add a row, or rows.
 
         Args:
@@ -118,7 +121,7 @@ class TableWriter(object):
                 batch[column["name"]] = as_column(self._name, column, one, self._rows, allow_type_cast)
             self._hold([column["name"] for column in chosen], batch)
 
-    def _chosen(self, indices):
+    def _chosen(self, indices: Any) -> List[Dict[str, Any]]:
         if indices is None:
             return self._columns
         if isinstance(indices, (int, float, np.generic, str)):
@@ -137,7 +140,7 @@ class TableWriter(object):
             raise ValueError("table %s: indices=%r names a column twice" % (self._name, list(indices)))
         return out
 
-    def _hold(self, names, batch):
+    def _hold(self, names: List[str], batch: Any) -> None:
         if self._held and names != self._names:
             self._flush()
         self._names = names
@@ -148,7 +151,7 @@ class TableWriter(object):
         if self._held_rows >= _FLUSH_ROWS or asking.broker() is None:
             self._flush()
 
-    def _flush(self):
+    def _flush(self) -> None:
         if not self._held:
             return
         held, self._held, self._held_rows = self._held, [], 0
@@ -158,7 +161,7 @@ class TableWriter(object):
         for count, payload in packing.pieces(rows, packed, _FRAME_ROWS, _FRAME_BYTES):
             asker.put(self._writing, count, payload)
 
-    def close(self):
+    def close(self) -> None:
         """Send what is left; the host has every row when this returns. Twice is fine. Raises: TableError: it refuses some.
 
         In a child of the process that has opened it, only the child writes no more: its rows are sent, and others may write on.
@@ -172,14 +175,14 @@ class TableWriter(object):
             if self._opener == os.getpid():
                 asking.asker().close(self._writing)
 
-    def __enter__(self):
+    def __enter__(self) -> "TableWriter":
         return self
 
-    def __exit__(self, kind, *error):
+    def __exit__(self, kind: Any, *error: Any) -> None:
         self.close()
 
 
-def _packed(name, parts, rows):
+def _packed(name: str, parts: List[Tuple[Any, Any]], rows: int) -> Tuple[Dict[str, Any], List[Any]]:
     """(header, buffers) of a column, for `akrunner.wire.columns`. Args: parts: of `as_column`, one after another."""
     values = [one for one, _ in parts]
     if isinstance(values[0], list):

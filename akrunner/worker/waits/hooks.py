@@ -10,12 +10,19 @@
     checkpoints                               what saves variables (`saves`)
 """
 
+from __future__ import annotations
+
 import functools
 import sys
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from akrunner.worker.waits import drawing, meter, naming, pipeline, python, saves, shown, timing, tracing
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.meter import Meter
+    from akrunner.worker.waits.ways import Quick
 
 #: TensorFlow's functions that draw, by module
 _DRAWS = (
@@ -30,7 +37,7 @@ _drawn_from = weakref.WeakKeyDictionary()
 _iterators = {}
 
 
-def install():
+def install() -> None:
     """TensorFlow has been imported: watch it."""
     try:
         made = timing.running()
@@ -53,22 +60,22 @@ def install():
         timing.off(e)
 
 
-def _watch_late():
+def _watch_late() -> None:
     """What comes when it is used, as Keras does."""
     naming.leave_out()
     saves.watch()
 
 
-def _watch_draws(made):
+def _watch_draws(made: Meter) -> None:
     module = sys.modules["tensorflow.python.ops.gen_dataset_ops"]
     context = sys.modules["tensorflow.python.eager.context"]
     ops = sys.modules["tensorflow.python.framework.ops"]
     quick, clock, thread = made.quick["dataset"], meter.clock, threading.get_ident
 
-    def watched(real):
+    def watched(real: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(real)
         @shown.named
-        def draw(*args, **kwargs):
+        def draw(*args: Any, **kwargs: Any) -> Any:
             began = clock()
             if not context.executing_eagerly():
                 _will_draw(ops)
@@ -100,7 +107,7 @@ def _watch_draws(made):
     _watch_epochs(module)
 
 
-def _will_draw(ops):
+def _will_draw(ops: Any) -> None:
     """A graph is to draw from an iterator."""
     try:
         graph = ops.get_default_graph()
@@ -110,7 +117,7 @@ def _will_draw(ops):
         timing.off(e)
 
 
-def _drawn_within(graph):
+def _drawn_within(graph: Any) -> None:
     """If it is a function's that is handed no iterator, nobody sees how long it waits. What a dataset's map draws is the pipeline's."""
     made, is_function = timing.running(), False
     while getattr(graph, "outer_graph", None) is not None:
@@ -121,14 +128,14 @@ def _drawn_within(graph):
         made.hidden = True
 
 
-def _watch_epochs(module):
+def _watch_epochs(module: Any) -> None:
     """A loop over a dataset within a tf.function is one operation, or several datasets that are reduced."""
     context, ops = (sys.modules["tensorflow.python." + name] for name in ("eager.context", "framework.ops"))
     real = module.reduce_dataset
 
     @functools.wraps(real)
     @shown.named
-    def reduced(*args, **kwargs):
+    def reduced(*args: Any, **kwargs: Any) -> Any:
         if not context.executing_eagerly():
             try:
                 _drawn_within(ops.get_default_graph())
@@ -139,7 +146,7 @@ def _watch_epochs(module):
     module.reduce_dataset = reduced
 
 
-def _rows_at(index, drawn):
+def _rows_at(index: int, drawn: Any) -> int:
     """Rows of what was drawn, where the tensor that had them the last time may be a number, or missing: it may be another dataset's."""
     try:
         shape = drawn[index]._shape_tuple() if isinstance(drawn, (list, tuple)) else ()
@@ -148,7 +155,7 @@ def _rows_at(index, drawn):
         return 1
 
 
-def _rows(drawn, quick):
+def _rows(drawn: Any, quick: Quick) -> Optional[int]:
     """Rows of a batch: the length of its first tensor that has one; None: it may have any."""
     quick.at = None
     if not isinstance(drawn, (list, tuple)):
@@ -161,7 +168,7 @@ def _rows(drawn, quick):
     return 1
 
 
-def _watch_functions(made):
+def _watch_functions(made: Meter) -> None:
     name = next(one for one in _FUNCTIONS if hasattr(sys.modules.get(one), "Function"))
     function = sys.modules[name].Function
     real = function.__call__
@@ -170,7 +177,7 @@ def _watch_functions(made):
 
     @functools.wraps(real)
     @shown.named
-    def call(self, *args, **kwargs):
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = timing.running()
         if made is None or getattr(timing.inside, "call", False):
             return real(self, *args, **kwargs)
@@ -192,7 +199,7 @@ def _watch_functions(made):
     function.__call__ = call
 
 
-def _handed_one(args):
+def _handed_one(args: Sequence[Any]) -> bool:
     """Whether an iterator is among the arguments."""
     try:
         for value in args:
@@ -204,7 +211,7 @@ def _handed_one(args):
     return False
 
 
-def _is_iterator(value):
+def _is_iterator(value: Any) -> bool:
     kind = type(value)
     known = _iterators.get(kind)
     if known is None:
@@ -214,14 +221,14 @@ def _is_iterator(value):
     return known
 
 
-def _watch_sessions(made):
+def _watch_sessions(made: Meter) -> None:
     base = sys.modules["tensorflow.python.client.session"].BaseSession
     run, call = base.run, base._Callable.__call__
     quicks, clock, thread = made.quick, meter.clock, threading.get_ident
 
     @functools.wraps(run)
     @shown.named
-    def run_watched(self, *args, **kwargs):
+    def run_watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = timing.running()
         name = _way_of_run(made, self, args, kwargs) if made is not None else None
         if made is None or name is None:
@@ -237,7 +244,7 @@ def _watch_sessions(made):
 
     @functools.wraps(call)
     @shown.named
-    def call_watched(self, *args, **kwargs):
+    def call_watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = timing.running()
         name = _way_of_call(self, args) if made is not None else None
         if made is None or name is None:
@@ -255,7 +262,7 @@ def _watch_sessions(made):
 
 
 @shown.named
-def _run_apart(made, run, session, args, kwargs):
+def _run_apart(made: Optional[Meter], run: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
     """What a run returns that is no step: nothing is made for the next one meanwhile."""
     apart = made is not None and not getattr(timing.inside, "call", False) and not getattr(timing.inside, "spending", False)
     if not apart or "feed_dict" not in made.ways:
@@ -270,14 +277,14 @@ def _run_apart(made, run, session, args, kwargs):
             timing.off(e)
 
 
-def _follows(made, name, session):
+def _follows(made: Any, name: str, session: Any) -> None:
     try:
         made.follows(session if name == "feed_dict" else None)
     except Exception as e:
         timing.off(e)
 
 
-def _way_of_run(made, session, args, kwargs):
+def _way_of_run(made: Any, session: Any, args: Any, kwargs: Any) -> Optional[str]:
     """In which way a run reads, None: in none."""
     try:
         feed = args[1] if len(args) > 1 else kwargs.get("feed_dict")
@@ -298,7 +305,7 @@ def _way_of_run(made, session, args, kwargs):
         return None
 
 
-def _way_of_call(callable_, args):
+def _way_of_call(callable_: Any, args: Any) -> Optional[str]:
     """In which way what a session has made reads, None: in none. Keras of 1.15 hands arrays over so."""
     try:
         if getattr(timing.inside, "call", False):

@@ -1,9 +1,15 @@
 """Where in the script Python is, now and then: its lines, and whose code each of them is in."""
 
+from __future__ import annotations
+
 import sys
 import threading
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from akrunner.worker.waits import pipeline, shown
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 #: seconds between two looks: always, and where the doctor was asked for
 _SELDOM, _OFTEN = 0.2, 0.01
@@ -18,7 +24,7 @@ class Lines(object):
         busy: shares of the time in which graphics cards worked, where the doctor was asked for and one can be read.
     """
 
-    def __init__(self, often):
+    def __init__(self, often: Any) -> None:
         self._often = often
         self._stopped = threading.Event()
         self.also = None
@@ -28,13 +34,13 @@ class Lines(object):
         self._main = threading.main_thread().ident
         self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
 
-    def start(self):
+    def start(self) -> None:
         self._thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         self._stopped.set()
 
-    def _run(self):
+    def _run(self) -> None:
         cards = Cards() if self._often else None
         while not self._stopped.wait(_OFTEN if self._often else _SELDOM):
             self.looks += 1
@@ -48,18 +54,18 @@ class Lines(object):
             if cards is not None and self.looks % 10 == 0:
                 self.busy += cards.busy()
 
-    def _look_around(self):
+    def _look_around(self) -> None:
         """No frame is held when it returns: what a function of the script has is to go with it, not with the next look."""
         own = threading.get_ident()
         for thread, frame in sys._current_frames().items():
             if thread != own:
                 self._look(thread == self._main, frame)
 
-    def again(self):
+    def again(self) -> None:
         """Forget what has been seen: the first step is done, and what prepared it is no part of the steps."""
         self.seen, self.looks = {}, 0
 
-    def _look(self, main, frame):
+    def _look(self, main: bool, frame: Optional[FrameType]) -> None:
         inner = None
         while frame is not None:
             name = frame.f_code.co_filename
@@ -76,7 +82,7 @@ class Lines(object):
             inner = inner if name == shown.NAME else name
             frame = frame.f_back
 
-    def record(self):
+    def record(self) -> List[Dict[str, Any]]:
         """[{"main", "at", "in", "share"}], the most frequent first."""
         often = sorted(self.seen.items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
         return [
@@ -85,7 +91,7 @@ class Lines(object):
         ]
 
 
-def package(name):
+def package(name: str) -> str:
     """Whose a file is: the package below site-packages, else ""."""
     parts = name.replace("\\", "/").split("/site-packages/")
     return parts[-1].split("/")[0].replace(".py", "") if len(parts) > 1 else ""
@@ -94,7 +100,7 @@ def package(name):
 class Cards(object):
     """Graphics cards, where NVIDIA's library can be asked: nothing is installed for it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._cards = []
         try:
             import importlib
@@ -106,7 +112,7 @@ class Cards(object):
             # no library, no driver, or no card: nothing is said of it
             self._nvml = None
 
-    def busy(self):
+    def busy(self) -> List[float]:
         """Shares of the last moment in which each card worked."""
         try:
             return [self._nvml.nvmlDeviceGetUtilizationRates(card).gpu / 100.0 for card in self._cards]

@@ -4,10 +4,16 @@ The profiler can end a process. `TraceMeRecorder::Stop` of TensorFlow 2.20 (`Spl
 where one of TensorFlow's servers runs, so there are none in a task of a cluster; elsewhere they are few.
 """
 
+from __future__ import annotations
+
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from akrunner.worker.waits import nodes, tracing
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.ways import Part, Way
 
 clock = time.perf_counter_ns
 #: looks in which as many steps are to be seen as were asked for: a validation may be shorter
@@ -27,7 +33,7 @@ class Looks(object):
     Attributes: may: whether TensorFlow is there, and it is safe; served: a server has been started in this process, so there are none any more.
     """
 
-    def __init__(self, steps, say_failed, wholly):
+    def __init__(self, steps: int, say_failed: Callable[[BaseException], Any], wholly: Callable[[], Any]) -> None:
         self.may = self.served = False
         self._steps = steps
         self._say_failed = say_failed
@@ -40,11 +46,11 @@ class Looks(object):
         self._look_began = self._calls = 0
 
     @property
-    def running(self):
+    def running(self) -> bool:
         """Whether one is."""
         return self._trace is not None
 
-    def before(self, way, last, now):
+    def before(self, way: Way, last: Part, now: int) -> None:
         """The script is about to make a step: perhaps it is the first of a look. Args: last: the part of the way whose step was the last one."""
         if self._trace is not None and self._way is way and last is not way.part:
             # a look is at the training, or at the validation
@@ -52,7 +58,7 @@ class Looks(object):
         if self._trace is None and self.may and way.part.calls >= 3 and self._is_due(way, now):
             self._open(way)
 
-    def _is_due(self, way, now):
+    def _is_due(self, way: Way, now: int) -> bool:
         """Whether it is time for a look: what has never been looked at is not to wait for its turn."""
         part = way.part
         if part.tried < _TRIES and self._missing(part) and now >= self._not_before:
@@ -62,11 +68,11 @@ class Looks(object):
         least = min(way.parts.values(), key=lambda one: float(one.look_ns) / one.ns if one.ns > _APART_NS else 2.0)
         return part is least or now >= self._due + 4 * _APART_NS
 
-    def _missing(self, part):
+    def _missing(self, part: Part) -> int:
         """Steps that were asked for and are still to be looked at."""
         return max(0, self._steps - part.looked)
 
-    def after(self, way, now):
+    def after(self, way: Way, now: int) -> None:
         """It has made one. Args: now: ns, when."""
         if self._trace is None or self._way is not way:
             return
@@ -76,7 +82,7 @@ class Looks(object):
             self._close(now)
             way.skip(clock() - now)
 
-    def _open(self, way):
+    def _open(self, way: Way) -> None:
         began = clock()
         asked = self._missing(way.part)
         try:
@@ -94,7 +100,7 @@ class Looks(object):
         self._look_began = clock()
         self._cost += self._look_began - began
 
-    def _taken(self):
+    def _taken(self) -> Optional[tracing.Trace]:
         """The trace that runs, for whoever ends it."""
         with self._lock:
             trace, self._trace = self._trace, None
@@ -102,7 +108,7 @@ class Looks(object):
             self._timer.cancel()
         return trace
 
-    def give_up(self):
+    def give_up(self) -> None:
         """End a look that is in the script's way; there is none for a while."""
         self._due = self._not_before = max(self._due, clock() + _APART_NS)
         trace = self._taken()
@@ -114,22 +120,22 @@ class Looks(object):
             # whoever asks is about to start a profiler of the script's, which has nothing to do with it
             self._say_failed(e)
 
-    def no_more(self):
+    def no_more(self) -> None:
         """End a look; there is to be none from now on."""
         self.give_up()
         self.may = False
 
-    def serve(self):
+    def serve(self) -> None:
         """A server is about to be started in this process."""
         self.no_more()
         self.served = True
 
-    def _late(self):
+    def _late(self) -> None:
         """A look lasts too long."""
         self.give_up()
         self._due = self._not_before = max(self._due, clock() + _APART_NS * 20)
 
-    def _close(self, now):
+    def _close(self, now: int) -> None:
         trace = self._taken()
         if trace is None:
             return

@@ -10,10 +10,13 @@
 The first step is not counted: graphs are built in it, and buffers filled.
 """
 
+from __future__ import annotations
+
 import os
 import threading
 import time
 import weakref
+from typing import Any, Dict, Optional, Tuple
 
 from akrunner.worker.waits import lines, looks, python
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
@@ -36,7 +39,7 @@ class Meter(object):
         function draws by itself; tensorflow: it has been imported; looks: of TensorFlow's profiler, None: nobody asked for it; the others: as in `record`.
     """
 
-    def __init__(self, steps=0):
+    def __init__(self, steps: int = 0) -> None:
         self.steps = steps
         self.ways = {}
         self.quick = {name: Quick() for name in (*_READS, "call")}
@@ -59,20 +62,20 @@ class Meter(object):
         # on request only: what is always on starts no profiler
         self.looks = looks.Looks(steps, self.say_failed, self.wholly) if steps else None
 
-    def draws_from(self, iterator, pipeline):
+    def draws_from(self, iterator: int, pipeline: Optional[int]) -> None:
         """An iterator has been made. Args: iterator: id of its resource; pipeline: its place in `pipelines`, None: it is none of them."""
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
         self._sources[iterator] = pipeline
 
-    def pass_done(self, pipeline):
+    def pass_done(self, pipeline: int) -> None:
         """A second iterator over a dataset is about to be made. Args: pipeline: its place in `pipelines`."""
         way = self.ways.get("dataset")
         if way is not None and self._thread == threading.get_ident():
             way.settle()
             self.pipelines[pipeline]["filled"] = way.waited.get(pipeline, 0)
 
-    def way(self, name):
+    def way(self, name: str) -> Optional[Way]:
         """The clock of a way of reading, None: another thread than the one that reads asks."""
         thread = threading.get_ident()
         if self._thread != thread:
@@ -86,7 +89,7 @@ class Meter(object):
         found.elsewhere = thread != threading.main_thread().ident
         return found
 
-    def before(self, way, of=None):
+    def before(self, way: Way, of: Optional[int] = None) -> int:
         """The script is about to make a step. Args: of: id of what it calls, or draws from. Returns: ns, now."""
         way.settle()
         now = clock()
@@ -99,7 +102,7 @@ class Meter(object):
         way.skip(after - now)
         return after
 
-    def after(self, way, now):
+    def after(self, way: Way, now: int) -> None:
         """It has made one. Args: now: ns, when."""
         if way.calls == 1:
             self.first_step(way)
@@ -108,50 +111,50 @@ class Meter(object):
         if self.looks is not None:
             self.looks.after(way, now)
 
-    def first_step(self, way):
+    def first_step(self, way: Way) -> None:
         """The first step of a way is done: what Python did until then prepared it."""
         if not self._first_of or (self._first_of == "call" and way.name != "call"):
             self._first_of = way.name
             self._prepared = self.python.wall
             self.lines.again()
 
-    def give_up(self):
+    def give_up(self) -> None:
         """End a look that is in the script's way, if one runs."""
         if self.looks is not None:
             self.looks.give_up()
 
-    def say_failed(self, error):
+    def say_failed(self, error: BaseException) -> None:
         """Why something was not measured. An error of the script's own kind may have no words."""
         try:
             self.failed = "%s: %s" % (type(error).__name__, error)
         except Exception:
             self.failed = type(error).__name__
 
-    def stop(self, error):
+    def stop(self, error: BaseException) -> None:
         """It is of no use any more; nothing of it is left running."""
         self.say_failed(error)
         self.wholly()
         if self.looks is not None:
             self.looks.no_more()
 
-    def wholly(self):
+    def wholly(self) -> None:
         """From now on no step is a quick one, until one has been looked at wholly."""
         for quick in self.quick.values():
             quick.until = 0
 
-    def add(self, what, ns):
+    def add(self, what: str, ns: int) -> None:
         """Time that went into something else the doctor knows: checkpoint, report, output; table: rows of one that the script has opened."""
         self.spent[what] = self.spent.get(what, 0) + ns
         if what == "checkpoint":
             self.not_fed(ns)
 
-    def not_fed(self, ns):
+    def not_fed(self, ns: int) -> None:
         """Time between two calls that are fed in which nothing is made for the next."""
         way = self._feeding()
         if way is not None:
             way.aside(ns)
 
-    def follows(self, session):
+    def follows(self, session: Any) -> None:
         """A run is about to be timed. Args: session: that is fed, None: it draws by itself. What is fed is made between runs of one session that
         follow each other."""
         way = self._feeding()
@@ -160,11 +163,11 @@ class Meter(object):
         if session is not None and (self._fed is None or self._fed() is not session):
             self._fed = weakref.ref(session)
 
-    def _feeding(self):
+    def _feeding(self) -> Optional[Way]:
         way = self.ways.get("feed_dict")
         return way if way is not None and way.last is not None and self._thread == threading.get_ident() else None
 
-    def begin(self):
+    def begin(self) -> None:
         """`main` is entered."""
         self._began = clock()
         self._idled = ticks()
@@ -175,13 +178,13 @@ class Meter(object):
             # no more threads may be started: the script may need none
             self.say_failed(e)
 
-    def _read(self):
+    def _read(self) -> Optional[Way]:
         """How the script reads: the way that took most of its time, None: in none that is known."""
         known = [one for one in self.ways.values() if one.name != "call"] or list(self.ways.values())
         ways = sorted(known, key=lambda one: (one.wait + one.between, one.batches))
         return ways[-1] if ways else None
 
-    def record(self):
+    def record(self) -> Dict[str, Any]:
         """What the host is told, JSON."""
         try:
             return self._record()
@@ -190,14 +193,14 @@ class Meter(object):
             # of a script that has done nothing
             return Meter(self.steps)._record()
 
-    def _settled(self):
+    def _settled(self) -> None:
         self.give_up()
         self.lines.stop()
         self.wholly()
         for way in self.ways.values():
             way.settle()
 
-    def _record(self):
+    def _record(self) -> Dict[str, Any]:
         self._settled()
         way = self._read() or Way("", self._began)
         seconds = 1e-9
@@ -239,12 +242,12 @@ class Meter(object):
         return told
 
 
-def cores():
+def cores() -> int:
     """Of the processor, that this task may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def ticks():
+def ticks() -> Optional[Tuple[int, int]]:
     """(idle, all) of this machine's cores together since it started, None: it does not say."""
     try:
         with open("/proc/stat") as f:
@@ -254,7 +257,7 @@ def ticks():
     return (told[3] + told[4], sum(told)) if len(told) == 8 else None
 
 
-def idle(before, after):
+def idle(before: Optional[Tuple[int, int]], after: Optional[Tuple[int, int]]) -> Optional[float]:
     """Cores that nothing used, on average, between two looks at `ticks`; None: nobody knows."""
     if before is None or after is None or after[1] <= before[1]:
         return None

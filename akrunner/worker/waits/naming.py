@@ -1,6 +1,9 @@
 """TensorFlow's errors name the line of the script an operation was made on: these modules are no script."""
 
+from __future__ import annotations
+
 import sys
+from typing import Any, FrozenSet, Sequence
 
 from akrunner.worker.waits import pipeline, shown
 
@@ -13,7 +16,7 @@ _SHORTEN = (
 )
 
 
-def pass_over(functions):
+def pass_over(functions: Sequence[Any]) -> None:
     """Have them name none of our lines. Args: functions: of files that stand between the script and TensorFlow."""
     files = frozenset([shown.NAME, *(made.__code__.co_filename for made in functions)])
     errors = sys.modules.get("tensorflow.python.framework.error_interpolation")
@@ -29,10 +32,10 @@ def pass_over(functions):
         return
 
     class Ours(kind):
-        def get_filtered_filenames(self):
+        def get_filtered_filenames(self) -> FrozenSet[str]:
             return files
 
-    def outermost():
+    def outermost() -> Any:
         made = Ours()
         made.update()
         return made
@@ -43,7 +46,7 @@ def pass_over(functions):
             stack[0] = outermost()
 
 
-def leave_out():
+def leave_out() -> None:
     """Have modules of TensorFlow and Keras leave our lines out, as they do with theirs: those that are there by now. Called again."""
     for name in _SHORTEN:
         module = sys.modules.get(name)

@@ -1,6 +1,12 @@
 """Events of a trace -> what each node of the input pipeline took itself, and how long the script waited for the whole of it."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING, Sequence
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.tracing import Event
 
 #: what TensorFlow calls the outermost node of an iterator: 2.x, and before 2.5
 _OUTERMOST = {"Root", "Model"}
@@ -12,19 +18,19 @@ class Looked(object):
     """A few steps. Attributes: wait: ns in next() of the outermost nodes; draws: how often; own: path of a node -> ns that it took without the
     nodes it draws from; calls: and how often it was asked."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.wait = 0
         self.draws = 0
         self.own = {}
         self.calls = {}
 
-    def add(self, path, own):
+    def add(self, path: str, own: int) -> None:
         path = _EACH.sub("[0]", path)
         self.own[path] = self.own.get(path, 0) + own
         self.calls[path] = self.calls.get(path, 0) + 1
 
 
-def looked(events):
+def looked(events: Sequence[Event]) -> Looked:
     """Args: events: of `akrunner.worker.waits.tracing`."""
     found = Looked()
     threads = {}
@@ -48,7 +54,7 @@ def looked(events):
     return found
 
 
-def _done(found, event, own):
+def _done(found: Looked, event: Event, own: int) -> None:
     found.add(event.path, max(0, own))
     if "::" not in event.path:
         found.wait += event.took

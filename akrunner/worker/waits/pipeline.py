@@ -1,12 +1,18 @@
 """The script's datasets: what each is, what it was told, and on which line of the script it was made."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
 import tempfile
 import weakref
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from akrunner.worker.waits import shown
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.meter import Meter
 
 _AT = "_akrunner_at"
 _MOST = 8
@@ -46,7 +52,7 @@ _here = {"ours": shown.OURS, "waits": HERE, "tensorflow": ""}
 _inner = weakref.WeakKeyDictionary()
 
 
-def install(meter):
+def install(meter: Meter) -> None:
     """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
     _here["tensorflow"] = os.path.dirname(sys.modules["tensorflow.python"].__file__) + os.sep
     meter.tunes = tunes(sys.modules["tensorflow"].__version__)
@@ -55,7 +61,7 @@ def install(meter):
     real = base.__init__
 
     @shown.named
-    def init(self, *args, **kwargs):
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         _remember(meter, self)
         real(self, *args, **kwargs)
         _keep_inner(meter, self)
@@ -68,7 +74,7 @@ def install(meter):
         _watch(module.DatasetV1, name, meter)
 
 
-def _remember(meter, dataset):
+def _remember(meter: Meter, dataset: Any) -> None:
     """Where it is made."""
     try:
         vars(dataset)[_AT] = at(3)
@@ -77,7 +83,7 @@ def _remember(meter, dataset):
         meter.say_failed(e)
 
 
-def _keep_inner(meter, dataset):
+def _keep_inner(meter: Meter, dataset: Any) -> None:
     """Remember what a dataset is that is made in the function of an interleave: nobody sees it afterwards."""
     try:
         if sys.modules["tensorflow.python.eager.context"].executing_eagerly():
@@ -90,11 +96,11 @@ def _keep_inner(meter, dataset):
         meter.say_failed(e)
 
 
-def _watch(kind, name, meter, first=False):
+def _watch(kind: Any, name: str, meter: Meter, first: bool = False) -> None:
     real = getattr(kind, name)
 
     @shown.named
-    def make(self, *args, **kwargs):
+    def make(self: Any, *args: Any, **kwargs: Any) -> Any:
         place = tell(meter, args[0] if first and args else kwargs.get("dataset", self))
         made = real(self, *args, **kwargs)
         if first:
@@ -104,7 +110,7 @@ def _watch(kind, name, meter, first=False):
     setattr(kind, name, make)
 
 
-def _draws_from(meter, iterator, place):
+def _draws_from(meter: Meter, iterator: Any, place: Optional[int]) -> None:
     try:
         meter.draws_from(id(iterator._iterator_resource), place)
     except Exception as e:
@@ -112,13 +118,13 @@ def _draws_from(meter, iterator, place):
         meter.say_failed(e)
 
 
-def tunes(version):
+def tunes(version: str) -> bool:
     """Whether that TensorFlow runs maps in parallel, and makes batches ahead, where the script has not said so: 2.6 was the first, others may not."""
     found = [int(part) for part in version.split(".")[:2]]
     return found >= [2, 6]
 
 
-def at(above=2):
+def at(above: int = 2) -> Tuple[str, bool]:
     """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`).
     Args: above: callers that are ours."""
     frame, ours = sys._getframe(above), False
@@ -133,7 +139,7 @@ def at(above=2):
     return "", ours
 
 
-def is_script(name):
+def is_script(name: str) -> bool:
     """Whether a file of code is the script's own: not Python's, TensorFlow's, ours, nor anything that is installed."""
     # AutoGraph writes what it makes of a function into the temp directory
     made = os.path.dirname(name) == tempfile.gettempdir()
@@ -141,7 +147,7 @@ def is_script(name):
     return not (foreign or name.startswith(_here["ours"]) or (_here["tensorflow"] and name.startswith(_here["tensorflow"])))
 
 
-def tell(meter, dataset):
+def tell(meter: Meter, dataset: Any) -> Optional[int]:
     """An iterator over a dataset is about to be made. Returns: its pipeline's place among the meter's, None: it has none."""
     try:
         meter.keeps = keeps()
@@ -161,7 +167,7 @@ def tell(meter, dataset):
     return None
 
 
-def chain(dataset):
+def chain(dataset: Any) -> List[Dict[str, Any]]:
     """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another; "depth": in so many functions that
     give datasets."""
     found, waiting, looks = [], [dataset], 0
@@ -178,14 +184,14 @@ def chain(dataset):
     return found
 
 
-def _within(dataset):
+def _within(dataset: Any) -> List[Dict[str, Any]]:
     """The nodes of the datasets that a dataset's function gives."""
     function = getattr(dataset, "_map_func", None)
     graph = None if function is None else _graph(function)[1]
     return [] if graph is None else _inner.get(graph, [])
 
 
-def described(dataset):
+def described(dataset: Any) -> Dict[str, Any]:
     """One node, as facts."""
     match = _NAME.match(type(dataset).__name__)
     where, ours = vars(dataset).get(_AT, ("", False))
@@ -210,7 +216,7 @@ def described(dataset):
     return told
 
 
-def keeps():
+def keeps() -> bool:
     """Whether what `.cache()` holds in memory serves every iterator over the dataset: with TensorFlow 1's behaviour each fills one of its own."""
     behaviour = sys.modules.get("tensorflow.python.tf2") or sys.modules["tensorflow_core.python.tf2"]
     if not behaviour.enabled():
@@ -219,7 +225,7 @@ def keeps():
     return eager or sys.modules["tensorflow.python.framework.ops"].get_default_graph().building_function
 
 
-def _number(value):
+def _number(value: Any) -> Optional[int]:
     """Of a constant tensor, None: it is none."""
     if value is None or isinstance(value, bool):
         return None
@@ -231,19 +237,19 @@ def _number(value):
     return None if constant is None else int(constant)
 
 
-def _text(value):
+def _text(value: Any) -> Any:
     """Of a constant tensor of text, b"": it is none."""
     constant = sys.modules["tensorflow.python.framework.tensor_util"].constant_value(value) if value is not None else None
     return b"" if constant is None else constant.item() if hasattr(constant, "item") else constant
 
 
-def _graph(function):
+def _graph(function: Any) -> Tuple[Any, Any]:
     """Of a dataset's function: what TensorFlow made of it, and its graph, None: it has none."""
     made = getattr(function, "function", None) or getattr(function, "_function", None)
     return made, getattr(made, "graph", None)
 
 
-def _function(function):
+def _function(function: Any) -> Dict[str, Any]:
     """What a map's function does, as far as the names of its operations tell."""
     made, graph = _graph(function)
     stateful = False

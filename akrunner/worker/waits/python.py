@@ -3,9 +3,12 @@
 What took long and did not compute has waited: for a network, a lock, a clock.
 """
 
+from __future__ import annotations
+
 import functools
 import sys
 import time
+from typing import Any, Dict
 
 from akrunner.worker.waits import shown
 
@@ -16,15 +19,15 @@ _computed = time.thread_time_ns
 class Calls(object):
     """Attributes: calls; wall, computed: ns of all of them together, which may be more than there were: several run at once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.calls = self.wall = self.computed = 0
 
-    def record(self):
+    def record(self) -> Dict[str, Any]:
         """JSON, seconds."""
         return {"calls": self.calls, "wall": self.wall * 1e-9, "computed": self.computed * 1e-9}
 
 
-def _of_thread():
+def _of_thread() -> int:
     """ns that this thread has computed."""
     try:
         return _computed()
@@ -33,14 +36,14 @@ def _of_thread():
         return 0
 
 
-def install(calls):
+def install(calls: Calls) -> None:
     """Have TensorFlow's calls of Python counted."""
     kind = sys.modules["tensorflow.python.ops.script_ops"].FuncRegistry
     real = kind.__call__
 
     @functools.wraps(real)
     @shown.named
-    def call(self, *args, **kwargs):
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         began, computed = _clock(), _of_thread()
         try:
             return real(self, *args, **kwargs)

@@ -1,7 +1,10 @@
 """What writes checkpoints: the time of it is told apart."""
 
+from __future__ import annotations
+
 import functools
 import sys
+from typing import Any
 
 from akrunner.worker.waits import shown, timing
 
@@ -22,7 +25,7 @@ _SAVES = (
 _watched = set()
 
 
-def watch():
+def watch() -> None:
     """Those that are there by now; called again, as Keras comes when it is used."""
     for module, name, method in _SAVES:
         kind = vars(sys.modules[module]).get(name) if module in sys.modules else None
@@ -31,12 +34,12 @@ def watch():
             _watch_save(kind, method)
 
 
-def _watch_save(kind, method):
+def _watch_save(kind: Any, method: str) -> None:
     real = getattr(kind, method)
 
     @functools.wraps(real)
     @shown.named
-    def save(self, *args, **kwargs):
+    def save(self: Any, *args: Any, **kwargs: Any) -> Any:
         with timing.spending("checkpoint"):
             return real(self, *args, **kwargs)
 

@@ -1,7 +1,10 @@
 """What the script's tracebacks show of us, where a call went through our clocks: one line, which says why it is there."""
 
+from __future__ import annotations
+
 import os
 import types
+from typing import Any, Callable
 
 #: in place of the path of our file
 NAME = "<akrunner: how long the script waits for its input (docs/doctor.md)>"
@@ -11,7 +14,7 @@ _PARTS = (
 )  # fmt: skip
 
 
-def named(function):
+def named(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function; tracebacks show NAME for its file."""
     code = function.__code__
     if hasattr(code, "replace"):
@@ -27,7 +30,7 @@ def named(function):
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(named.__code__.co_filename))) + os.sep
 
 
-def cut(error):
+def cut(error: BaseException) -> BaseException:
     """The error, without the lines of ours that its traceback begins with: who raises it adds one again."""
     kept = error.__traceback__
     while kept is not None and kept.tb_frame.f_code.co_filename == NAME:

@@ -1,34 +1,40 @@
 """One call, or one batch, timed for the meter of this process's task; what goes wrong with a clock switches it off, and is never the script's fault."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional
 
 from akrunner.worker.waits import meter, shown
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.ways import Quick, Way
 
 _now = {"meter": None}
 #: of each thread: the way in whose call it is (`call`), and whether it is in something that is timed apart (`spending`)
 inside = threading.local()
 
 
-def enter(steps):
+def enter(steps: int) -> meter.Meter:
     """From now on a meter runs for this process's task. Returns: it."""
     made = _now["meter"] = meter.Meter(steps)
     return made
 
 
-def off(error):
+def off(error: BaseException) -> None:
     """The meter is of no use any more."""
     made, _now["meter"] = _now["meter"], None
     if made is not None:
         made.stop(error)
 
 
-def running():
+def running() -> Optional[meter.Meter]:
     """The meter, None: there is none."""
     return _now["meter"]
 
 
 @shown.named
-def quickly(quick, began, real, args, kwargs):
+def quickly(quick: Quick, began: int, real: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What `real` returns: a step that is counted, and no more."""
     try:
         made = real(*args, **kwargs)
@@ -42,16 +48,16 @@ def quickly(quick, began, real, args, kwargs):
 class spending(object):
     """Time that goes into something else than reading and computing; what is within another counts once."""
 
-    def __init__(self, what):
+    def __init__(self, what: str) -> None:
         self._what = what
         self._outer = False
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._outer = not getattr(inside, "spending", False)
         inside.spending = True
         self._began = meter.clock()
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         if self._outer:
             inside.spending = False
             made = _now["meter"]
@@ -63,7 +69,15 @@ class spending(object):
 
 
 @shown.named
-def timed(made, name, of, real, args, kwargs, rows_of=None):
+def timed(
+    made: meter.Meter,
+    name: str,
+    of: Any,
+    real: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    rows_of: Optional[Callable[..., Any]] = None,
+) -> Any:
     """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from."""
     try:
         way = made.way(name)
@@ -87,7 +101,7 @@ def timed(made, name, of, real, args, kwargs, rows_of=None):
     return drawn
 
 
-def _told(made, way, began, drawn, end, rows_of=None):
+def _told(made: meter.Meter, way: Way, began: int, drawn: Any, end: bool, rows_of: Optional[Callable[..., Any]] = None) -> None:
     try:
         now = meter.clock()
         way.drew(began, now, rows_of(drawn, way.quick) if rows_of is not None and drawn is not None else None, end)
@@ -97,7 +111,7 @@ def _told(made, way, began, drawn, end, rows_of=None):
 
 
 @shown.named
-def batches(made, rows_of):
+def batches(made: Iterator[Any], rows_of: Callable[..., Any]) -> Iterator[Any]:
     """The batches of a plain iterator, each timed. Args: made: the iterator; rows_of: says how many rows are in one."""
     way = _way_of_batches()
     while True:
@@ -113,7 +127,7 @@ def batches(made, rows_of):
         yield batch
 
 
-def _way_of_batches():
+def _way_of_batches() -> Optional[Way]:
     clocks = _now["meter"]
     try:
         return clocks.way("batches") if clocks is not None else None
@@ -122,7 +136,7 @@ def _way_of_batches():
         return None
 
 
-def _came(way, began, batch, rows_of):
+def _came(way: Way, began: int, batch: Any, rows_of: Optional[Callable[..., Any]]) -> None:
     """A batch has come, or, without `rows_of`, none."""
     try:
         way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)

@@ -1,9 +1,12 @@
 """TensorFlow's own profiler for a few steps: on 1.15 and on 2.x it gives the same kind of trace."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import importlib
 import sys
+from typing import Any, Callable, List, Optional
 
 from akrunner.worker.waits import shown
 
@@ -23,7 +26,7 @@ class Event(object):
 
     __slots__ = ("began", "name", "path", "thread", "took")
 
-    def __init__(self, thread, name, path, began, took):
+    def __init__(self, thread: int, name: str, path: str, began: int, took: int) -> None:
         self.thread = thread
         self.name = name
         self.path = path
@@ -34,27 +37,27 @@ class Event(object):
 class Trace(object):
     """A running trace. There can be one in a process: the script's own goes first."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """Raises: RuntimeError or one of TensorFlow's: another profiler is running."""
         if any(getattr(sys.modules.get(name), "_profiler", None) is not None for name in _OWN):
             # asked before TensorFlow is, which would log a warning
             raise RuntimeError("the script's own profiler is running")
         self._session = _second() if _V2 in sys.modules else _first()
 
-    def stop(self, most=None):
+    def stop(self, most: Optional[int] = None) -> Optional[List[Event]]:
         """The events, None: too many. Args: most: bytes that are read."""
         raw = self._session()
         return events(raw) if len(raw) <= (most or _MOST_BYTES) else None
 
 
-def _deaf():
+def _deaf() -> bool:
     """Whether TensorFlow 2's profiler does not do as it is told: from 2.20 on every
     option is answered by a warning, and ignored."""
     version = sys.modules["tensorflow"].__version__.split(".")
     return [int(part) for part in version[:2]] >= [2, 20]
 
 
-def _second():
+def _second() -> Callable[..., Any]:
     """TensorFlow 2: starts; what is returned stops."""
     session = _known.get("session", sys.modules[_V2].ProfilerSession)()
     # no graphics card's counters: a look must be cheap
@@ -66,7 +69,7 @@ def _second():
     return session.stop
 
 
-def _first():
+def _first() -> Callable[..., Any]:
     """TensorFlow 1.15: the same."""
     pywrap = sys.modules[_V1]
     from tensorflow.python.framework import c_api_util
@@ -76,7 +79,7 @@ def _first():
         pywrap.TFE_DeleteProfiler(profiler)
         raise RuntimeError("another profiler is running")
 
-    def stop():
+    def stop() -> bytes:
         try:
             with c_api_util.tf_buffer() as buffer:
                 pywrap.TFE_ProfilerSerializeToString(profiler, buffer)
@@ -94,7 +97,7 @@ _SERVERS = (
 )
 
 
-def give_way(call, for_ever):
+def give_way(call: Callable[[], Any], for_ever: Callable[[], Any]) -> None:
     """Have `call` called before the script starts a profiler of its own, and `for_ever` before a server starts: one that others ask for a
     profile, or one of TensorFlow's clusters, beside which the profiler ends processes."""
     module, name = (sys.modules[_V2], "ProfilerSession") if _V2 in sys.modules else (sys.modules[_V1], "TFE_NewProfiler")
@@ -110,12 +113,12 @@ def give_way(call, for_ever):
                 _first_call(owner, method, for_ever)
 
 
-def _first_call(owner, name, call):
+def _first_call(owner: Any, name: str, call: Callable[[], Any]) -> None:
     real = getattr(owner, name)
 
     @functools.wraps(real)
     @shown.named
-    def made(*args, **kwargs):
+    def made(*args: Any, **kwargs: Any) -> Any:
         with contextlib.suppress(Exception):
             # what goes wrong with ours is not the script's
             call()
@@ -124,7 +127,7 @@ def _first_call(owner, name, call):
     setattr(owner, name, made)
 
 
-def events(raw):
+def events(raw: bytes) -> List[Event]:
     """What `Trace.stop` gives, from a serialized `tensorflow.profiler.Trace`."""
     made = _messages()()
     made.ParseFromString(raw)
@@ -140,7 +143,7 @@ def events(raw):
     return found
 
 
-def _messages():
+def _messages() -> Any:
     """The class of a trace, made here: TensorFlow's own lies in another module in each version, and refuses names that are no UTF-8."""
     if "trace" in _known:
         return _known["trace"]

@@ -1,5 +1,12 @@
 """The ways in which a script reads, and the time that went into each; of those that call functions, into each function."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.nodes import Looked
+
 #: ways whose calls hold more than the waiting
 INSIDE = ("function", "session")
 _WINDOWS = 60
@@ -17,7 +24,7 @@ class Quick(object):
 
     __slots__ = ("at", "calls", "last", "of", "rows", "thread", "until", "wait")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.until = self.calls = self.rows = self.wait = self.last = 0
         self.thread = self.of = self.at = None
 
@@ -28,12 +35,12 @@ class Part(object):
     Attributes: calls; ns: of its steps but the first; tried: looks; looked: steps of looks, `look_ns` and `look_wait`: their ns; look_draws: draws in them; nodes: path -> [own ns, calls].
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.calls = self.ns = self.tried = 0
         self.looked = self.look_ns = self.look_wait = self.look_draws = 0
         self.nodes = {}
 
-    def add(self, found, steps, ns):
+    def add(self, found: Looked, steps: int, ns: int) -> None:
         """What a look at so many steps has shown. Args: found: `nodes.Looked`."""
         self.looked += steps
         self.look_ns += ns
@@ -45,7 +52,7 @@ class Part(object):
                 sums[0] += own
                 sums[1] += found.calls[path]
 
-    def waited(self):
+    def waited(self) -> float:
         """ns of all its steps, by the share of those that were looked at."""
         return self.ns * min(1.0, float(self.look_wait) / self.look_ns) if self.look_ns else 0.0
 
@@ -58,7 +65,7 @@ class Way(object):
         elsewhere: another thread than the main one reads; windows: [ns, batches, wait, between].
     """
 
-    def __init__(self, name, began, quick=None):
+    def __init__(self, name: str, began: int, quick: Optional[Quick] = None) -> None:
         self.name = name
         self.quick = quick or Quick()
         self.batches = self.calls = self.rows = 0
@@ -74,11 +81,11 @@ class Way(object):
         self._last = None
 
     @property
-    def looked(self):
+    def looked(self) -> int:
         """Steps of looks."""
         return sum(part.looked for part in self.parts.values())
 
-    def turn(self, of):
+    def turn(self, of: Optional[int]) -> None:
         """The next step is one of another part, or of the same. Args: of: id of what it calls, or of the iterator it draws from."""
         self.quick.of = of
         if self.name == "dataset":
@@ -90,7 +97,7 @@ class Way(object):
         if self.part is None:
             self.part = self.parts[of] = Part()
 
-    def drew(self, began, ended, rows=None, end=False):
+    def drew(self, began: int, ended: int, rows: Optional[int] = None, end: bool = False) -> None:
         """One next(), or call. Args: end: it was the one that found no more."""
         gap = began - self._last if self._last is not None else 0
         took = ended - began
@@ -113,7 +120,7 @@ class Way(object):
         if self.calls > 2:
             self._window(ended, not end, took, gap)
 
-    def settle(self):
+    def settle(self) -> None:
         """Take over what was counted quickly; there is none before the third call."""
         quick = self.quick
         if not quick.last:
@@ -133,16 +140,16 @@ class Way(object):
         quick.calls = quick.rows = quick.wait = quick.last = 0
 
     @property
-    def last(self):
+    def last(self) -> Optional[int]:
         """ns when its last step ended, None: it has had none."""
         return self._last
 
-    def skip(self, ns):
+    def skip(self, ns: int) -> None:
         """What has just been done was for the look, and none of the script's time."""
         if self._last is not None:
             self._last += ns
 
-    def aside(self, ns):
+    def aside(self, ns: int) -> None:
         """What has just been done between two calls was for neither: another run of a session, a checkpoint. It counts as a part of the calls."""
         self.settle()
         if self.calls >= 2 and self.part.calls and self._last is not None:
@@ -150,13 +157,13 @@ class Way(object):
             self.part.ns += ns
         self.skip(ns)
 
-    def cut(self):
+    def cut(self) -> None:
         """The next call does not follow the last one: what is between them is not the script's making of it."""
         self.settle()
         self._last = None
         self.quick.until = 0
 
-    def _window(self, now, batches, took, gap):
+    def _window(self, now: int, batches: int, took: int, gap: int) -> None:
         at = (now - self._began) // self._width * self._width
         if not self.windows or self.windows[-1][0] != at:
             self.windows.append([at, 0, 0, 0])
@@ -167,7 +174,7 @@ class Way(object):
         last[2] += took
         last[3] += gap
 
-    def _widen(self):
+    def _widen(self) -> None:
         self._width *= 2
         merged = []
         for at, batches, wait, between in self.windows:
@@ -180,7 +187,7 @@ class Way(object):
         self.windows = merged
 
 
-def times(way, looked):
+def times(way: Way, looked: List[Part]) -> Dict[str, float]:
     """Of a record: wait, between and unlooked (seconds), and batches. Args: looked: parts of which looks have told how long they waited."""
     wait, between, batches, unlooked = way.wait, way.between, way.batches, 0
     if way.name in INSIDE:
@@ -200,7 +207,7 @@ def times(way, looked):
     return {"wait": wait * 1e-9, "between": between * 1e-9, "unlooked": unlooked * 1e-9, "batches": max(0, batches)}
 
 
-def weighed(parts):
+def weighed(parts: List[Part]) -> List[Dict[str, Any]]:
     """The nodes of several parts, each as much as its steps took of all of them: a look is as long for a rare step as for a frequent one."""
     all_ns, looks_ns = sum(part.ns for part in parts), sum(part.look_ns for part in parts)
     found = {}

@@ -3,8 +3,11 @@
 The chief looks at the metrics and sets a variable, which all workers read after each step.
 """
 
+from __future__ import annotations
+
 import collections
 import os
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 from akdl.engine.estimators import estimator_module
@@ -12,7 +15,12 @@ from akdl.engine.estimators import estimator_module
 _ALL_REDUCE = ("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
 
 
-def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60, run_every_steps=None):
+def make_early_stopping_hook(
+    estimator: Any,
+    should_stop_fn: Callable[[], bool],
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> Any:
     """A hook that ends the training on all workers when `should_stop_fn()` is true; the chief asks it.
 
     Args: run_every_secs, run_every_steps: how often it is asked; the other one is None.
@@ -30,7 +38,15 @@ def make_early_stopping_hook(estimator, should_stop_fn, run_every_secs=60, run_e
     return _Asks(should_stop_fn, run_every_secs, run_every_steps) if config.is_chief else _IsTold()
 
 
-def stop_if_higher_hook(estimator, metric_name, threshold, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None):
+def stop_if_higher_hook(
+    estimator: Any,
+    metric_name: str,
+    threshold: float,
+    eval_dir: Optional[str] = None,
+    min_steps: int = 0,
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> Any:
     """A hook that ends the training when a metric is higher than a threshold.
 
     Args: metric_name: "loss", "accuracy", ...; eval_dir: of the evaluations, the estimator's own without it; min_steps: evaluations
@@ -40,15 +56,29 @@ def stop_if_higher_hook(estimator, metric_name, threshold, eval_dir=None, min_st
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
-def stop_if_lower_hook(estimator, metric_name, threshold, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None):
+def stop_if_lower_hook(
+    estimator: Any,
+    metric_name: str,
+    threshold: float,
+    eval_dir: Optional[str] = None,
+    min_steps: int = 0,
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> Any:
     """A hook that ends the training when a metric is lower than a threshold. Args: as `stop_if_higher_hook`."""
     should_stop = _crossed(_evaluations(estimator, metric_name, eval_dir, min_steps), lambda value: value < threshold)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
 def stop_if_no_increase_hook(
-    estimator, metric_name, max_steps_without_increase, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None
-):
+    estimator: Any,
+    metric_name: str,
+    max_steps_without_increase: int,
+    eval_dir: Optional[str] = None,
+    min_steps: int = 0,
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> Any:
     """A hook that ends the training when a metric has not increased for so many steps. Args: as `stop_if_higher_hook`."""
     values = _evaluations(estimator, metric_name, eval_dir, min_steps)
     should_stop = _stood_still(values, max_steps_without_increase, lambda value, best: value > best)
@@ -56,15 +86,21 @@ def stop_if_no_increase_hook(
 
 
 def stop_if_no_decrease_hook(
-    estimator, metric_name, max_steps_without_decrease, eval_dir=None, min_steps=0, run_every_secs=60, run_every_steps=None
-):
+    estimator: Any,
+    metric_name: str,
+    max_steps_without_decrease: int,
+    eval_dir: Optional[str] = None,
+    min_steps: int = 0,
+    run_every_secs: Optional[float] = 60,
+    run_every_steps: Optional[int] = None,
+) -> Any:
     """A hook that ends the training when a metric has not decreased for so many steps. Args: as `stop_if_higher_hook`."""
     values = _evaluations(estimator, metric_name, eval_dir, min_steps)
     should_stop = _stood_still(values, max_steps_without_decrease, lambda value, best: value < best)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
-def read_eval_metrics(eval_dir):
+def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
     """The metrics of the evaluations whose event files are in a directory: an ordered {step: {metric: value}}."""
     found = collections.defaultdict(dict)
     # TensorFlow 1 takes a directory that is not there for an error
@@ -77,10 +113,10 @@ def read_eval_metrics(eval_dir):
     return collections.OrderedDict(sorted(found.items()))
 
 
-def _evaluations(estimator, metric, eval_dir, min_steps):
+def _evaluations(estimator: Any, metric: str, eval_dir: Optional[str], min_steps: int) -> Callable[[], List[Tuple[int, float]]]:
     """A function that gives [(step, value)] of a metric, as evaluated so far. It raises ValueError if they have no such metric."""
 
-    def values():
+    def values() -> List[Tuple[int, float]]:
         found = read_eval_metrics(eval_dir or estimator.eval_dir())
         known = sorted(set(name for metrics in found.values() for name in metrics))
         if known and metric not in known:
@@ -90,15 +126,17 @@ def _evaluations(estimator, metric, eval_dir, min_steps):
     return values
 
 
-def _crossed(evaluations, beyond):
-    def should_stop():
+def _crossed(evaluations: Callable[[], List[Tuple[int, float]]], beyond: Callable[[float], bool]) -> Callable[[], bool]:
+    def should_stop() -> bool:
         return any(beyond(value) for _, value in evaluations())
 
     return should_stop
 
 
-def _stood_still(evaluations, most_steps, better):
-    def should_stop():
+def _stood_still(
+    evaluations: Callable[[], List[Tuple[int, float]]], most_steps: int, better: Callable[[float, float], bool]
+) -> Callable[[], bool]:
+    def should_stop() -> bool:
         best = None
         for step, value in evaluations():
             if best is None or better(value, best[1]):
@@ -110,7 +148,7 @@ def _stood_still(evaluations, most_steps, better):
     return should_stop
 
 
-def _stop_variable():
+def _stop_variable() -> Any:
     """The one that says that training ends; it has the name that TensorFlow's own hooks give it, for checkpoints of theirs."""
     v1 = tf.compat.v1
     with v1.variable_scope("signal_early_stopping", reuse=v1.AUTO_REUSE):
@@ -122,20 +160,22 @@ def _stop_variable():
 class _Asks(tf.compat.v1.train.SessionRunHook):
     """The chief's hook: asks whether to stop, and tells the others."""
 
-    def __init__(self, should_stop_fn, run_every_secs, run_every_steps):
+    def __init__(
+        self, should_stop_fn: Callable[[], bool], run_every_secs: Optional[float], run_every_steps: Optional[int]
+    ) -> None:
         if not callable(should_stop_fn):
             raise TypeError("`should_stop_fn` must be a function without arguments, not %r" % (should_stop_fn,))
         self._should_stop = should_stop_fn
         self._timer = tf.compat.v1.train.SecondOrStepTimer(every_secs=run_every_secs, every_steps=run_every_steps)
 
-    def begin(self):
+    def begin(self) -> None:
         self._step = tf.compat.v1.train.get_global_step()
         self._tell = tf.compat.v1.assign(_stop_variable(), True)
 
-    def before_run(self, run_context):
+    def before_run(self, run_context: Any) -> Any:
         return tf.compat.v1.train.SessionRunArgs(self._step)
 
-    def after_run(self, run_context, run_values):
+    def after_run(self, run_context: Any, run_values: Any) -> None:
         step = run_values.results
         if self._timer.should_trigger_for_step(step):
             self._timer.update_last_triggered_step(step)
@@ -147,12 +187,12 @@ class _Asks(tf.compat.v1.train.SessionRunHook):
 class _IsTold(tf.compat.v1.train.SessionRunHook):
     """The hook of all others: stops when the chief has said so."""
 
-    def begin(self):
+    def begin(self) -> None:
         self._told = _stop_variable()
 
-    def before_run(self, run_context):
+    def before_run(self, run_context: Any) -> Any:
         return tf.compat.v1.train.SessionRunArgs(self._told)
 
-    def after_run(self, run_context, run_values):
+    def after_run(self, run_context: Any, run_values: Any) -> None:
         if run_values.results:
             run_context.request_stop()

@@ -1,7 +1,11 @@
 """Whether this TensorFlow has Estimators at all."""
 
+from __future__ import annotations
 
-def estimator_module():
+from typing import Any
+
+
+def estimator_module() -> Any:
     """`tf.compat.v1.estimator`: Alink's scripts are of TensorFlow 1's style on 2 as well. Raises: RuntimeError: this TensorFlow has none any more; it says what to do."""
     import tensorflow as tf
 

@@ -4,8 +4,11 @@ Whoever imports this module has TensorFlow 1's behaviour on TensorFlow 2 as well
 sessions, and do not turn eager execution off themselves. No other module of akrunner changes TensorFlow.
 """
 
+from __future__ import annotations
+
 import json
 import os
+from typing import Any, Dict, List, Optional, Sequence
 
 import tensorflow as tf
 from akdl.engine.estimators import estimator_module
@@ -16,16 +19,16 @@ if not _TF1:
 
 
 def generate_run_config(
-    intra_op_parallelism_threads=4,
-    inter_op_parallelism_threads=1,
-    log_device_placement=False,
-    save_checkpoints_steps=50,
-    log_step_count_steps=10,
-    keep_checkpoint_max=1,
-    device_count=None,
-    gpu_devices=None,
-    **ignored,
-):
+    intra_op_parallelism_threads: int = 4,
+    inter_op_parallelism_threads: int = 1,
+    log_device_placement: bool = False,
+    save_checkpoints_steps: int = 50,
+    log_step_count_steps: int = 10,
+    keep_checkpoint_max: int = 1,
+    device_count: Optional[Dict[str, int]] = None,
+    gpu_devices: Optional[Sequence[int]] = None,
+    **ignored: Any,
+) -> Any:
     """The `RunConfig` of this task, its strategy chosen by TF_CONFIG.
 
     Parameter servers in it: parameter-server training. Several workers: an all-reduce over them. Else none. With `gpu_devices` (numbers
@@ -66,6 +69,6 @@ def generate_run_config(
     )
 
 
-def _device_filters(task):
+def _device_filters(task: Dict[str, Any]) -> List[str]:
     """A task talks with the parameter servers and itself: a session waits for everybody it names, and whoever is done is gone."""
     return ["/job:ps", "/job:%s/task:%d" % (task["type"], task["index"])]

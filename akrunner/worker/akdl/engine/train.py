@@ -1,7 +1,10 @@
 """Train what a script has built on the task's rows, and export it where the job looks for it."""
 
+from __future__ import annotations
+
 import logging
 import os
+from typing import Any, Callable, Dict, Tuple
 
 import tensorflow as tf
 from akdl.engine import early_stopping
@@ -9,7 +12,9 @@ from akdl.engine.estimators import estimator_module
 from akdl.engine.inputs import get_dataset_fn, get_feature_placeholders, parse_feature_specs
 
 
-def train_estimator(estimator, input_config, train_config, export_config, task_config):
+def train_estimator(
+    estimator: Any, input_config: Dict[str, Any], train_config: Dict[str, Any], export_config: Dict[str, Any], task_config: Any
+) -> None:
     """`train_and_evaluate` on this task's rows; then chief 0 (or the only worker) exports to `task_config.saved_model_dir`.
 
     Args:
@@ -18,7 +23,7 @@ def train_estimator(estimator, input_config, train_config, export_config, task_c
     """
     dataset_fn = _dataset_fn(input_config, train_config)
 
-    def evaluated_on():
+    def evaluated_on() -> Any:
         # a stream's rows come once, and training has them: there are none to evaluate on
         return dataset_fn().take(0) if hasattr(task_config, "dataset_fn") else dataset_fn()
 
@@ -32,7 +37,9 @@ def train_estimator(estimator, input_config, train_config, export_config, task_c
         _export(estimator, input_config, export_config, task_config)
 
 
-def train_estimator_one_worker(estimator, input_config, train_config, export_config, task_config):
+def train_estimator_one_worker(
+    estimator: Any, input_config: Dict[str, Any], train_config: Dict[str, Any], export_config: Dict[str, Any], task_config: Any
+) -> None:
     """As `train_estimator`, in one worker: with a validation set, early stopping, and the latest or the best model exported.
 
     Args:
@@ -56,7 +63,7 @@ def train_estimator_one_worker(estimator, input_config, train_config, export_con
     best = export_config.get("exporter_type", "latest") == "best"
     if best:
 
-        def better(best_eval_result, current_eval_result):
+        def better(best_eval_result: Dict[str, float], current_eval_result: Dict[str, float]) -> bool:
             old, new = best_eval_result[metric], current_eval_result[metric]
             return new > old if bigger else new < old
 
@@ -77,7 +84,7 @@ def train_estimator_one_worker(estimator, input_config, train_config, export_con
         estimator.export_saved_model(task_config.saved_model_dir, receiver)
 
 
-def train_keras_model(model, input_config, train_config, task_config):
+def train_keras_model(model: Any, input_config: Dict[str, Any], train_config: Dict[str, Any], task_config: Any) -> None:
     """`fit` a compiled Keras model on this task's rows; chief 0 (or the only worker) saves it to `task_config.saved_model_dir`, where
     the job is one that trains.
 
@@ -109,7 +116,7 @@ def train_keras_model(model, input_config, train_config, task_config):
         save_keras_model(model, task_config.saved_model_dir)
 
 
-def save_keras_model(model, directory):
+def save_keras_model(model: Any, directory: str) -> None:
     """As a SavedModel with a serving signature, the way this TensorFlow's Keras does it."""
     logging.info("exporting to %s", directory)
     if tf.__version__.startswith("1."):
@@ -124,7 +131,7 @@ def save_keras_model(model, directory):
         model.save(directory, save_format="tf")
 
 
-def check_keras():
+def check_keras() -> None:
     """Raises: RuntimeError: TensorFlow 2's behaviour is turned off, and this Keras, or its optimizers, cannot do without it."""
     version = tuple(int(part) for part in tf.__version__.split(".")[:2])
     if not tf.executing_eagerly() and version >= (2, 11):
@@ -135,14 +142,14 @@ def check_keras():
         )
 
 
-def _dataset_fn(input_config, train_config):
+def _dataset_fn(input_config: Dict[str, Any], train_config: Dict[str, Any]) -> Callable[[], Any]:
     options = dict(train_config)
     options.pop("label_col", None)
     specs = parse_feature_specs(input_config["example_config"])
     return get_dataset_fn(feature_specs=specs, label_col=input_config["label_col"], **options)
 
 
-def _every(share):
+def _every(share: float) -> int:
     """A share of the rows as "every so many-th"."""
     return max(2, round(1 / share))
 
@@ -150,7 +157,9 @@ def _every(share):
 _SAME = object()
 
 
-def _split(input_config, train_config, share, epochs=_SAME):
+def _split(
+    input_config: Dict[str, Any], train_config: Dict[str, Any], share: float, epochs: Any = _SAME
+) -> Tuple[Callable[[], Any], Callable[[], Any]]:
     """(dataset function for training, for validation): the latter's rows are those of `valid_raw_dataset_fn`; or every so many-th;
     or, where the share is 0, the same. epochs: for training, in place of the config's; None: without end."""
     options = dict(train_config)
@@ -158,14 +167,14 @@ def _split(input_config, train_config, share, epochs=_SAME):
         options["num_epochs"] = epochs
     raw, valid = options.pop("raw_dataset_fn"), options.pop("valid_raw_dataset_fn", None)
 
-    def part(keep):
-        def wanted(i, record):
+    def part(keep: bool) -> Callable[[], Any]:
+        def wanted(i: Any, record: Any) -> Any:
             return tf.equal(tf.equal(i % _every(share), 0), keep)
 
-        def record_of(i, record):
+        def record_of(i: Any, record: Any) -> Any:
             return record
 
-        def rows():
+        def rows() -> Any:
             return raw().enumerate().filter(wanted).map(record_of)
 
         return rows if share and valid is None else raw
@@ -175,22 +184,22 @@ def _split(input_config, train_config, share, epochs=_SAME):
     return train, check
 
 
-def _exports(task_config):
+def _exports(task_config: Any) -> bool:
     return (task_config.task_type == "chief" and task_config.task_index == 0) or task_config.num_workers == 1
 
 
-def _receiver(input_config, export_config):
+def _receiver(input_config: Dict[str, Any], export_config: Dict[str, Any]) -> Callable[[], Any]:
     columns = export_config.get("placeholders_config") or [
         column for column in input_config["example_config"] if column["name"] != input_config["label_col"]
     ]
     build = estimator_module().export.build_raw_serving_input_receiver_fn
 
-    def receiver():
+    def receiver() -> Any:
         return build(get_feature_placeholders(columns, export_batch_dim=export_config.get("export_batch_dim", True)))()
 
     return receiver
 
 
-def _export(estimator, input_config, export_config, task_config):
+def _export(estimator: Any, input_config: Dict[str, Any], export_config: Dict[str, Any], task_config: Any) -> None:
     logging.info("exporting to %s", task_config.saved_model_dir)
     estimator.export_saved_model(task_config.saved_model_dir, _receiver(input_config, export_config))

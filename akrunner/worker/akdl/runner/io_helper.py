@@ -3,6 +3,8 @@
 The rows are those of Alink's model table: row 0 names the zip, rows 1.. hold its bytes as base64, 1 MiB of the zip a row.
 """
 
+from __future__ import annotations
+
 import base64
 import io
 import json
@@ -11,6 +13,7 @@ import re
 import shutil
 import struct
 import zipfile
+from typing import Any, Dict, List, Tuple
 
 _CHUNK = 1 << 20
 #: a model may always unpack to so many bytes, to more only if it is itself no less than a hundredth of that
@@ -21,7 +24,7 @@ _FILES = re.compile(r"checkpoint|graph\.pbtxt|.*\.(index|meta|data-\d+-of-\d+)|e
 _FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt")
 
 
-def find_timestamp_dir(dir):
+def find_timestamp_dir(dir: str) -> str:
     """The first sub-directory (an export's timestamp), or the directory itself when it has none."""
     for name in sorted(os.listdir(dir)):
         path = os.path.join(dir, name)
@@ -31,7 +34,7 @@ def find_timestamp_dir(dir):
     return dir
 
 
-def pack_dir_to_file(dir, chunk_size):
+def pack_dir_to_file(dir: str, chunk_size: int) -> Dict[str, Any]:
     """Zip what is in a directory, into a file of its name beside it.
 
     Returns: {name, size, chunk_size, chunks}: path and bytes of the zip, and in how many pieces it goes.
@@ -41,14 +44,14 @@ def pack_dir_to_file(dir, chunk_size):
     return {"name": path, "size": size, "chunk_size": chunk_size, "chunks": -(-size // chunk_size)}
 
 
-def output_model_to_flink(model_dir, output_writer):
+def output_model_to_flink(model_dir: str, output_writer: Any) -> None:
     """Write the SavedModel in a directory (its first sub-directory, else itself) as model rows."""
     packed = pack_dir_to_file(find_timestamp_dir(model_dir), _CHUNK)
     _write_row(output_writer, 0, os.path.basename(packed["name"]).encode("utf-8"))
     _write_pieces(output_writer, [packed])
 
 
-def output_model_ckpt_to_flink(saved_model_dir, latest_ckpt_dir, output_writer):
+def output_model_ckpt_to_flink(saved_model_dir: str, latest_ckpt_dir: str, output_writer: Any) -> None:
     """As `output_model_to_flink`, with the latest checkpoint: two zips, and row 0 a JSON list of what they are."""
     packed = [pack_dir_to_file(find_timestamp_dir(saved_model_dir), _CHUNK), pack_dir_to_file(latest_ckpt_dir, _CHUNK)]
     told = [dict(one, name=os.path.basename(one["name"])) for one in packed]
@@ -56,7 +59,7 @@ def output_model_ckpt_to_flink(saved_model_dir, latest_ckpt_dir, output_writer):
     _write_pieces(output_writer, packed)
 
 
-def unpack_model_from_flink(model_path, work_dir):
+def unpack_model_from_flink(model_path: str, work_dir: str) -> str:
     """The inverse, from a text file of lines `id value`.
 
     Returns: the directory the model was unpacked into (of the first zip, when there are two).
@@ -89,7 +92,7 @@ def unpack_model_from_flink(model_path, work_dir):
     return folders[0]
 
 
-def _check_members(archive, name, packed):
+def _check_members(archive: zipfile.ZipFile, name: str, packed: int) -> None:
     """Raises: ValueError: something would lie outside the directory, or it all unpacks to too much."""
     size = 0
     for member in archive.infolist():
@@ -104,7 +107,7 @@ def _check_members(archive, name, packed):
         raise ValueError("%s unpacks to %d bytes, more than %d times its size" % (name, size, _RATIO))
 
 
-def remove_checkpoint_files(model_dir):
+def remove_checkpoint_files(model_dir: str) -> None:
     """Remove what training left in a directory: checkpoints, graphs, events and their sub-directories. Nothing else."""
     if not os.path.isdir(model_dir):
         return
@@ -117,7 +120,7 @@ def remove_checkpoint_files(model_dir):
             os.remove(path)
 
 
-def gfile_copy_dir_content(remote_dir, local_dir):
+def gfile_copy_dir_content(remote_dir: str, local_dir: str) -> None:
     """Copy all that is in a directory TensorFlow can read (a path or a URL) into a local one."""
     import tensorflow as tf
 
@@ -131,7 +134,7 @@ def gfile_copy_dir_content(remote_dir, local_dir):
             file_io_copy_fix(source, target, overwrite=True)
 
 
-def file_io_copy_fix(src, dst, overwrite=False):
+def file_io_copy_fix(src: str, dst: str, overwrite: bool = False) -> None:
     """Copy one file, from and to wherever TensorFlow can read and write (a path or a URL), piece by piece.
 
     Raises: ValueError: `dst` exists, and is not to be overwritten.
@@ -146,7 +149,7 @@ def file_io_copy_fix(src, dst, overwrite=False):
         shutil.copyfileobj(source, target, _CHUNK)
 
 
-def convert_java_queue_file_to_repeatable_dataset(java_file, path):
+def convert_java_queue_file_to_repeatable_dataset(java_file: Any, path: str) -> Tuple[Any, int]:
     """Spool the records of a `JavaFile` to a TFRecord file. Returns: (TFRecordDataset, records)."""
     import tensorflow as tf
 
@@ -163,7 +166,7 @@ def convert_java_queue_file_to_repeatable_dataset(java_file, path):
     return tf.data.TFRecordDataset(path), count
 
 
-def _write_pieces(output_writer, packed):
+def _write_pieces(output_writer: Any, packed: List[Dict[str, Any]]) -> None:
     number = 0
     for one in packed:
         with open(one["name"], "rb") as f:
@@ -172,7 +175,7 @@ def _write_pieces(output_writer, packed):
                 _write_row(output_writer, number, base64.b64encode(piece))
 
 
-def _write_row(output_writer, number, info):
+def _write_row(output_writer: Any, number: int, info: bytes) -> None:
     import tensorflow as tf
 
     train = tf.train

@@ -1,7 +1,11 @@
 """Small things around TensorFlow."""
 
+from __future__ import annotations
 
-def set_intra_op_parallelism(intra_op_parallelism_threads=1):
+from typing import Optional
+
+
+def set_intra_op_parallelism(intra_op_parallelism_threads: int = 1) -> None:
     """Threads one operation may use; before anything has run. On TensorFlow 1 the default session's."""
     import tensorflow as tf
 
@@ -15,7 +19,7 @@ def set_intra_op_parallelism(intra_op_parallelism_threads=1):
     )
 
 
-def preview_tfrecords_file(path, count=None):
+def preview_tfrecords_file(path: str, count: Optional[int] = None) -> None:
     """Print the Examples of a TFRecord file, all or the first `count`."""
     import tensorflow as tf
 

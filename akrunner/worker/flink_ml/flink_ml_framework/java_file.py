@@ -1,6 +1,9 @@
 """Rows in and out as a file of TFRecord bytes."""
 
+from __future__ import annotations
+
 import struct
+from typing import Any, Optional, Union
 
 from akrunner.worker import running
 
@@ -10,13 +13,13 @@ _FRAME = 16  # of a record: length 8, its checksum 4, the data's checksum 4
 class JavaFile(object):
     """Reads the rows of this task; what is written, record by record, are rows of the result."""
 
-    def __init__(self, read_file, write_file):
+    def __init__(self, read_file: str, write_file: Any) -> None:
         """read_file: a TFRecord file, as `Context.from_java()` names it; write_file: taken, and not looked at."""
         self._path = read_file
         self._file = None
         self._written = bytearray()
 
-    def read(self, n):
+    def read(self, n: int) -> bytes:
         """Exactly `n` bytes. Raises: EOFError: there are not so many left."""
         if self._file is None:
             self._file = open(self._path, "rb")
@@ -25,7 +28,7 @@ class JavaFile(object):
             raise EOFError("%d bytes wanted, %d left" % (n, len(data)))
         return data
 
-    def write(self, data, n=None):
+    def write(self, data: Union[bytes, bytearray, memoryview], n: Optional[int] = None) -> bool:
         """Take `n` bytes of records framed as TFRecord; whole ones are sent on."""
         self._written += data[:n]
         while len(self._written) >= _FRAME:
@@ -36,7 +39,7 @@ class JavaFile(object):
             del self._written[: _FRAME + length]
         return True
 
-    def close(self):
+    def close(self) -> None:
         """Close what was opened for reading."""
         if self._file is not None:
             self._file.close()
@@ -46,7 +49,7 @@ class JavaFile(object):
 class _Recorder(object):
     """Refused: there is no Java process that codes rows as this class does."""
 
-    def __init__(self, read_file=None, write_file=None):
+    def __init__(self, read_file: Any = None, write_file: Any = None) -> None:
         raise NotImplementedError(
             "%s is not in akrunner: take TFContext(context).get_tfdataset_from_flink(), or `akrunner.worker.current().batches(1000)`; rows of "
             "the result go to `akrunner.worker.current().output_writer`" % type(self).__name__

@@ -1,5 +1,9 @@
 """PAI's `paiio`: tables for scripts with TensorFlow, under both of its spellings."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from paiio import data, errors, python_io
 
 from akrunner.worker.tables.errors import OutOfRangeException
@@ -9,7 +13,7 @@ from akrunner.worker.tables.writer import TableWriter
 __all__ = ["OutOfRangeException", "TableReader", "TableRecordDataset", "TableWriter", "data", "errors", "python_io"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "TableRecordDataset":
         return data.TableRecordDataset
     raise AttributeError("module 'paiio' has no attribute %r" % name)

@@ -1,7 +1,11 @@
 """Datasets; TensorFlow is imported when one is asked for."""
 
+from __future__ import annotations
 
-def __getattr__(name):
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
     if name == "TableRecordDataset":
         from akrunner.worker.tables.dataset import TableRecordDataset
 

@@ -1,7 +1,10 @@
 """What the entries of this package share."""
 
+from __future__ import annotations
+
 import json
 import os
+from typing import Any, Callable, Dict, List
 
 import tensorflow as tf
 from akdl.engine.estimators import estimator_module
@@ -9,7 +12,13 @@ from akdl.engine.run_config import generate_run_config
 from akdl.engine.train import train_estimator
 
 
-def train_dnn(task_config, columns, hidden_units, raw_dataset_fn, repeat=True):
+def train_dnn(
+    task_config: Any,
+    columns: List[Dict[str, Any]],
+    hidden_units: List[int],
+    raw_dataset_fn: Callable[[], Any],
+    repeat: bool = True,
+) -> None:
     """Train and export a two-class `DNNClassifier`. Args: columns: of the features, described; repeat: False: one pass."""
     params = task_config.user_params
     label = params["labelCol"]
@@ -32,6 +41,6 @@ def train_dnn(task_config, columns, hidden_units, raw_dataset_fn, repeat=True):
     )
 
 
-def float_columns(task_config):
+def float_columns(task_config: Any) -> List[Dict[str, Any]]:
     """The columns `featureCols` names: one float each."""
     return [{"name": name, "dtype": "float", "shape": [1]} for name in json.loads(task_config.user_params["featureCols"])]

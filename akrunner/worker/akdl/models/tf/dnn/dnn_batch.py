@@ -1,13 +1,16 @@
 """`DNNClassifier` over float columns, in a batch job: the trained model is what is written, as model rows."""
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from akdl.models.tf.dnn import dnn_train
 from akdl.runner import io_helper
 from akdl.runner.config import TrainTaskConfig
 
 
-def main(task_config):
+def main(task_config: Any) -> None:
     """Args: task_config: `BatchTaskConfig`; user params as `dnn_train`."""
     folder = os.path.join(task_config.work_dir, "saved_model_dir")
     fields = {name: value for name, value in task_config.__dict__.items() if name != "saved_model_dir"}

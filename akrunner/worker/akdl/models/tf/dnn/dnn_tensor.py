@@ -1,13 +1,16 @@
 """`DNNClassifier` over one tensor column, in a train job."""
 
+from __future__ import annotations
+
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 from akdl.models.tf.dnn.common import train_dnn
 
 
-def dnn_tensor(task_config):
+def dnn_tensor(task_config: Any) -> None:
     """Args: task_config: `TrainTaskConfig`; user params tensorCol, labelCol, batch_size, num_epochs."""
     name = task_config.user_params["tensorCol"]
     with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:

@@ -1,15 +1,18 @@
 """A Keras Sequential model whose layers, optimizer, loss and metrics are given as text."""
 
+from __future__ import annotations
+
 import importlib
 import json
 import os
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
 from akdl.engine.inputs import dtype_str_map
 from akdl.engine.train import check_keras, train_keras_model
 
 
-def main(task_config):
+def main(task_config: Any) -> None:
     """Train it on one tensor column of a train job and export it.
 
     Args: task_config: `TrainTaskConfig`; user params: `model_config` (JSON: {"layers": ["Dense(64, activation='relu')", ...]}),
@@ -31,8 +34,8 @@ def main(task_config):
     if started is not None and os.path.exists(started):
         model.load_weights(started)
 
-    def only_tensor(rows):
-        def pair(features, target):
+    def only_tensor(rows: Any) -> Any:
+        def pair(features: Dict[str, Any], target: Any) -> Tuple[Any, Any]:
             values = features[column]
             return (values if dtype == "string" else tf.cast(values, tf.float32)), target
 
@@ -62,7 +65,7 @@ def main(task_config):
     )
 
 
-def get_info_info(task_config):
+def get_info_info(task_config: Any) -> Tuple[List[Dict[str, Any]], str, int]:
     """(columns as `example_config`, the label's last; its name; the number of classes, 1: a regression), of a task's params and files."""
     params = task_config.user_params
     shapes, types = _tensors(task_config)
@@ -72,7 +75,14 @@ def get_info_info(task_config):
     return columns, label, _classes(params)
 
 
-def create_model(tensor_name, tensor_shape, tensor_dtype, layers_str, add_output_layer, num_classes):
+def create_model(
+    tensor_name: str,
+    tensor_shape: Sequence[Optional[int]],
+    tensor_dtype: Any,
+    layers_str: Sequence[str],
+    add_output_layer: bool,
+    num_classes: int,
+) -> Any:
     """The model: an input, the layers, and what gives logits (or the number itself, of one class: a regression).
 
     Args: tensor_dtype: a TensorFlow type, or one of Alink's names of them; layers_str: texts like "Dense(64, activation='relu')".
@@ -88,7 +98,7 @@ def create_model(tensor_name, tensor_shape, tensor_dtype, layers_str, add_output
     return tf.keras.Model(given, found)
 
 
-def _judged(params, classes):
+def _judged(params: Dict[str, Any], classes: int) -> Tuple[Any, List[Any]]:
     """(loss, metrics)."""
     asked = [_evaluated(text, tf.keras.metrics) for text in _listed(params.get("metrics"))]
     if params.get("loss"):
@@ -119,14 +129,14 @@ def _judged(params, classes):
     return tf.keras.losses.BinaryCrossentropy(from_logits=True), asked or [kind(True, name=name) for kind, name in wanted]
 
 
-def _optimizer(params):
+def _optimizer(params: Dict[str, Any]) -> Any:
     optimizer = _evaluated(params.get("optimizer", "Adam()"), tf.keras.optimizers)
     if params.get("learning_rate"):
         optimizer.learning_rate = float(params["learning_rate"])
     return optimizer
 
 
-def _tensor(task_config):
+def _tensor(task_config: Any) -> Tuple[str, List[int], str]:
     """(name, shape, dtype) of the tensor column."""
     shapes, types = _tensors(task_config)
     names = _listed(task_config.user_params.get("tensor_cols")) or list(shapes)
@@ -135,7 +145,7 @@ def _tensor(task_config):
     return names[0], shapes[names[0]], types.get(names[0], "float")
 
 
-def _tensors(task_config):
+def _tensors(task_config: Any) -> Tuple[Dict[str, List[int]], Dict[str, str]]:
     """({column: shape}, {column: type}) of columns of tensors."""
     with open(os.path.join(task_config.work_dir, "tensor_shapes.txt")) as f:
         shapes = json.load(f)
@@ -143,7 +153,7 @@ def _tensors(task_config):
         return shapes, json.load(f)
 
 
-def _classes(params):
+def _classes(params: Dict[str, Any]) -> int:
     path = params.get("ALINK:bc_1")
     if path is None:
         return int(params.get("num_classes", 1))
@@ -164,14 +174,14 @@ _LARGER = (
 )
 
 
-def _checkpoint(params):
+def _checkpoint(params: Dict[str, Any]) -> Optional[str]:
     """Where the weights are kept, None: nowhere."""
     folder = params.get("ALINK:model_dir") or params.get("model_dir")
     # below what `remove_checkpoint_files` removes
     return os.path.join(folder, "keras", "ckpt.weights.h5") if folder else None
 
 
-def _callbacks(task_config):
+def _callbacks(task_config: Any) -> List[Any]:
     params = task_config.user_params
     found = []
     if _flag(params.get("save_best_only", "false")):
@@ -188,14 +198,14 @@ def _callbacks(task_config):
 class _Best(tf.keras.callbacks.Callback):
     """Keeps the weights of the best epoch, and gives them back to the model at the end."""
 
-    def __init__(self, metric, validated):
+    def __init__(self, metric: str, validated: bool) -> None:
         super(_Best, self).__init__()
         self._metric = "val_" + metric if validated else metric
         self._larger = metric in _LARGER
         self._best = None
         self._weights = None
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, float]] = None) -> None:
         logs = logs or {}
         if self._metric not in logs:
             raise ValueError("bestMetric: there is no %r, only %s" % (self._metric, ", ".join(sorted(logs))))
@@ -203,12 +213,12 @@ class _Best(tf.keras.callbacks.Callback):
         if self._best is None or (value > self._best if self._larger else value < self._best):
             self._best, self._weights = value, self.model.get_weights()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Optional[Dict[str, float]] = None) -> None:
         if self._weights is not None:
             self.model.set_weights(self._weights)
 
 
-def _evaluated(text, module):
+def _evaluated(text: str, module: Any) -> Any:
     """`"Dense(64)"` with a module's names. It is the user's own code, as the script is."""
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     names.update(tf=tf, keras=tf.keras, layers=tf.keras.layers, optimizers=tf.keras.optimizers)
@@ -218,11 +228,11 @@ def _evaluated(text, module):
     return eval(text, names)
 
 
-def _listed(value):
+def _listed(value: Any) -> List[Any]:
     if not value:
         return []
     return json.loads(value) if isinstance(value, str) else list(value)
 
 
-def _flag(value):
+def _flag(value: Any) -> bool:
     return str(value).lower() == "true"

@@ -1,23 +1,27 @@
 """Keras' metrics of probabilities, for models that give logits."""
 
+from __future__ import annotations
+
+from typing import Any, Dict
+
 import tensorflow as tf
 
 
 class FromLogitsMixin(object):
     """Takes the sigmoid of what the model gives first, with `from_logits=True`."""
 
-    def __init__(self, from_logits=False, *args, **kwargs):
+    def __init__(self, from_logits: bool = False, *args: Any, **kwargs: Any) -> None:
         super(FromLogitsMixin, self).__init__(*args, **kwargs)
         # after the metric's own: one of them has an attribute _from_logits
         self.from_logits = from_logits
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         if self.from_logits:
             y_pred = tf.nn.sigmoid(y_pred)
         # nothing is given back: TensorFlow 1 makes a function of this, and takes no operation from one
         super(FromLogitsMixin, self).update_state(y_true, y_pred, sample_weight)
 
-    def get_config(self):
+    def get_config(self) -> Dict[str, Any]:
         return dict(super(FromLogitsMixin, self).get_config(), from_logits=self.from_logits)
 
 
