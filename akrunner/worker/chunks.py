@@ -125,7 +125,7 @@ class Nulled(object):
         )
 
 
-class Batch(dict):
+class Batch(Dict[str, Any]):
     """{column: array}, where a column that has nulls for which no value stands is an error when it is taken. Attributes: rows."""
 
     rows = 0
@@ -195,7 +195,7 @@ def _with_none(nulled: Nulled) -> NDArray[Any]:
     return out
 
 
-def check_nulls(nulls: Any) -> str:
+def check_nulls(nulls: str) -> str:
     """Raises: ValueError: it is none of `NULLS`."""
     if nulls not in NULLS:
         raise ValueError("nulls=%.100r: give one of %s" % (nulls, ", ".join(map(repr, NULLS))))
@@ -361,7 +361,8 @@ def first(chunks: Iterable[Tuple[int, Any]], limit: int) -> Iterator[Tuple[int, 
 
 def rebatched(chunks: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder: bool = False) -> Iterator[Dict[str, Any]]:
     """Chunks (rows, columns) -> columns of `batch_size` rows each; the last, and the one before a `NOW`, may have fewer."""
-    held, held_rows = [], 0
+    held: List[Dict[str, Any]] = []
+    held_rows = 0
     for rows, columns in chunks:
         if columns is None:
             if held_rows and not drop_remainder:
@@ -438,7 +439,7 @@ def joined(parts: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Several {column: values} as one."""
     if len(parts) == 1:
         return parts[0]
-    out = {}
+    out: Dict[str, Any] = {}
     for name, first in parts[0].items():
         values = [part[name] for part in parts]
         if isinstance(first, Ragged):

@@ -30,9 +30,9 @@ class Columns(object):
     ) -> None:
         """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows."""
         self._schema = schema
-        self._path = path
+        self._path: Any = path
         self._stream = stream
-        self._evener = evener
+        self._evener: Any = evener
         #: as of `data.Examples`
         self.given = None
 
@@ -58,7 +58,7 @@ class Columns(object):
     ) -> Iterator[Tuple[int, Any]]:
         data.unknown_defaults(defaults, self._schema)
         if self._stream is not None:
-            payloads = (payload for _, payload in self._stream.chunks())
+            payloads: Iterator[Any] = (payload for _, payload in self._stream.chunks())
         else:
             payloads = chunks.read_file(self._path)
         first = 0
@@ -80,7 +80,7 @@ class Columns(object):
 
     def _padding(self, rows: int, taken: Optional[Sequence[str]]) -> Dict[str, Any]:
         """Zeros, empty strings, lists of nothing."""
-        columns = {}
+        columns: Dict[str, Any] = {}
         for column in data.taken_of(self._schema, taken):
             text = column["dtype"] == "bytes"
             dtype = object if text else column["dtype"]
@@ -115,8 +115,8 @@ class Columns(object):
         data.unknown_defaults(defaults, self._schema)
         data.taken_of(self._schema, columns)
         if chunks.check_nulls(nulls) != "error":
-            rows = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=chunks.KEPT), batch_size, drop_remainder)
-            return (chunks.with_nulls(batch, nulls) for batch in rows)
+            kept = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=chunks.KEPT), batch_size, drop_remainder)
+            return (chunks.with_nulls(batch, nulls) for batch in kept)
         rows = self.chunks(defaults, uneven, columns, lazy=True)
         return map(chunks.given, chunks.rebatched(rows, batch_size, drop_remainder))
 
@@ -240,16 +240,17 @@ class Columns(object):
         self, tf: Any, schema: List[Dict[str, Any]], batch_size: Optional[int], flat: bool, weighted: bool
     ) -> Dict[str, Tuple[Any, List[Any]]]:
         """{name: (dtype, shape)} of what the generator gives."""
-        specs = {}
+        specs: Dict[str, Tuple[Any, List[Any]]] = {}
+        before: List[Any] = [] if flat else [None]
         for column in schema:
             dtype = tf.string if column["dtype"] == "bytes" else tf.as_dtype(column["dtype"])
             if column["shape"] is None:
                 specs[column["name"]] = (dtype, [None])
                 specs[column["name"] + _LENGTHS] = (tf.int64, [None])
             else:
-                specs[column["name"]] = (dtype, ([] if flat else [None]) + [batch_size] + column["shape"])
+                specs[column["name"]] = (dtype, [*before, batch_size] + column["shape"])
         if weighted:
-            specs[data.WEIGHT] = (tf.float32, ([] if flat else [None]) + [batch_size])
+            specs[data.WEIGHT] = (tf.float32, [*before, batch_size])
         return specs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def packed(columns: Dict[str, Any], names: Sequence[str]) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
+def packed(columns: Mapping[str, Any], names: Sequence[str]) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
     """(rows, [(header, buffers), ...]) of a batch.
 
     Args:
@@ -125,11 +125,12 @@ def _numbers(
 
 def _refilled(values: Any) -> NDArray[Any]:
     """The objects of a masked array, with one that is there in place of those that are not: numpy would put a text there."""
-    mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).copy()
+    mask = np.ma.getmaskarray(values)
+    out: NDArray[Any] = np.ma.getdata(values).copy()
     stand_in = np.empty(1, object)
-    stand_in[0] = next((value for value in values[~mask] if value is not None), None)
-    values[mask] = stand_in
-    return values
+    stand_in[0] = next((value for value in out[~mask] if value is not None), None)
+    out[mask] = stand_in
+    return out
 
 
 def _unmasked(name: str, mask: NDArray[Any]) -> NDArray[Any]:
@@ -137,7 +138,8 @@ def _unmasked(name: str, mask: NDArray[Any]) -> NDArray[Any]:
     flat = mask.reshape(len(mask), int(np.prod(mask.shape[1:], dtype=np.int64)))
     if (flat.any(axis=1) != flat.all(axis=1)).any():
         raise _null_inside(name)
-    return ~flat.any(axis=1)
+    valid: NDArray[Any] = ~flat.any(axis=1)
+    return valid
 
 
 def _null_inside(name: str) -> ValueError:
@@ -153,7 +155,7 @@ def _check_numbers(name: str, dtype: np.dtype[Any]) -> None:
 
 
 #: dtype -> its name, which numpy takes 10 us to put together
-_NAMES = {}
+_NAMES: Dict[Any, str] = {}
 
 
 def _name(dtype: np.dtype[Any]) -> str:

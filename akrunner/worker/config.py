@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.worker import data, reading
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from akrunner.worker.context import TFContext
+    from akrunner.worker.output import OutputWriter
 
 
 class TaskConfig(object):
@@ -25,7 +32,20 @@ class TaskConfig(object):
         attempt: 0, or how often the job was started again after a failure (`max_restarts=`): restore a checkpoint then.
     """
 
-    FIELDS = (
+    tf_context: TFContext
+    num_workers: int
+    cluster: Dict[str, List[str]]
+    task_type: str
+    task_index: int
+    work_dir: str
+    user_params: Dict[str, Any]
+    schema: List[Dict[str, Any]]
+    checkpoint_dir: Optional[str]
+    attempt: int
+    _job: Any
+    _rows: Any
+
+    FIELDS: Tuple[str, ...] = (
         "tf_context", "num_workers", "cluster", "task_type", "task_index", "work_dir", "user_params", "schema",
         "checkpoint_dir", "attempt", "_job", "_rows",
     )  # fmt: skip
@@ -83,6 +103,10 @@ class BatchTaskConfig(TaskConfig):
         output_writer: takes the rows of the result, see `OutputWriter`.
     """
 
+    dataset_file: str
+    dataset_length: int
+    output_writer: OutputWriter
+
     FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
 
     def dataset(
@@ -97,12 +121,12 @@ class BatchTaskConfig(TaskConfig):
         uneven: str = "keep",
         columns: Optional[Sequence[str]] = None,
         map: Optional[Callable[..., Any]] = None,
-        image: Any = None,
+        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None,
         prefetch: Optional[int] = None,
         deterministic: bool = True,
-    ) -> Any:
+    ) -> tf.data.Dataset:
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
         shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
 
@@ -147,12 +171,12 @@ class BatchTaskConfig(TaskConfig):
         defaults: Optional[Mapping[str, Any]] = None,
         seed: Optional[int] = None,
         map: Optional[Callable[..., Any]] = None,
-        image: Any = None,
+        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None,
         prefetch: Optional[int] = None,
         deterministic: bool = True,
-    ) -> Any:
+    ) -> tf.data.Dataset:
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
 
@@ -177,7 +201,7 @@ class BatchTaskConfig(TaskConfig):
         uneven: str = "keep",
         columns: Optional[Sequence[str]] = None,
         nulls: str = "error",
-    ) -> Iterator[Dict[str, Any]]:
+    ) -> Iterator[Dict[str, NDArray[Any]]]:
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
         imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
 
@@ -191,7 +215,10 @@ class BatchTaskConfig(TaskConfig):
             with None for each; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), but for lists whose length varies, which are object arrays with
             None. `write_batch` takes both back, so that a table is copied with its nulls.
         """
-        return self._rows.batches(batch_size, defaults, drop_remainder, uneven, columns, nulls)
+        batches: Iterator[Dict[str, NDArray[Any]]] = self._rows.batches(
+            batch_size, defaults, drop_remainder, uneven, columns, nulls
+        )
+        return batches
 
     def steps_per_epoch(self, batch_size: int, drop_remainder: bool = False, uneven: str = "drop") -> int:
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
@@ -200,7 +227,7 @@ class BatchTaskConfig(TaskConfig):
         Args: batch_size: rows a batch on one worker; drop_remainder: count full batches only; uneven: "drop", or "pad" for
             a `dataset(..., uneven="pad")`.
         """
-        shares = self._job.shares or [self.dataset_length]
+        shares: List[int] = self._job.shares or [self.dataset_length]
         rows = max(shares) if uneven == "pad" else min(shares)
         return rows // batch_size if drop_remainder else -(-rows // batch_size)
 
@@ -213,6 +240,9 @@ class TrainTaskConfig(BatchTaskConfig):
         latest_ckpt_dir: where to put the latest checkpoint, when the job asks for it, else None.
     """
 
+    saved_model_dir: str
+    latest_ckpt_dir: Optional[str]
+
     FIELDS = BatchTaskConfig.FIELDS + ("saved_model_dir", "latest_ckpt_dir")
 
 
@@ -224,6 +254,9 @@ class StreamTaskConfig(TaskConfig):
         output_writer: takes the rows of the result; they leave within milliseconds.
     """
 
+    dataset_fn: Callable[[], tf.data.Dataset]
+    output_writer: OutputWriter
+
     FIELDS = TaskConfig.FIELDS + ("dataset_fn", "output_writer")
 
     def dataset(
@@ -234,11 +267,11 @@ class StreamTaskConfig(TaskConfig):
         defaults: Optional[Mapping[str, Any]] = None,
         columns: Optional[Sequence[str]] = None,
         map: Optional[Callable[..., Any]] = None,
-        image: Any = None,
+        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         prefetch: Optional[int] = None,
         deterministic: bool = True,
         **other: Any,
-    ) -> Any:
+    ) -> tf.data.Dataset:
         """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full.
 
         Raises: TypeError: another argument; it says what a stream takes.
@@ -256,6 +289,9 @@ class StreamTaskConfig(TaskConfig):
         drop_remainder: bool = False,
         columns: Optional[Sequence[str]] = None,
         nulls: str = "error",
-    ) -> Iterator[Dict[str, Any]]:
+    ) -> Iterator[Dict[str, NDArray[Any]]]:
         """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""
-        return self._rows.batches(batch_size, defaults, drop_remainder, columns=columns, nulls=nulls)
+        batches: Iterator[Dict[str, NDArray[Any]]] = self._rows.batches(
+            batch_size, defaults, drop_remainder, columns=columns, nulls=nulls
+        )
+        return batches

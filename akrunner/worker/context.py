@@ -16,7 +16,7 @@ class TFContext(object):
         self._context = context
         self._stream = stream
         self.output_writer_op = writer
-        self.index = context["tf_config"]["task"]["index"]
+        self.index: int = context["tf_config"]["task"]["index"]
 
     def flink_stream_dataset(self, buffer_size: int = 0) -> Any:
         """This task's rows as a `tf.data.Dataset` of scalar serialized Examples. Args: buffer_size: ignored."""
@@ -30,15 +30,17 @@ class TFContext(object):
 
     def get_tf_cluster(self) -> Dict[str, List[str]]:
         """role -> list of "host:port"."""
-        return self._context["tf_config"]["cluster"]
+        cluster: Dict[str, List[str]] = self._context["tf_config"]["cluster"]
+        return cluster
 
-    def export_estimator_cluster(self) -> Any:
+    def export_estimator_cluster(self) -> Dict[str, List[str]]:
         """role -> list of "host:port", as `get_tf_cluster`; TF_CONFIG in the environment says the same already."""
         return self.get_tf_cluster()
 
     def get_role_name(self) -> str:
         """ "chief", "worker", "ps" or "evaluator"."""
-        return self._context["tf_config"]["task"]["type"]
+        role: str = self._context["tf_config"]["task"]["type"]
+        return role
 
     def get_index(self) -> int:
         """Index within the role."""

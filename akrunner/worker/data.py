@@ -32,8 +32,8 @@ class Examples(object):
         """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path = path
-        self._stream = stream
-        self._evener = evener
+        self._stream: Any = stream
+        self._evener: Any = evener
         #: rows `batches` has given out in its longest pass, None: nobody knows how the script reads
         self.given = None
 
@@ -67,7 +67,8 @@ class Examples(object):
         import tensorflow as tf
 
         def row(record: Any) -> Dict[str, Any]:
-            return tf.io.parse_single_example(record, spec)
+            columns: Dict[str, Any] = tf.io.parse_single_example(record, spec)
+            return columns
 
         if how.interleave is not None:
             return order.of_files(records.map(row))
@@ -149,7 +150,8 @@ class Examples(object):
             else:
                 value.int64_list.value.extend([0] * count)
         features[WEIGHT].float_list.value.append(0.0)
-        return example.SerializeToString()
+        row: bytes = example.SerializeToString()
+        return row
 
 
 #: the column that says how much a row weighs: 0 where it was made up to fill a share, else 1
@@ -342,14 +344,14 @@ def from_generator(source: Callable[..., Any], specs: Any, args: Sequence[Any] =
             return {name: make(*spec) for name, spec in specs.items()}
         return make(*specs) if not isinstance(specs[0], (tuple, list)) else tuple(make(*spec) for spec in specs)
 
-    args = tuple(args) or None
+    given: Any = tuple(args) or None
     placing.reads()
     if hasattr(tf, "TensorSpec") and tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 4):
         return tf.data.Dataset.from_generator(
-            source, output_signature=shaped(lambda dtype, shape: tf.TensorSpec(shape, dtype)), args=args
+            source, output_signature=shaped(lambda dtype, shape: tf.TensorSpec(shape, dtype)), args=given
         )
     types, shapes = shaped(lambda dtype, shape: dtype), shaped(lambda dtype, shape: tf.TensorShape(shape))
-    return tf.data.Dataset.from_generator(source, types, shapes, args)
+    return tf.data.Dataset.from_generator(source, types, shapes, given)
 
 
 def not_ahead(dataset: Any) -> Any:

@@ -51,7 +51,7 @@ class Context(object):
         self.mode = told["mode"]
         self.userScript = told["script"]["real"]
         self.funcName = told["script"]["context_entry"]
-        self.failNum = told["attempt"]
+        self.failNum: int = told["attempt"]
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_HERE:
@@ -87,11 +87,13 @@ class Context(object):
             raise RuntimeError(
                 "from_java(): rows of a stream, or as columns, are in no file of Examples: take TFContext(context).get_tfdataset_from_flink()"
             )
-        return told["dataset_file"]
+        path: str = told["dataset_file"]
+        return path
 
     def to_java(self) -> str:
         """Path of a TFRecord file whose Examples become rows of the result when the script has ended."""
-        return running.context()["output_file"]
+        path: str = running.context()["output_file"]
+        return path
 
 
 class TFContext(Context):

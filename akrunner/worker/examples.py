@@ -59,20 +59,23 @@ class ExampleRows(Columns):
                 yield chunks.NOW
                 continue
             columns = {}
-            for name, values in decoded(*piece, schema=self._schema, taken=taken):
+            buffer, starts, ends = piece
+            for name, values in decoded(buffer, starts, ends, self._schema, taken):
                 if isinstance(values, chunks.Nulled):
                     values = chunks.filled(values, (defaults or {}).get(name), lazy, first)
                 elif isinstance(values, chunks.Ragged) and lazy != chunks.KEPT:
                     values.valid = None
                 columns[name] = values
-            yield len(piece[1]), columns
-            first += len(piece[1])
+            yield len(starts), columns
+            first += len(starts)
 
     def _pieces(self) -> Iterator[Any]:
         """(bytes, starts, ends) of some thousand records each; None before a stream's barrier."""
         if self._stream is None:
             memory = records.read_file(self._path)
-            for starts, ends in records.cut(memory, self._path) if memory is not None else ():
+            if memory is None:
+                return
+            for starts, ends in records.cut(memory, self._path):
                 first, last = int(starts[0]), int(ends[-1])
                 yield memory[first:last], starts - first, ends - first
             return
@@ -213,8 +216,9 @@ def _window(octets: NDArray[Any], at: NDArray[Any], size: int) -> NDArray[Any]:
     beyond = int(at.max()) + size - len(octets) if len(at) else 0
     if beyond > 0:
         octets = np.concatenate([octets, np.zeros(beyond, np.uint8)])
-    every = np.ndarray((len(octets) - size + 1, size), np.uint8, octets, strides=(1, 1))
-    return every[at]
+    every: NDArray[np.uint8] = np.ndarray((len(octets) - size + 1, size), np.uint8, octets, strides=(1, 1))
+    found: NDArray[Any] = every[at]
+    return found
 
 
 def _gathered(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]) -> NDArray[Any]:
@@ -225,10 +229,11 @@ def _gathered(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any]) -> NDA
     whole = int(total[-1]) if len(total) else 0
     if whole >= _LONG * len(at):
         # a number for each byte, to say where it lies, would be eight times what is gathered
-        memory = memoryview(octets)
+        memory = octets.data
         return np.frombuffer(bytearray().join([memory[a:b] for a, b in zip(at.tolist(), (at + size).tolist())]), np.uint8)
     inside = np.arange(whole) - np.repeat(total - size, size)
-    return octets[np.repeat(at, size) + inside]
+    found: NDArray[Any] = octets[np.repeat(at, size) + inside]
+    return found
 
 
 def _numbers(octets: NDArray[Any], at: NDArray[Any], size: NDArray[Any], column: Dict[str, Any]) -> Any:
@@ -269,9 +274,9 @@ def _of_one_width(octets: NDArray[Any]) -> NDArray[Any]:
     # as many at a time as the processor has at hand
     for first in range(0, len(octets), _AT_ONCE):
         some = octets[first : first + _AT_ONCE]
-        value = (some[:, 0] & 0x7F).astype(kind)
+        value: Any = (some[:, 0] & 0x7F).astype(kind)
         for i in range(1, width):
-            octet = (some[:, i] & 0x7F).astype(kind)
+            octet: Any = (some[:, i] & 0x7F).astype(kind)
             octet <<= kind(7 * i)
             value |= octet
         out[first : first + _AT_ONCE] = value
@@ -328,7 +333,9 @@ def _one_by_one(
     octets: NDArray[Any], rows: NDArray[Any], at: NDArray[Any], ends: NDArray[Any]
 ) -> Tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """As `_every_string`."""
-    owners, starts, stops = [], [], []
+    owners: List[int] = []
+    starts: List[int] = []
+    stops: List[int] = []
     for row, place, end in zip(rows.tolist(), at.tolist(), ends.tolist()):
         held = octets[place:end].tobytes()
         inside = 0
@@ -348,7 +355,7 @@ def _one_by_one(
             if inside > len(held) or octet > 0x7F:
                 raise WireError("a list of byte strings is cut short")
         owners += [row] * (len(starts) - before)
-    return tuple(np.array(part, np.int64) for part in (owners, starts, stops))
+    return np.array(owners, np.int64), np.array(starts, np.int64), np.array(stops, np.int64)
 
 
 def _cut(whole: bytes, starts: NDArray[Any], stops: NDArray[Any]) -> NDArray[Any]:

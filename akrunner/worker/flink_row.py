@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Tuple
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    pass
 
 _ABSENT = (
     "%s: this interpreter has no PyFlink, and akrunner has pyflink.common.Row in its place and nothing else. Tables and jobs are of the "
@@ -16,11 +16,13 @@ _ABSENT = (
 )
 
 
-class Row(tuple):
+class Row(Tuple[Any, ...]):
     """Values in their order, which may have names: `Row(1, "a")`, `Row(n=1, name="a")`, `Row("n", "name")(1, "a")`.
 
     In place of PyFlink's: the values are there by number, by name and as attributes.
     """
+
+    _fields: List[str]
 
     def __new__(cls, *values: Any, **named: Any) -> Row:
         if values and named:
@@ -71,9 +73,9 @@ def stand_in() -> None:
     common.Row, package.common = Row, common
 
 
-def _package(name: str) -> ModuleType:
+def _package(name: str) -> Any:
     """One without a place: modules of it that are imported are not found, as without PyFlink."""
-    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, None, is_package=True))
+    module: Any = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, None, is_package=True))
     module.__getattr__ = _not_here(name)
     sys.modules[name] = module
     return module

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import List
+from typing import List, Set
 
 ROWS, REPORTS, READING, TABLES, ENDING = range(5)
 
@@ -35,7 +35,7 @@ class Refused(object):
     def __init__(self) -> None:
         # not a file: it goes with the last of these processes
         self._seen = mmap.mmap(-1, len(_TOLD))
-        self._told = set()
+        self._told: Set[int] = set()
 
     def note(self, what: int) -> None:
         """In a child. Args: what: ROWS, REPORTS, READING, TABLES or ENDING."""

@@ -211,7 +211,7 @@ def _column(asked: Any, schema: List[Dict[str, Any]]) -> str:
     if "image" in scalars:
         return "image"
     # text is of bytes, too
-    binary = [c["name"] for c in schema if c["name"] in scalars and "binary" in str(c.get("type")).lower()]
+    binary: List[str] = [c["name"] for c in schema if c["name"] in scalars and "binary" in str(c.get("type")).lower()]
     if len(binary) != 1:
         raise ValueError(
             "image=: which column has the encoded images? Say image={'column': ...}; columns of bytes: %s"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, cast
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -36,8 +36,8 @@ class _Finder(object):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.then = []
-        self.around = None
+        self.then: List[Callable[[ModuleType], Any]] = []
+        self.around: Optional[Callable[[Callable[[], Any]], Any]] = None
         self._asking = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
@@ -49,7 +49,8 @@ class _Finder(object):
         finally:
             self._asking = False
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader, self)
+            # a loader by what it does, not by its class
+            spec.loader = cast(Any, _Loader(spec.loader, self))
         return spec
 
 
@@ -68,7 +69,7 @@ class _Loader(object):
 
     def exec_module(self, module: ModuleType) -> None:
         loader, finder = self._loader, self._finder
-        module.__spec__.loader = module.__loader__ = loader
+        cast(Any, module).__spec__.loader = module.__loader__ = loader
         if finder in sys.meta_path:
             sys.meta_path.remove(finder)
         if finder.around is None:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple, cast
 
 _MOST = 5
 
@@ -35,16 +35,16 @@ def _end_child(error: Optional[BaseException], shown: Callable[[BaseException], 
     """End this process as Python ends one at the bottom of its script: traceback, threads, exit handlers, code."""
     code = 0
     if isinstance(error, SystemExit):
-        code = error.code
-        if code is not None and not isinstance(code, int):
-            sys.stderr.write("%s\n" % (code,))
-        code = 0 if code is None else code & 0xFF if isinstance(code, int) else 1
+        said = error.code
+        if said is not None and not isinstance(said, int):
+            sys.stderr.write("%s\n" % (said,))
+        code = 0 if said is None else said & 0xFF if isinstance(said, int) else 1
     elif error is not None:
         sys.stderr.write(shown(error))
         code = 1
     try:
         # waits for the threads it has started; those of its parent it does not have
-        threading._shutdown()
+        cast(Any, threading)._shutdown()
     except BaseException as e:
         sys.stderr.write(shown(e))
     _raised()
@@ -96,7 +96,7 @@ def end_far() -> None:
     """Kill the processes below this one that have left its group. The host ends the group, and what carries the job's mark; a process
     that was given an environment of its own, and a group, it cannot find."""
     ours = os.getpgid(0)
-    seen = []
+    seen: List[str] = []
     while True:
         found = [pid for above in ["self"] + seen for pid in below(above) if pid not in seen]
         if not found:
@@ -168,7 +168,8 @@ def _raised() -> List[str]:
     def noted(what: Any) -> None:
         if "atexit" in (what.err_msg or ""):
             raised.append(_words(what.exc_value or what.exc_type()))
-        before(what)
+        if before is not None:
+            before(what)
 
     if before is not None:
         sys.unraisablehook = noted

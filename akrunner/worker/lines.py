@@ -12,7 +12,7 @@ import csv
 import operator
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from akrunner.worker import chunks, data, running
 
@@ -48,7 +48,7 @@ def dataset(config: Any) -> Any:
 def written(columns: Dict[str, Any]) -> List[bytes]:
     """One line of bytes for each row; a null is nothing. Args: columns: {name: array or Nulled}."""
     texts = [_texts(values) for values in columns.values()]
-    found = []
+    found: List[str] = []
     # the writer calls `append` itself, without a line of Python; it quotes what stands in its end of a line
     csv.writer(types.SimpleNamespace(write=found.append), lineterminator=_END).writerows(zip(*texts))
     return [line[: -len(_END)].encode("utf-8", "surrogateescape") for line in found]
@@ -130,7 +130,7 @@ def encode_csv(input_list: Iterable[Any], field_delim: str = ",") -> Any:
 
 
 def _output_schema() -> List[Dict[str, Any]]:
-    schema = running.context()["output_schema"]
+    schema: Optional[List[Dict[str, Any]]] = running.context()["output_schema"]
     if schema is None:
         raise RuntimeError("the script writes rows, and nobody has said what they are: give output_schema= (--output-schema)")
     return schema

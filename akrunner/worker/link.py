@@ -18,19 +18,21 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, NoReturn, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Optional, Tuple
 
 from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
 from akrunner.worker import forked
 
 if TYPE_CHECKING:
+    from akrunner.worker.forked import Refused
     from akrunner.worker.stream import RowStream
+    from akrunner.worker.tables.broker import Broker
 
 _BUFFER = 1 << 20
 #: seconds the host may take to die after its pipes have ended
 _DYING = 1.0
 #: what the environment says of the job and its host, before the script could change it; a warm worker has had another mark before
-_told = {"marks": [], "host": {}}
+_told: Dict[str, Any] = {"marks": [], "host": {}}
 _going = threading.Lock()
 
 
@@ -46,7 +48,7 @@ class Writer(frames.FrameWriter):
     """Frames to the host, from the process of the task only: a child that the script has forked has the pipe, too."""
 
     #: in a child, what it tries is noted here (`akrunner.worker.forked.Refused`)
-    refused = None
+    refused: Optional[Refused] = None
 
     def write(self, kind: int, payload: Any = b"", count: int = 0) -> None:
         """As `FrameWriter.write`. Raises: RuntimeError: in a child."""
@@ -74,13 +76,14 @@ class Link(object):
         os.set_inheritable(write_fd, False)
         self._reader = frames.FrameReader(read_fd, frames.TO_WORKER)
         self.writer = Writer(write_fd)
-        self.context = {}
+        self.context: Dict[str, Any] = {}
         self.stopped = threading.Event()
-        self.on_stop = None
-        self.tables = None
+        self.on_stop: Optional[Callable[[], Any]] = None
+        self.tables: Optional[Broker] = None
         self._spooled = threading.Event()
         self._started = threading.Event()
-        self._result = self._error = None
+        self._result: Tuple[int, Dict[str, Any]] = (0, {})
+        self._error: Optional[BaseException] = None
 
     def handshake(self) -> Dict[str, Any]:
         """Say hello and learn what to do."""

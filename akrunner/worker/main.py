@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import faulthandler
 import sys
-from typing import List, NoReturn
+from typing import Any, List, NoReturn, cast
 
 from akrunner.wire import STACKS_SIGNAL, ending
 from akrunner.worker import replay
@@ -35,7 +35,7 @@ def settle() -> None:
     """What a process that runs a task does first of all."""
     for stream in (sys.stdout, sys.stderr):
         # so that the last lines before a crash are in the log
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+        cast(Any, stream).reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     faulthandler.register(STACKS_SIGNAL, all_threads=True)
     ending.wake_when_parent_dies()

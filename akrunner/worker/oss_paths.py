@@ -14,7 +14,7 @@ import functools
 import io
 import os
 import sys
-from typing import Any, Callable, Union
+from typing import Any, Callable, Dict, Union
 
 from akrunner.worker import imports
 
@@ -59,8 +59,9 @@ def _told(function: Callable[..., Any], module: str) -> Callable[..., Any]:
 class _Told(object):
     """A function, in the place of the one it calls. No function itself: as an attribute of a class it would become a method, as `open` does not."""
 
+    __name__: str
     # TensorFlow's autograph leaves it as it is
-    autograph_info__ = {}
+    autograph_info__: Dict[str, Any] = {}
 
     def __init__(self, function: Callable[..., Any], module: str) -> None:
         functools.update_wrapper(self, function)

@@ -43,11 +43,11 @@ class OutputWriter(object):
         self._schema = schema
         self._names = [column["name"] for column in schema or ()]
         self._lock = threading.Lock()
-        self._pending = []
+        self._pending: List[Any] = []
         self._size = 0
         self._since = 0.0
         self._closed = False
-        self._refused = None
+        self._refused: Optional[Refused] = None
         self.rows = 0
         self._wake = threading.Event()
         if flush_seconds is not None:
@@ -104,7 +104,7 @@ class OutputWriter(object):
             self._check()
             self._flush()
             for first in range(0, len(examples), some):
-                self._pending = examples[first : first + some]
+                self._pending = list(examples[first : first + some])
                 self._flush()
 
     def write_batch(self, columns: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from akrunner.worker import imports, oss_paths
 _FLAGS_MODULE = "absl.flags._flagvalues"
 #: given to every script, whether it defines them or not
 _PAIS = ("tables", "outputs", "buckets", "checkpointDir", "job_name", "task_index", "ps_hosts", "worker_hosts")
-_unknown = {}
+_unknown: Dict[str, Any] = {}
 
 
 def enter(context: Dict[str, Any], tf_config: Dict[str, Any]) -> None:

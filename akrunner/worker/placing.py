@@ -13,7 +13,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, MutableMapping, Optional, Set, Tuple
 
 #: operations that call a function of this process
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
@@ -26,11 +26,11 @@ _ROLES = ("chief", "worker", "ps", "evaluator")
 _FUNCTIONS = 1 << 40
 _here = {"reads": False}
 #: a session's target -> (job's name, index of the task) of the servers of this process
-_servers = {}
+_servers: Dict[bytes, Tuple[str, int]] = {}
 _lock = threading.Lock()
 #: graph -> (its version when it was looked at, operations it had), and -> names of those that belong to a reader of ours
-_looked = weakref.WeakKeyDictionary()
-_belong = weakref.WeakKeyDictionary()
+_looked: MutableMapping[Any, Tuple[Any, int]] = weakref.WeakKeyDictionary()
+_belong: MutableMapping[Any, Set[str]] = weakref.WeakKeyDictionary()
 
 
 def reads() -> None:
@@ -73,7 +73,7 @@ def install(task: Dict[str, Any]) -> None:
 
 def _number(role: str, index: int) -> None:
     """Have TensorFlow number this process's functions as no other task's: TensorFlow finds them by their number alone."""
-    registry = getattr(sys.modules.get("tensorflow.python.ops.script_ops"), "_py_funcs", None)
+    registry: Any = getattr(sys.modules.get("tensorflow.python.ops.script_ops"), "_py_funcs", None)
     if role in _ROLES and isinstance(getattr(registry, "_unique_id", None), int):
         registry._unique_id += (index * len(_ROLES) + _ROLES.index(role)) * _FUNCTIONS
 

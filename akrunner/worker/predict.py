@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class _Using(object):
         self.model = model
         self._params = params
         self._stop = threading.Event()
-        self._thread = None
+        self._thread: Optional[threading.Thread] = None
 
     def watch(self) -> None:
         if self._params.get("watch"):
@@ -184,4 +184,5 @@ class _Graph(object):
         self.outputs = list(self._outputs)
 
     def __call__(self, feeds: Dict[str, Any]) -> Dict[str, Any]:
-        return self._session.run(self._outputs, {self._inputs[name]: values for name, values in feeds.items()})
+        outputs: Dict[str, Any] = self._session.run(self._outputs, {self._inputs[name]: one for name, one in feeds.items()})
+        return outputs

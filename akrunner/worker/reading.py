@@ -57,10 +57,10 @@ class Reading(object):
         deterministic = True if deterministic is None else deterministic
         if not isinstance(deterministic, bool):
             raise TypeError("deterministic=%.100r: give True, or False if rows may come in another order" % (deterministic,))
-        self.map = map
+        self.map: Any = map
         self.image = None if image is False else image
         self.cache = "memory" if cache is True else cache or None
-        self.interleave = interleave
+        self.interleave: Any = interleave
         self.prefetch = _ahead(prefetch)
         self.deterministic = deterministic
 

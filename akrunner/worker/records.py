@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -60,26 +60,28 @@ def _cut(data: memoryview, at: int, size: int, name: str) -> Tuple[NDArray[Any],
     length = _length(data, at, size, name)
     stride = HEAD + length + TAIL
     most = min(_AT_ONCE, (size - at) // stride)
-    heads = np.ndarray((most,), "<u8", buffer=data, offset=at, strides=(stride,))
+    heads: NDArray[np.uint64] = np.ndarray((most,), "<u8", buffer=data, offset=at, strides=(stride,))
     differs = np.flatnonzero(heads != length)
     run = int(differs[0]) if len(differs) else most
     if run >= min(_RUN, most) and run > 1:
         starts = at + HEAD + np.arange(run, dtype=np.int64) * stride
         return starts, starts + length, at + run * stride
-    starts, ends = [], []
+    first: List[int] = []
+    last: List[int] = []
     unpack, room = _LENGTH.unpack_from, size - HEAD - TAIL
-    while at <= room and len(starts) < _AT_ONCE:
+    while at <= room and len(first) < _AT_ONCE:
         (length,) = unpack(data, at)
         end = at + HEAD + length
         if end + TAIL > size:
             break
-        starts.append(at + HEAD)
-        ends.append(end)
+        first.append(at + HEAD)
+        last.append(end)
         at = end + TAIL
-    return np.array(starts, np.int64), np.array(ends, np.int64), at
+    return np.array(first, np.int64), np.array(last, np.int64), at
 
 
 def _length(data: memoryview, at: int, size: int, name: str) -> int:
+    length: int
     (length,) = _LENGTH.unpack_from(data, at) if at + HEAD <= size else (size,)
     if at + HEAD + length + TAIL > size:
         raise ValueError("%s is cut short: a record begins at byte %d, and %d bytes follow" % (name, at, size - at))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from akrunner.worker.output import OutputWriter
     from akrunner.worker.stream import RowStream
 
-_task = {}
+_task: Dict[str, Any] = {}
 
 
 def enter(context: Dict[str, Any], writer: OutputWriter, stream: Optional[RowStream]) -> None:
@@ -46,7 +46,7 @@ def current() -> Any:
 
 def asked() -> bool:
     """Whether somebody has called `current`."""
-    return _task.get("asked", False)
+    return "asked" in _task
 
 
 def config() -> Any:
@@ -56,17 +56,20 @@ def config() -> Any:
 
 def context() -> Dict[str, Any]:
     """What the host said this task is. Raises: RuntimeError: this process runs none."""
-    return _get("context")
+    told: Dict[str, Any] = _get("context")
+    return told
 
 
 def writer() -> OutputWriter:
     """Its output writer."""
-    return _get("writer")
+    own: OutputWriter = _get("writer")
+    return own
 
 
 def stream() -> Optional[RowStream]:
     """Its rows as they arrive, None in a batch."""
-    return _get("stream")
+    rows: Optional[RowStream] = _get("stream")
+    return rows
 
 
 def script_says(word: str) -> bool:

@@ -62,7 +62,7 @@ def load(work_dir: str, relative: str, real_name: str) -> types.ModuleType:
         name = package + "." + name
     elif name in sys.modules or elsewhere(work_dir, name) is not None:
         name = "script_" + name
-    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, path, real_name))
+    spec: Any = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, path, real_name))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

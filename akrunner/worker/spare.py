@@ -100,7 +100,7 @@ class Host(object):
             ready = dict(poll.poll(_LOOK))
             if os.getppid() != self._parent:
                 link.host_is_gone()
-            if fd in ready:
+            if noticed is not None and fd in ready:
                 noticed()
             if self._reader.fd in ready:
                 break
@@ -213,13 +213,13 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> 
     sys.argv[0] = new
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv[:-3]] + pipes
-    tempfile = sys.modules.get("tempfile")
+    tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
         # asked for while something was imported; TMPDIR is another now
         tempfile.tempdir = None
     # and these modules are in none
-    for module in (__name__, template.__name__):
-        del sys.modules[module]
+    for name in (__name__, template.__name__):
+        del sys.modules[name]
     del worker.spare, worker.template
 
 
@@ -229,7 +229,7 @@ def _move(module: Any, old: str, new: str) -> None:
     def moved(value: Any) -> Any:
         return new + value[len(old) :] if isinstance(value, str) and value.startswith(old) else value
 
-    spec = getattr(module, "__spec__", None)
+    spec: Any = getattr(module, "__spec__", None)
     if not moved(getattr(module, "__file__", None) or "").startswith(new):
         return
     module.__file__ = moved(module.__file__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
 from akrunner.wire.frames import WireError
 from akrunner.worker import forked
@@ -48,14 +48,14 @@ class RowStream(object):
     def __init__(self, data_format: str = "examples", barriers: bool = False) -> None:
         self._format = data_format
         self.barriers = barriers
-        self.answered = None
-        self._queue = queue.Queue(_DEPTH)
+        self.answered: Optional[Callable[[int], Any]] = None
+        self._queue: Any = queue.Queue(_DEPTH)
         self._lock = threading.Lock()
         self._state = "new"
-        self._kept = []
+        self._kept: Optional[List[Any]] = []
         self._kept_bytes = 0
         self._ended = False
-        self._refused = None
+        self._refused: Optional[Refused] = None
         self.rows_read = 0
 
     def disown(self, refused: Refused) -> None:
@@ -144,7 +144,7 @@ class RowStream(object):
         import numpy as np
 
         nothing = np.empty(0, dtype=object)
-        anchors = []
+        anchors: List[Any] = []
         for chunk in self._draw(_PAUSE):
             if chunk is None or chunk[1] is None:
                 yield nothing if chunk is None else None
@@ -166,7 +166,7 @@ class RowStream(object):
         """The chunks; None after every `pause` seconds without one; (0, None) before a barrier."""
         self._begin()
         try:
-            for item in list(self._kept):
+            for item in list(self._kept or ()):
                 yield self._given(item)
                 self._asked_on(item)
             while not self._ended:
@@ -190,8 +190,9 @@ class RowStream(object):
     def _given(self, item: Any) -> Tuple[int, Any]:
         if isinstance(item, _Barrier):
             return 0, None
-        self.rows_read += item[0]
-        return item
+        rows, payload = item
+        self.rows_read += rows
+        return rows, payload
 
     def _asked_on(self, item: Any) -> None:
         """Whoever draws has come back for more, and so has done with all it had."""
@@ -236,7 +237,8 @@ def _regrouped(vectors: Iterable[Any], size: int, drop_remainder: bool) -> Itera
     go through."""
     import numpy as np
 
-    held, count = [], 0
+    held: List[Any] = []
+    count = 0
     for vector in vectors:
         while vector is not None and count + len(vector) >= size:
             yield np.concatenate(held + [vector[: size - count]])

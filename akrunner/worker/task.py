@@ -23,6 +23,8 @@ from akrunner.worker.waits import hooks, shown, timing
 if TYPE_CHECKING:
     from akrunner.worker.config import TaskConfig
     from akrunner.worker.link import Link
+    from akrunner.worker.tables.broker import Broker
+    from akrunner.worker.waits.meter import Meter
 
 _IN_MAIN = "in main()"
 _IN_PROGRAM = "in the script"
@@ -43,25 +45,25 @@ class Task(object):
         self.link = link
         self.context = context
         self.phase = "while starting"
-        self.writer = None
-        self.stream = None
-        self.tables = None
-        self.shares = []
+        self.writer: Any = None
+        self.stream: Optional[RowStream] = None
+        self.tables: Optional[Broker] = None
+        self.shares: List[int] = []
         self.main_ns = 0
-        self.main_began = None
-        self.source = None
+        self.main_began: Optional[int] = None
+        self.source: Any = None
         self.rows_given = 0
         self.uneven_rows = {"rows_dropped": 0, "rows_padded": 0}
         self.serving = False
         self.staying = False
-        self.notes = []
+        self.notes: List[str] = []
         # that it did not ask for its rows; None when it did, or does not have to
-        self.unasked = None
+        self.unasked: Optional[List[str]] = None
         self.asked = False
         # whether the script's source speaks of the variables `tell` sets
         self.names_variables = False
         # how long the script waits for its input; none for what is ours
-        self.meter = None
+        self.meter: Optional[Meter] = None
         self._ending = threading.Lock()
         self.pid = os.getpid()
         self.refused = Refused()
@@ -263,7 +265,8 @@ class Task(object):
         ours = self.context["script"]["module"]
         if ours:
             self.phase = "while loading the model"
-            return importlib.import_module(ours).prepare(self.context)
+            prepared: Callable[..., Any] = importlib.import_module(ours).prepare(self.context)
+            return prepared
         self.phase = "while importing the script"
         return load_entry(self.context)
 
@@ -384,7 +387,7 @@ def load_entry(context: Dict[str, Any], real_name: Optional[str] = None) -> Call
         from akrunner.worker.dl_on_flink import Context
 
         return lambda config: getattr(module, names["context_entry"])(Context())
-    entry = getattr(module, "main", None)
+    entry: Optional[Callable[..., Any]] = getattr(module, "main", None)
     if not callable(entry):
         raise AttributeError("%s defines no main(task_config)" % real)
     return entry
@@ -412,11 +415,12 @@ def build_config(
         rows: in this task's dataset file; writer: its output writer; job: has `shares`, `report`, `serve` and `uneven`; stream: its `RowStream`.
     """
     running.enter(context, writer, stream)
+    source: Any = data.Examples
     if context["data_format"] == "columns":
         # not before it is asked for: numpy
-        from akrunner.worker.columnar import Columns as source
-    else:
-        source = data.Examples
+        from akrunner.worker.columnar import Columns
+
+        source = Columns
     common = dict(
         tf_context=TFContext(context, writer, stream),
         num_workers=context["num_workers"],

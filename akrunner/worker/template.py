@@ -136,7 +136,7 @@ class Template(object):
         self._host = host
         self._socket = socket.socket(fileno=descriptors)
         #: pid -> mark
-        self._forks = {}
+        self._forks: Dict[int, str] = {}
 
     def serve(self, body: Dict[str, Any]) -> Tuple[int, int]:
         """Fork whenever the host says so, and say how forks have ended. Returns in forks only: their pipes' descriptors.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
 
 from akrunner.worker.tables.errors import TableError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: path of the socket
 VARIABLE = "AKRUNNER_TABLES_SOCKET"
 
-_known = {}
+_known: Dict[str, Any] = {}
 
 
 def serve(broker: Broker) -> None:
@@ -25,7 +25,8 @@ def serve(broker: Broker) -> None:
 def asker() -> Union[Broker, Remote]:
     """Whoever answers here. Raises: TableError: the job has no tables, or this process is none of a job."""
     if _known.get("pid") == os.getpid():
-        return _known["broker"]
+        own: Broker = _known["broker"]
+        return own
     path = os.environ.get(VARIABLE)
     if not path:
         raise TableError("there are no tables here: run the script by akrunner pai, or by akrunner.run(..., tables=[...])")
@@ -34,14 +35,16 @@ def asker() -> Union[Broker, Remote]:
 
     if _known.get("remote_pid") != os.getpid():
         _known.update(remote=sharing.Remote(path), remote_pid=os.getpid())
-    return _known["remote"]
+    remote: Remote = _known["remote"]
+    return remote
 
 
 def process() -> str:
     """This process, as no other of the task is called, also one that has its number later: "pid:random"."""
     if _known.get("named_pid") != os.getpid():
         _known.update(named_pid=os.getpid(), name="%d:%s" % (os.getpid(), os.urandom(8).hex()))
-    return _known["name"]
+    name: str = _known["name"]
+    return name
 
 
 def broker() -> Optional[Broker]:

@@ -15,7 +15,7 @@ import os
 import struct
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from akrunner.wire import frames, messages, tables
 from akrunner.worker.tables.errors import TableError, failed
@@ -45,7 +45,7 @@ class _Spool(object):
         self.granted = tables.CREDITS
         self.whole = False
         self.closed = False
-        self.error = None
+        self.error: Optional[Tuple[str, str]] = None
 
 
 class _Writing(object):
@@ -55,12 +55,12 @@ class _Writing(object):
     def __init__(self, table: str, slice_id: int, process: str) -> None:
         self.table, self.slice, self.process = table, slice_id, process
         self.ended = False
-        self.columns = None
-        self.replaces = []
+        self.columns: Optional[List[Dict[str, Any]]] = None
+        self.replaces: List[int] = []
         self.replaced = False
         self.credits = self.rows = 0
         self.closing = self.done = False
-        self.error = None
+        self.error: Optional[Tuple[str, str]] = None
 
 
 class Broker(object):
@@ -71,20 +71,20 @@ class Broker(object):
         self._folder = folder
         self._changed = threading.Condition()
         self._number = 0
-        self._answers = {}
-        self._looks = {}
-        self._spools = {}
-        self._reads = {}
-        self._writes = {}
+        self._answers: Dict[int, Any] = {}
+        self._looks: Dict[str, Dict[str, Any]] = {}
+        self._spools: Dict[Any, _Spool] = {}
+        self._reads: Dict[int, _Spool] = {}
+        self._writes: Dict[int, _Writing] = {}
         self._over = False
         #: the script has ended: nobody opens a table to write
         self._ending = False
         self._buffer = memoryview(bytearray(_BUFFER))
         # of this process's writers, which are closed when the script has ended; set by `install`
-        self.close_writers = lambda: False
+        self.close_writers: Callable[[], bool] = lambda: False
         #: what the script's user should know
-        self.notes = []
-        self._late = []
+        self.notes: List[str] = []
+        self._late: List[str] = []
 
     # -- asked by scripts
 
@@ -93,9 +93,9 @@ class Broker(object):
         with self._changed:
             known = self._looks.get(table)
         if known is None:
-            known = self._ask(frames.LOOK_TABLE, {"table": table})
+            told: Dict[str, Any] = self._ask(frames.LOOK_TABLE, {"table": table})
             with self._changed:
-                self._looks[table] = known
+                known = self._looks[table] = told
         return known
 
     def read(self, table: str, columns: Sequence[str], start: int, stop: int) -> Dict[str, Any]:
@@ -198,7 +198,8 @@ class Broker(object):
 
     def take_work(self, **asked: Any) -> Optional[str]:
         """The next work of a queue that all tasks share, None: there is no more. Args: as TAKE_WORK has them. Raises: TableError."""
-        return self._ask(frames.TAKE_WORK, asked)["work"]
+        work: Optional[str] = self._ask(frames.TAKE_WORK, asked)["work"]
+        return work
 
     def _ask(self, kind: int, body: Dict[str, Any]) -> Any:
         with self._changed:
@@ -293,7 +294,8 @@ class Broker(object):
 
     def _append(self, spool: _Spool, reader: frames.FrameReader, rows: int, size: int) -> Optional[OSError]:
         """Why the disk did not take it, None: it did. The pipe is read to the frame's end either way."""
-        out, error = -1, spool.error
+        out = -1
+        error: Any = spool.error
         if error is None:
             try:
                 out = os.open(spool.path, os.O_WRONLY)

@@ -104,7 +104,7 @@ def _unfit(table: str, column: Dict[str, Any], default: _Default) -> TableError:
 
 
 class _Source(object):
-    """What is read: `chunks(name)` gives stretches of rows of one table. Attributes: defaults: one a column, None: the table's own types."""
+    """What is read: `chunks(name)` gives stretches of rows of one table. Attributes: defaults: one a column, none: the table's own types."""
 
     def __init__(self, tf: Any, record_defaults: Any, selected: Any, excluded: Any, slice_id: int, slice_count: int) -> None:
         self.selected, self.excluded = names_of(selected), names_of(excluded)
@@ -112,7 +112,7 @@ class _Source(object):
         given = record_defaults
         if given is not None and not isinstance(given, (list, tuple)):
             given = list(given) if hasattr(given, "__iter__") and not isinstance(given, (str, bytes)) else [given]
-        self.defaults = [_Default(tf, one) for one in given] if given else None
+        self.defaults = [_Default(tf, one) for one in given] if given else []
         if self.defaults and self.selected and len(self.defaults) != len(self.selected):
             raise ValueError(
                 "TableRecordDataset: %d record_defaults for %d selected_cols (%s)"
@@ -129,12 +129,12 @@ class _Source(object):
             for column, default in zip(columns, self.defaults):
                 nothing = np.array([], object if column["dtype"] == "bytes" else column["dtype"])
                 fitting(names[0], column, nothing, None, default)
-        if self.defaults is None:
+        if not self.defaults:
             raise ValueError("TableRecordDataset needs record_defaults: names of tables that are not known yet say no types")
 
     def table(self, name: str) -> Table:
         table = Table(name, self.selected, self.excluded, *self.slice)
-        if self.defaults is not None and len(table.columns) != len(self.defaults):
+        if self.defaults and len(table.columns) != len(self.defaults):
             raise NoSuchColumn(
                 "table %s: %d record_defaults for %d columns (%s); name those that are read by selected_cols"
                 % (table.name, len(self.defaults), len(table.columns), ", ".join(column["name"] for column in table.columns))
@@ -201,7 +201,9 @@ class _Plan(object):
                     yield tuple(columns[at] for at in width)
             return
         size, full = self.batch
-        for columns in chunks.stacks(self.rows(), size, full, chunks.ROWS_AT_ONCE):
+        # by their numbers, not by names
+        batches: Iterator[Any] = chunks.stacks(self.rows(), size, full, chunks.ROWS_AT_ONCE)
+        for columns in batches:
             yield tuple(columns[at] for at in width)
 
 
@@ -256,7 +258,7 @@ def _planned(plan: _Plan) -> Any:
     return _with_plan(dataset, plan)
 
 
-_classes = {}
+_classes: Dict[type, type] = {}
 
 
 def _with_plan(dataset: Any, plan: Optional[_Plan]) -> Any:
@@ -264,7 +266,7 @@ def _with_plan(dataset: Any, plan: Optional[_Plan]) -> Any:
     base = type(dataset)
     if base not in _classes:
         _classes[base] = type("TableRecordDataset", (_Table, base), {"__doc__": TableRecordDataset.__doc__})
-    made = object.__new__(_classes[base])
+    made: Any = object.__new__(_classes[base])
     vars(made).update(vars(dataset))
     made._plan = plan
     # what it is made of goes when it goes
@@ -275,13 +277,15 @@ def _with_plan(dataset: Any, plan: Optional[_Plan]) -> Any:
 class _Table(object):
     """What a dataset of a table does with whole columns; each as `tf.data.Dataset` has it."""
 
+    _plan: Optional[_Plan]
+
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: Optional[bool] = None, *args: Any, **kwargs: Any
     ) -> Any:
         size, number = _number(buffer_size), _number(seed)
         known = (seed is None or number is not None) and not args and not kwargs
         if not known or size is None or self._plan is None or self._plan.batch is not None or size < 1:
-            return super(_Table, self).shuffle(buffer_size, seed, reshuffle_each_iteration, *args, **kwargs)
+            return super(_Table, self).shuffle(buffer_size, seed, reshuffle_each_iteration, *args, **kwargs)  # type: ignore[misc]
         if number is None:
             number = _graph_seed(_tensorflow())
         return _planned(
@@ -291,14 +295,14 @@ class _Table(object):
     def repeat(self, count: Any = None, *args: Any, **kwargs: Any) -> Any:
         number = -1 if count is None else _number(count)
         if number is None or self._plan is None or self._plan.batch is not None or args or kwargs:
-            return super(_Table, self).repeat(count, *args, **kwargs)
+            return super(_Table, self).repeat(count, *args, **kwargs)  # type: ignore[misc]
         return _planned(self._plan.then(("repeat", number)))
 
     def batch(self, batch_size: Any, drop_remainder: bool = False, *args: Any, **kwargs: Any) -> Any:
         size = _number(batch_size)
         known = drop_remainder in (True, False) and size is not None and size > 0
-        if not known or self._plan is None or self._plan.batch is not None:
-            return super(_Table, self).batch(batch_size, drop_remainder, *args, **kwargs)
+        if size is None or not known or self._plan is None or self._plan.batch is not None:
+            return super(_Table, self).batch(batch_size, drop_remainder, *args, **kwargs)  # type: ignore[misc]
         return _planned(self._plan.batched(size, bool(drop_remainder)))
 
 

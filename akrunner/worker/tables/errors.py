@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, List, Type
 
 END = "End of table reached!"
 
@@ -47,7 +47,7 @@ _KINDS = {
     "SchemaError": NoSuchTable,
     "DataError": TableWriteError,
 }
-_both = []
+_both: List[Type[OutOfRangeException]] = []
 
 
 def failed(kind: str, message: str) -> Exception:
@@ -60,7 +60,7 @@ def failed(kind: str, message: str) -> Exception:
 def out_of_range() -> OutOfRangeException:
     """The exception that says that there are no more rows, whatever name of it the script catches."""
     tensorflow = sys.modules.get("tensorflow")
-    errors = getattr(tensorflow, "errors", None)
+    errors: Any = getattr(tensorflow, "errors", None)
     if errors is None or not hasattr(errors, "OutOfRangeError"):
         return OutOfRangeException(END)
     if not _both:

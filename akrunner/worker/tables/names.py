@@ -52,8 +52,8 @@ def into_tensorflow() -> None:
     for name in ("tensorflow.compat.v1", "tensorflow.compat.v2"):
         importlib.import_module(name)
     datasets = {"TableRecordDataset": TableRecordDataset}
-    rows = {"TableReader": TableReader, "TableWriter": TableWriter, "OutOfRangeException": OutOfRangeException}
-    tops = {"TableRecordReader": TableRecordReader}
+    rows: Dict[str, Any] = {"TableReader": TableReader, "TableWriter": TableWriter, "OutOfRangeException": OutOfRangeException}
+    tops: Dict[str, Any] = {"TableRecordReader": TableRecordReader}
     tops.update((name, _absent(name)) for name in _ABSENT)
     tops["TableRecordWriter"] = rows["TableRecordWriter"] = record_writer
     for top in _modules():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -48,9 +48,11 @@ class TableRecordReader(object):
         self._reset()
 
     def _reset(self) -> Any:
-        self._names = collections.deque()
-        self._current = None
-        self._lines, self._keys, self._at = [], [], 0
+        self._names: Deque[str] = collections.deque()
+        self._current: Optional[Tuple[str, Table]] = None
+        self._lines: List[bytes] = []
+        self._keys: List[bytes] = []
+        self._at = 0
         self._produced = self._finished = 0
         return np.int64(0)
 
@@ -169,7 +171,7 @@ class TableRecordReader(object):
 def _cells(values: NDArray[Any], valid: Optional[NDArray[Any]]) -> List[bytes]:
     """A column as text, as `tf.decode_csv` reads it."""
     if values.dtype.kind == "O":
-        out = values.tolist()
+        out: List[bytes] = values.tolist()
     elif values.dtype.kind == "b":
         out = [b"true" if value else b"false" for value in values.tolist()]
     else:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float}
 
 
-class Records(list):
+class Records(List[Any]):
     """Rows as tuples, in a list that has what PAI's record array has, too.
 
     Attributes: names: of the columns; dtype, shape: as the record array's. `records["column"]` is an array of one column.
@@ -90,9 +90,10 @@ class TableReader(object):
         check_arguments("TableReader", ignored, "table " + READ_BY)
         self._table = Table(table, selected_cols, excluded_cols, slice_id, slice_count)
         self._rows = self._table.rows()
-        self.start_pos, self.end_pos = self._table.start, self._table.stop
+        self.start_pos: int = self._table.start
+        self.end_pos: int = self._table.stop
         self._at = 0
-        self._chunk = None
+        self._chunk: Optional[Tuple[int, List[Any]]] = None
         self._closed = False
 
     @property
@@ -109,7 +110,7 @@ class TableReader(object):
         num_records = whole("num_records", num_records)
         if num_records < 1:
             raise ValueError("TableReader.read: num_records=%d must be at least 1" % num_records)
-        out = []
+        out: List[Any] = []
         while len(out) < num_records:
             first, rows = self._tuples()
             if rows is None:
@@ -127,14 +128,16 @@ class TableReader(object):
         if self._at >= self._rows.count:
             return 0, None
         if self._chunk is None or not self._chunk[0] <= self._at < self._chunk[0] + len(self._chunk[1]):
-            first, _, columns = self._rows.chunk(self._rows.find(self._at))
+            # there is one: the row is in the range
+            found: Any = self._rows.chunk(self._rows.find(self._at))
+            first, _, columns = found
             values = [self._listed(column, *columns[column["name"]]) for column in self._table.columns]
             self._chunk = first, list(zip(*values))
         return self._chunk
 
     def _listed(self, column: Dict[str, Any], values: NDArray[Any], valid: Optional[NDArray[Any]]) -> List[Any]:
         """One column as a list of Python's values."""
-        out = values.tolist()
+        out: List[Any] = values.tolist()
         if self._python_type(column) is str:
             out = [value.decode("utf-8", "replace") for value in out]
         if valid is not None:

@@ -133,12 +133,12 @@ class Rows(object):
         self._schema = [{"name": column["name"], "dtype": column["dtype"], "shape": []} for column in columns]
         self._asked = (table, names, start, stop)
         self.count = stop - start
-        self._places = []
-        self._firsts = []
+        self._places: List[_Place] = []
+        self._firsts: List[int] = []
         self._end = 0
         self._known = 0
         self._whole = False
-        self._spool = None
+        self._spool: Optional[int] = None
         self._fd = -1
         self._lock, self._pid = threading.Lock(), os.getpid()
 

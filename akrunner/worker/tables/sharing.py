@@ -106,7 +106,7 @@ def _receive(connection: socket.socket) -> Optional[Tuple[Dict[str, Any], bytear
     return json.loads(bytes(_exactly(connection, text)).decode("utf-8")), _exactly(connection, size)
 
 
-def _exactly(connection: socket.socket, size: int, may_end: bool = False) -> Optional[bytearray]:
+def _exactly(connection: socket.socket, size: int, may_end: bool = False) -> Any:
     data = bytearray(size)
     view = memoryview(data)
     while len(view):
@@ -157,16 +157,20 @@ class Remote(object):
         return got[0]["value"]
 
     def look(self, table: str) -> Dict[str, Any]:
-        return self._ask("look", table=table)
+        told: Dict[str, Any] = self._ask("look", table=table)
+        return told
 
     def read(self, table: str, columns: Sequence[str], start: int, stop: int) -> Dict[str, Any]:
-        return self._ask("read", table=table, columns=list(columns), start=start, stop=stop)
+        told: Dict[str, Any] = self._ask("read", table=table, columns=list(columns), start=start, stop=stop)
+        return told
 
     def more(self, spool: int, chunk: int) -> Dict[str, Any]:
-        return self._ask("more", spool=spool, chunk=chunk)
+        told: Dict[str, Any] = self._ask("more", spool=spool, chunk=chunk)
+        return told
 
     def write(self, table: str, slice_id: int, process: str) -> Dict[str, Any]:
-        return self._ask("write", table=table, slice_id=slice_id, process=process)
+        told: Dict[str, Any] = self._ask("write", table=table, slice_id=slice_id, process=process)
+        return told
 
     def put(self, writing: int, rows: int, payload: Sequence[Any]) -> Any:
         return self._ask("put", payload, writing=writing, rows=rows)
@@ -175,4 +179,5 @@ class Remote(object):
         return self._ask("close", writing=writing)
 
     def take_work(self, **asked: Any) -> Optional[str]:
-        return self._ask("take_work", **asked)
+        work: Optional[str] = self._ask("take_work", **asked)
+        return work

@@ -92,11 +92,12 @@ def _of_frame(frame: Any, width: int, table: str) -> Optional[List[Any]]:
 
 
 def _of_array(values: NDArray[Any], width: int, table: str) -> Optional[List[Any]]:
-    if values.dtype.names:
+    names = values.dtype.names
+    if names:
         values = values.reshape(-1)
-        if len(values.dtype.names) != width:
+        if len(names) != width:
             raise _odd(values[:1].tolist()[0], width, table) if len(values) else _odd((), width, table)
-        return [values[name] for name in values.dtype.names] if len(values) else None
+        return [values[name] for name in names] if len(values) else None
     if values.ndim == 0:
         return columns_of((values.tolist(),), width, table)
     if values.ndim == 1:
@@ -137,7 +138,7 @@ def as_column(
         if None in values if _plain(values) else any(value is None for value in values):
             valid = np.fromiter((value is not None for value in values), bool, len(values))
     if column["dtype"] == "bytes":
-        out = _texts(table, column, values, first_row, cast)
+        out: Any = _texts(table, column, values, first_row, cast)
     else:
         out = _numbers(table, column, values, valid, first_row, cast)
     return out, valid
@@ -234,9 +235,9 @@ def _text(table: str, column: Dict[str, Any], row: int, value: Any) -> str:
             made = json.dumps(_keyed(value), default=_inner)
         except (TypeError, ValueError) as e:
             raise _wrong(table, column, row, value, ": %s" % e)
-        odd = misfit(made, column["type"])
-        if odd:
-            raise _wrong(table, column, row, value, ": %s" % odd)
+        why = misfit(made, column["type"])
+        if why:
+            raise _wrong(table, column, row, value, ": %s" % why)
         return made
     return str(value)
 
@@ -254,7 +255,7 @@ def _keyed(value: Any) -> Any:
     return [_keyed(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _key(key: str) -> Any:
+def _key(key: Any) -> str:
     if isinstance(key, bytes):
         return key.decode("utf-8")
     return str(key).lower() if isinstance(key, (bool, np.bool_)) else str(key)
@@ -281,14 +282,15 @@ def _numbers(
     """An array of its own of the column's type: what the script does with `values` afterwards is not written."""
     target = np.dtype(column["dtype"])
     if isinstance(values, np.ndarray):
-        made = _cast(table, column, values, target, first_row, cast)
-        return made.copy() if made is values else made
+        whole: NDArray[Any] = _cast(table, column, values, target, first_row, cast)
+        return whole.copy() if whole is values else whole
     if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
         values = _parsed(table, column, values, first_row, cast)
     # in the order in which they come, so that it is the same value that is named first
     kinds = [kind for kind in dict.fromkeys(map(type, values)) if kind is not type(None)]
     if len(kinds) == 1 and valid is None:
-        return _cast(table, column, _of_one_kind(table, column, values, first_row), target, first_row, cast)
+        whole = _cast(table, column, _of_one_kind(table, column, values, first_row), target, first_row, cast)
+        return whole
     # the type that numpy finds for several together may hold none of them as it is
     made = np.zeros(len(values), target)
     for kind in kinds:
@@ -298,7 +300,7 @@ def _numbers(
     return made
 
 
-def _of_one_kind(table: str, column: Dict[str, Any], values: Any, rows: int) -> Any:
+def _of_one_kind(table: str, column: Dict[str, Any], values: Any, rows: Any) -> Any:
     """Values of one type of Python's or numpy's as an array. Args: rows: their numbers, or that of the first. Raises: TableWriteError."""
     try:
         made = np.array(values)
@@ -315,12 +317,12 @@ def _of_one_kind(table: str, column: Dict[str, Any], values: Any, rows: int) -> 
     return made
 
 
-def _row(rows: int, at: int) -> int:
+def _row(rows: Any, at: int) -> int:
     """The number of a row. Args: rows: their numbers, or that of the first."""
-    return int(rows[at]) if isinstance(rows, np.ndarray) else rows + at
+    return int(rows[at] if isinstance(rows, np.ndarray) else rows + at)
 
 
-def _cast(table: str, column: Dict[str, Any], values: Any, target: Any, rows: int, cast: bool) -> Any:
+def _cast(table: str, column: Dict[str, Any], values: Any, target: Any, rows: Any, cast: bool) -> Any:
     """Of the column's type. Args: rows: the values' numbers, or that of the first. Raises: TableWriteError."""
 
     def refuse(where: Any, why: str = "") -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from akrunner.worker.data import from_generator
 from akrunner.worker.tables import asking, errors
 from akrunner.worker.tables.rows import check_arguments, text_of, whole
 
 #: of this process's queues: name -> [what it deals, how many there are]
-_queues = {}
+_queues: Dict[str, List[Any]] = {}
 
 
 def _named(name: str, deals: Any) -> str:
@@ -33,7 +33,7 @@ def _least(name: str, value: Any, least: int) -> Optional[int]:
     value = whole(name, value)
     if not least <= value < 1 << 63:
         raise ValueError("WorkQueue: %s=%d must be at least %d, or None" % (name, value, least))
-    return value
+    return int(value)
 
 
 class WorkQueue(object):

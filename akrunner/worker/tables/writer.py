@@ -14,7 +14,7 @@ import itertools
 import os
 import sys
 import threading
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _FRAME_ROWS = 1 << 16
 _FRAME_BYTES = 8 << 20
 
 #: those of this process that may have rows nobody has sent, also if the script has forgotten them
-_OPEN = set()
+_OPEN: Set[TableWriter] = set()
 
 
 def close_all() -> bool:
@@ -78,7 +78,9 @@ class TableWriter(object):
                 % (self._name, slice_id)
             )
         self._columns = [column for column in told["columns"] if not column["partition"]]
-        self._held, self._held_rows, self._names = [], 0, None
+        self._held: List[Dict[str, Tuple[Any, Any]]] = []
+        self._held_rows = 0
+        self._names: List[str] = []
         self._rows = 0
         self._closed = self._replaced = self._ended = False
         self._lock, self._opener = threading.RLock(), os.getpid()
@@ -91,7 +93,7 @@ class TableWriter(object):
         _OPEN.discard(self)
 
     def _let_go(self) -> None:
-        self._held, self._held_rows, self._names = [], 0, None
+        self._held, self._held_rows, self._names = [], 0, []
         self._lock = threading.RLock()
 
     def write(self, values: Any, indices: Any = None, allow_type_cast: bool = False) -> None:
@@ -186,11 +188,12 @@ def _packed(name: str, parts: List[Tuple[Any, Any]], rows: int) -> Tuple[Dict[st
     """(header, buffers) of a column, for `akrunner.wire.columns`. Args: parts: of `as_column`, one after another."""
     values = [one for one, _ in parts]
     if isinstance(values[0], list):
-        header, buffers = {"form": "blob", "dtype": "bytes"}, packing.cut(list(itertools.chain.from_iterable(values)))
+        header = {"form": "blob", "dtype": "bytes"}
+        buffers: List[Any] = list(packing.cut(list(itertools.chain.from_iterable(values))))
     else:
         joined = values[0] if len(values) == 1 else np.concatenate(values)
-        header, buffers = {"form": "numbers", "dtype": joined.dtype.name}, (np.ascontiguousarray(joined),)
+        header, buffers = {"form": "numbers", "dtype": joined.dtype.name}, [np.ascontiguousarray(joined)]
     valid = None
     if any(there is not None for _, there in parts):
         valid = np.concatenate([np.ones(len(one), bool) if there is None else there for one, there in parts])
-    return packing.with_nulls(dict(header, name=name, shape=[rows]), list(buffers), valid)
+    return packing.with_nulls(dict(header, name=name, shape=[rows]), buffers, valid)

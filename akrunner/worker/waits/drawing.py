@@ -41,7 +41,7 @@ def draws(known: Dict[str, Any], fetches: Any) -> bool:
         return not fetches or any([draws(known, one) for one in fetches])
     if isinstance(fetches, dict):
         return any([draws(known, one) for one in fetches.values()])
-    name = getattr(fetches, "name", None)
+    name: Any = getattr(fetches, "name", None)
     found = known.get(name)
     if found is None:
         operation = getattr(fetches, "op", fetches)

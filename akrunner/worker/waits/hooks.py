@@ -16,7 +16,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, MutableMapping, Optional, Sequence
 
 from akrunner.worker.waits import drawing, meter, naming, pipeline, python, saves, shown, timing, tracing
 
@@ -33,8 +33,8 @@ _DRAWS = (
 )
 _FUNCTIONS = ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "tensorflow.python.eager.def_function")
 #: graphs from whose iterators a session may draw -> which of their operations do (`drawing`)
-_drawn_from = weakref.WeakKeyDictionary()
-_iterators = {}
+_drawn_from: MutableMapping[Any, Dict[Any, Any]] = weakref.WeakKeyDictionary()
+_iterators: Dict[type, bool] = {}
 
 
 def install() -> None:
@@ -264,8 +264,8 @@ def _watch_sessions(made: Meter) -> None:
 @shown.named
 def _run_apart(made: Optional[Meter], run: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
     """What a run returns that is no step: nothing is made for the next one meanwhile."""
-    apart = made is not None and not getattr(timing.inside, "call", False) and not getattr(timing.inside, "spending", False)
-    if not apart or "feed_dict" not in made.ways:
+    apart = not getattr(timing.inside, "call", False) and not getattr(timing.inside, "spending", False)
+    if made is None or not apart or "feed_dict" not in made.ways:
         return run(session, *args, **kwargs)
     began = meter.clock()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from akrunner.worker.waits import pipeline, shown
 
@@ -27,10 +27,10 @@ class Lines(object):
     def __init__(self, often: Any) -> None:
         self._often = often
         self._stopped = threading.Event()
-        self.also = None
+        self.also: Optional[Callable[[], Any]] = None
         self.looks = 0
-        self.seen = {}
-        self.busy = []
+        self.seen: Dict[Tuple[bool, str, str], int] = {}
+        self.busy: List[float] = []
         self._main = threading.main_thread().ident
         self._thread = threading.Thread(target=self._run, name="akrunner-lines", daemon=True)
 
@@ -101,7 +101,8 @@ class Cards(object):
     """Graphics cards, where NVIDIA's library can be asked: nothing is installed for it."""
 
     def __init__(self) -> None:
-        self._cards = []
+        self._cards: List[Any] = []
+        self._nvml: Any = None
         try:
             import importlib
 

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from akrunner.worker.waits import nodes, tracing
+from akrunner.worker.waits.ways import Part
 
 if TYPE_CHECKING:
     from akrunner.worker.waits.ways import Part, Way
@@ -40,9 +41,11 @@ class Looks(object):
         self._wholly = wholly
         self._began = clock()
         self._due = self._not_before = self._cost = 0
-        self._trace = self._timer = None
+        self._trace: Optional[tracing.Trace] = None
+        self._timer: Optional[threading.Timer] = None
         self._lock = threading.Lock()
-        self._way = self._part = None
+        self._way: Optional[Way] = None
+        self._part = Part()
         self._look_began = self._calls = 0
 
     @property

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import weakref
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from akrunner.worker.waits import lines, looks, python
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
@@ -41,21 +41,21 @@ class Meter(object):
 
     def __init__(self, steps: int = 0) -> None:
         self.steps = steps
-        self.ways = {}
+        self.ways: Dict[str, Way] = {}
         self.quick = {name: Quick() for name in (*_READS, "call")}
         self.python = python.Calls()
         self.reads = self.hidden = False
         self.tensorflow = False
-        self.pipelines = []
-        self._fed = None
-        self._sources = {}
+        self.pipelines: List[Dict[str, Any]] = []
+        self._fed: Optional[Callable[[], Any]] = None
+        self._sources: Dict[Optional[int], Optional[int]] = {}
         self.tunes, self.keeps = False, True
-        self.spent = {}
+        self.spent: Dict[str, int] = {}
         self._began = clock()
-        self._idled = None
+        self._idled: Optional[Tuple[int, int]] = None
         self._used = time.process_time()
         self.lines = lines.Lines(bool(steps))
-        self._thread = None
+        self._thread: Optional[int] = None
         self.failed = ""
         self._first_of = ""
         self._prepared = 0

@@ -27,7 +27,8 @@ def pass_over(functions: Sequence[Any]) -> None:
             passed_over += [pipeline.HERE, pipeline.HERE.lstrip("/"), shown.NAME]
     # newer ones show the whole stack an operation was made in
     stacks = sys.modules.get("tensorflow.python.util.tf_stack")
-    filters, kind = getattr(stacks, "_source_filter_stacks", None), getattr(stacks, "SentinelFilter", None)
+    filters: Any = getattr(stacks, "_source_filter_stacks", None)
+    kind: Any = getattr(stacks, "SentinelFilter", None)
     if not hasattr(filters, "default_factory") or not hasattr(kind, "get_filtered_filenames"):
         return
 
@@ -49,7 +50,7 @@ def pass_over(functions: Sequence[Any]) -> None:
 def leave_out() -> None:
     """Have modules of TensorFlow and Keras leave our lines out, as they do with theirs: those that are there by now. Called again."""
     for name in _SHORTEN:
-        module = sys.modules.get(name)
+        module: Any = sys.modules.get(name)
         paths = getattr(module, "_EXCLUDED_PATHS", None)
         if isinstance(paths, (list, tuple)) and shown.NAME not in paths:
             module._EXCLUDED_PATHS = type(paths)([*paths, shown.NAME])

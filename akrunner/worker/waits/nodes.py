@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 
 if TYPE_CHECKING:
     from akrunner.worker.waits.tracing import Event
@@ -21,8 +21,8 @@ class Looked(object):
     def __init__(self) -> None:
         self.wait = 0
         self.draws = 0
-        self.own = {}
-        self.calls = {}
+        self.own: Dict[str, int] = {}
+        self.calls: Dict[str, int] = {}
 
     def add(self, path: str, own: int) -> None:
         path = _EACH.sub("[0]", path)
@@ -33,7 +33,7 @@ class Looked(object):
 def looked(events: Sequence[Event]) -> Looked:
     """Args: events: of `akrunner.worker.waits.tracing`."""
     found = Looked()
-    threads = {}
+    threads: Dict[int, List[Event]] = {}
     # without them nothing was optimized; with them the others are datasets inside of a map, or looked up by the way
     outermost = _OUTERMOST & {event.path for event in events}
     for event in events:
@@ -42,7 +42,7 @@ def looked(events: Sequence[Event]) -> Looked:
     for some in threads.values():
         # one that holds another began no later, and took longer
         some.sort(key=lambda event: (event.began, -event.took))
-        under = []
+        under: List[Any] = []
         for event in some:
             while under and under[-1][0].began + under[-1][0].took <= event.began:
                 _done(found, *under.pop())

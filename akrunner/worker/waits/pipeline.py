@@ -7,11 +7,13 @@ import re
 import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, MutableMapping, Optional, Tuple
 
 from akrunner.worker.waits import shown
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from akrunner.worker.waits.meter import Meter
 
 _AT = "_akrunner_at"
@@ -49,12 +51,12 @@ HERE = os.path.join(shown.OURS, "worker", "waits", "")
 #: of other code
 _here = {"ours": shown.OURS, "waits": HERE, "tensorflow": ""}
 #: graph of a function that gives a dataset (of interleave, flat_map) -> the nodes of the last dataset that was made in it
-_inner = weakref.WeakKeyDictionary()
+_inner: MutableMapping[Any, List[Dict[str, Any]]] = weakref.WeakKeyDictionary()
 
 
 def install(meter: Meter) -> None:
     """Have every dataset remember its line, and every iterator tell the meter its pipeline."""
-    _here["tensorflow"] = os.path.dirname(sys.modules["tensorflow.python"].__file__) + os.sep
+    _here["tensorflow"] = os.path.dirname(str(sys.modules["tensorflow.python"].__file__)) + os.sep
     meter.tunes = tunes(sys.modules["tensorflow"].__version__)
     module = sys.modules["tensorflow.python.data.ops.dataset_ops"]
     base = module.DatasetV2
@@ -127,7 +129,8 @@ def tunes(version: str) -> bool:
 def at(above: int = 2) -> Tuple[str, bool]:
     """(file and line of the script that makes something now, "" where it is none of the script's; whether what makes it is `task_config`).
     Args: above: callers that are ours."""
-    frame, ours = sys._getframe(above), False
+    frame: Optional[FrameType] = sys._getframe(above)
+    ours = False
     for _ in range(_DEEPEST):
         if frame is None:
             break
@@ -170,7 +173,8 @@ def tell(meter: Meter, dataset: Any) -> Optional[int]:
 def chain(dataset: Any) -> List[Dict[str, Any]]:
     """The nodes of a dataset, the outermost first: [{"node", "at", ...}]; of several inputs all, one after another; "depth": in so many functions that
     give datasets."""
-    found, waiting, looks = [], [dataset], 0
+    found: List[Dict[str, Any]] = []
+    waiting, looks = [dataset], 0
     while waiting and len(found) < 64 and looks < 256:
         looks += 1
         one = waiting.pop(0)
@@ -222,7 +226,7 @@ def keeps() -> bool:
     if not behaviour.enabled():
         return False
     eager = sys.modules["tensorflow.python.eager.context"].executing_eagerly()
-    return eager or sys.modules["tensorflow.python.framework.ops"].get_default_graph().building_function
+    return bool(eager or sys.modules["tensorflow.python.framework.ops"].get_default_graph().building_function)
 
 
 def _number(value: Any) -> Optional[int]:

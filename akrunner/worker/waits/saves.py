@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any
+from typing import Any, Set, Tuple
 
 from akrunner.worker.waits import shown, timing
 
@@ -22,7 +22,7 @@ _SAVES = (
     ("tensorflow.python.keras.engine.network", "Network", "save"),
     ("tensorflow.python.keras.engine.network", "Network", "save_weights"),
 )
-_watched = set()
+_watched: Set[Tuple[str, str, str]] = set()
 
 
 def watch() -> None:

@@ -21,7 +21,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__code__ = code.replace(co_filename=NAME)
     else:
         # Python 3.7
-        parts = [NAME if part == "filename" else getattr(code, "co_" + part) for part in _PARTS]
+        parts: Any = [NAME if part == "filename" else getattr(code, "co_" + part) for part in _PARTS]
         function.__code__ = types.CodeType(*parts)
     return function
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 from akrunner.worker.waits import meter, shown
 
 if TYPE_CHECKING:
     from akrunner.worker.waits.ways import Quick, Way
 
-_now = {"meter": None}
+_now: Dict[str, Optional[meter.Meter]] = {"meter": None}
 #: of each thread: the way in whose call it is (`call`), and whether it is in something that is timed apart (`spending`)
 inside = threading.local()
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import importlib
 import sys
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from akrunner.worker.waits import shown
 
@@ -18,7 +18,7 @@ _OWN = ("tensorflow.python.profiler.profiler_v2", "tensorflow.python.eager.profi
 _MOST_BYTES = 16 << 20
 #: by number, as `tensorflow.profiler.TraceEvent` has them
 _EVENT = (("resource_id", 2, 13), ("name", 3, 12), ("timestamp_ps", 9, 4), ("duration_ps", 10, 4))
-_known = {}
+_known: Dict[str, Any] = {}
 
 
 class Event(object):
@@ -66,7 +66,8 @@ def _second() -> Callable[..., Any]:
         session.start("", options)
     except TypeError:
         session.start("")
-    return session.stop
+    stop: Callable[[], bytes] = session.stop
+    return stop
 
 
 def _first() -> Callable[..., Any]:
@@ -83,7 +84,8 @@ def _first() -> Callable[..., Any]:
         try:
             with c_api_util.tf_buffer() as buffer:
                 pywrap.TFE_ProfilerSerializeToString(profiler, buffer)
-                return pywrap.TF_GetBuffer(buffer)
+                found: bytes = pywrap.TF_GetBuffer(buffer)
+                return found
         finally:
             pywrap.TFE_DeleteProfiler(profiler)
 

@@ -26,7 +26,9 @@ class Quick(object):
 
     def __init__(self) -> None:
         self.until = self.calls = self.rows = self.wait = self.last = 0
-        self.thread = self.of = self.at = None
+        self.thread: Optional[int] = None
+        self.of: Optional[int] = None
+        self.at: Optional[int] = None
 
 
 class Part(object):
@@ -38,7 +40,7 @@ class Part(object):
     def __init__(self) -> None:
         self.calls = self.ns = self.tried = 0
         self.looked = self.look_ns = self.look_wait = self.look_draws = 0
-        self.nodes = {}
+        self.nodes: Dict[str, List[int]] = {}
 
     def add(self, found: Looked, steps: int, ns: int) -> None:
         """What a look at so many steps has shown. Args: found: `nodes.Looked`."""
@@ -68,17 +70,18 @@ class Way(object):
     def __init__(self, name: str, began: int, quick: Optional[Quick] = None) -> None:
         self.name = name
         self.quick = quick or Quick()
-        self.batches = self.calls = self.rows = 0
+        self.batches = self.calls = 0
+        self.rows: Optional[int] = 0
         self.wait = self.between = self.first = 0
         self.part = Part()
-        self.parts = {None: self.part}
-        self.source = None
-        self.waited = {}
+        self.parts: Dict[Optional[int], Part] = {None: self.part}
+        self.source: Optional[int] = None
+        self.waited: Dict[Optional[int], int] = {}
         self.elsewhere = False
-        self.windows = []
+        self.windows: List[List[int]] = []
         self._began = began
         self._width = 1000 * 1000 * 1000
-        self._last = None
+        self._last: Optional[int] = None
 
     @property
     def looked(self) -> int:
@@ -93,9 +96,10 @@ class Way(object):
             return
         # functions that are made anew for each epoch are one
         of = of if of in self.parts or len(self.parts) < _MOST_PARTS else None
-        self.part = self.parts.get(of)
-        if self.part is None:
-            self.part = self.parts[of] = Part()
+        found = self.parts.get(of)
+        if found is None:
+            found = self.parts[of] = Part()
+        self.part = found
 
     def drew(self, began: int, ended: int, rows: Optional[int] = None, end: bool = False) -> None:
         """One next(), or call. Args: end: it was the one that found no more."""
@@ -125,7 +129,7 @@ class Way(object):
         quick = self.quick
         if not quick.last:
             return
-        gap = quick.last - self._last - quick.wait
+        gap = quick.last - (self._last or 0) - quick.wait
         self.calls += quick.calls
         self.part.calls += quick.calls
         self.batches += quick.calls
@@ -176,7 +180,7 @@ class Way(object):
 
     def _widen(self) -> None:
         self._width *= 2
-        merged = []
+        merged: List[List[int]] = []
         for at, batches, wait, between in self.windows:
             at = at // self._width * self._width
             if merged and merged[-1][0] == at:
@@ -189,7 +193,9 @@ class Way(object):
 
 def times(way: Way, looked: List[Part]) -> Dict[str, float]:
     """Of a record: wait, between and unlooked (seconds), and batches. Args: looked: parts of which looks have told how long they waited."""
-    wait, between, batches, unlooked = way.wait, way.between, way.batches, 0
+    batches, unlooked = way.batches, 0
+    wait: float = way.wait
+    between: float = way.between
     if way.name in INSIDE:
         # in a call the script computes, too
         whole = wait + between
@@ -210,7 +216,7 @@ def times(way: Way, looked: List[Part]) -> Dict[str, float]:
 def weighed(parts: List[Part]) -> List[Dict[str, Any]]:
     """The nodes of several parts, each as much as its steps took of all of them: a look is as long for a rare step as for a frequent one."""
     all_ns, looks_ns = sum(part.ns for part in parts), sum(part.look_ns for part in parts)
-    found = {}
+    found: Dict[str, List[Any]] = {}
     for part in parts:
         weight = float(part.ns) * looks_ns / (all_ns * part.look_ns) if all_ns and part.look_ns else 1.0
         for path, (own, calls) in part.nodes.items():

@@ -102,7 +102,7 @@ def stop_if_no_decrease_hook(
 
 def read_eval_metrics(eval_dir: str) -> Dict[int, Dict[str, float]]:
     """The metrics of the evaluations whose event files are in a directory: an ordered {step: {metric: value}}."""
-    found = collections.defaultdict(dict)
+    found: Dict[int, Dict[str, float]] = collections.defaultdict(dict)
     # TensorFlow 1 takes a directory that is not there for an error
     paths = tf.io.gfile.glob(os.path.join(eval_dir, "events.out.tfevents.*")) if tf.io.gfile.exists(eval_dir) else []
     for path in sorted(paths):

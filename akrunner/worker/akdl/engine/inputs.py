@@ -105,6 +105,6 @@ def get_dataset(
     return dataset.prefetch(prefetch_buffer_size or 1)
 
 
-def get_dataset_fn(**options: Any) -> Callable[[], Any]:
+def get_dataset_fn(**options: Any) -> Callable[..., Any]:
     """`get_dataset` with these options, to be called without any."""
     return functools.partial(get_dataset, **options)

@@ -44,7 +44,7 @@ def generate_run_config(
             strategy = tf.compat.v1.distribute.MirroredStrategy(["/gpu:%d" % i for i in range(len(gpu_devices))])
     told = json.loads(os.environ.get("TF_CONFIG") or "{}")
     cluster = told.get("cluster", {})
-    options = dict(
+    options: Dict[str, Any] = dict(
         log_device_placement=log_device_placement,
         intra_op_parallelism_threads=int(intra_op_parallelism_threads),
         inter_op_parallelism_threads=int(inter_op_parallelism_threads),

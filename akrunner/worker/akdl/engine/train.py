@@ -146,7 +146,8 @@ def _dataset_fn(input_config: Dict[str, Any], train_config: Dict[str, Any]) -> C
     options = dict(train_config)
     options.pop("label_col", None)
     specs = parse_feature_specs(input_config["example_config"])
-    return get_dataset_fn(feature_specs=specs, label_col=input_config["label_col"], **options)
+    made: Callable[[], Any] = get_dataset_fn(feature_specs=specs, label_col=input_config["label_col"], **options)
+    return made
 
 
 def _every(share: float) -> int:
@@ -185,7 +186,7 @@ def _split(
 
 
 def _exports(task_config: Any) -> bool:
-    return (task_config.task_type == "chief" and task_config.task_index == 0) or task_config.num_workers == 1
+    return bool((task_config.task_type == "chief" and task_config.task_index == 0) or task_config.num_workers == 1)
 
 
 def _receiver(input_config: Dict[str, Any], export_config: Dict[str, Any]) -> Callable[[], Any]:

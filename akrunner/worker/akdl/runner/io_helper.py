@@ -6,6 +6,7 @@ The rows are those of Alink's model table: row 0 names the zip, rows 1.. hold it
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import os
@@ -116,7 +117,7 @@ def remove_checkpoint_files(model_dir: str) -> None:
         if os.path.isdir(path):
             if name in _FOLDERS:
                 os.remove(path) if os.path.islink(path) else shutil.rmtree(path)
-        elif _FILES.match(name) and _FILES.match(name).end() == len(name):
+        elif _FILES.fullmatch(name):
             os.remove(path)
 
 
@@ -170,7 +171,7 @@ def _write_pieces(output_writer: Any, packed: List[Dict[str, Any]]) -> None:
     number = 0
     for one in packed:
         with open(one["name"], "rb") as f:
-            for piece in iter(lambda f=f: f.read(_CHUNK), b""):
+            for piece in iter(functools.partial(f.read, _CHUNK), b""):
                 number += 1
                 _write_row(output_writer, number, base64.b64encode(piece))
 

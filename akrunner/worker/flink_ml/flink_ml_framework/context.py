@@ -19,7 +19,8 @@ class Context(object):
 
     def from_java(self) -> str:
         """Path of the rows, as a TFRecord file (batch and train)."""
-        return running.context()["dataset_file"]
+        path: str = running.context()["dataset_file"]
+        return path
 
     def to_java(self) -> str:
         """Name of the way out, for `JavaFile`."""

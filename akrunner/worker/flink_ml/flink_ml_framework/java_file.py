@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Optional, Union
+from typing import Any, BinaryIO, Optional, Union
 
 from akrunner.worker import running
 
@@ -16,7 +16,7 @@ class JavaFile(object):
     def __init__(self, read_file: str, write_file: Any) -> None:
         """read_file: a TFRecord file, as `Context.from_java()` names it; write_file: taken, and not looked at."""
         self._path = read_file
-        self._file = None
+        self._file: Optional[BinaryIO] = None
         self._written = bytearray()
 
     def read(self, n: int) -> bytes:

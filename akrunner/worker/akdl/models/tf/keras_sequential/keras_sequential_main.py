@@ -202,8 +202,8 @@ class _Best(tf.keras.callbacks.Callback):
         super(_Best, self).__init__()
         self._metric = "val_" + metric if validated else metric
         self._larger = metric in _LARGER
-        self._best = None
-        self._weights = None
+        self._best: Optional[float] = None
+        self._weights: Any = None
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, float]] = None) -> None:
         logs = logs or {}

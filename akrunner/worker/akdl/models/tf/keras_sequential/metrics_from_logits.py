@@ -19,10 +19,10 @@ class FromLogitsMixin(object):
         if self.from_logits:
             y_pred = tf.nn.sigmoid(y_pred)
         # nothing is given back: TensorFlow 1 makes a function of this, and takes no operation from one
-        super(FromLogitsMixin, self).update_state(y_true, y_pred, sample_weight)
+        super(FromLogitsMixin, self).update_state(y_true, y_pred, sample_weight)  # type: ignore[misc]
 
     def get_config(self) -> Dict[str, Any]:
-        return dict(super(FromLogitsMixin, self).get_config(), from_logits=self.from_logits)
+        return dict(super(FromLogitsMixin, self).get_config(), from_logits=self.from_logits)  # type: ignore[misc]
 
 
 class AUC(FromLogitsMixin, tf.keras.metrics.AUC):
