@@ -89,6 +89,14 @@ def _of_shape(found: Match[str], columns: Columns) -> Optional[str]:
     return f"column {column.name!r} ({column.type} in the table) has {values}, and the script reads it as another: {_read_so(column)}"
 
 
+def _of_sizes(found: Match[str], columns: Columns) -> Optional[str]:
+    one, other = (found[name] or found[f"{name}_"] for name in ("one", "other"))
+    return (
+        f"rows of different shapes, {one} and {other}, were to be put into one batch: image=(height, width) in task_config.dataset() makes images of one "
+        "size, tf.image.resize in .map() too, and padded_batch pads what else varies"
+    )
+
+
 def _of_attribute(found: Match[str], columns: Columns) -> Optional[str]:
     name = found["name"]
     near = nearest(name, _TASK_CONFIG)
@@ -232,6 +240,29 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
         _of_type,
     ),
     (re.compile(_KEY + r"(?:Number of \w+ values|Can't parse serialized Example|Column \d+)"), _of_shape),
+    (
+        re.compile(
+            r"number of elements does not match\. Shapes are: \[tensor\]: (?P<one>\[[\d,]*\]), \[batch\]: (?P<other>\[[\d,]*\])"
+            r"|Cannot batch tensors with different shapes in component \d+\. First element had shape (?P<one_>\[[\d,]*\]) and element \d+ had shape (?P<other_>\[[\d,]*\])"
+        ),
+        _of_sizes,
+    ),
+    (
+        re.compile(
+            r"jpeg::Uncompress failed|Invalid JPEG data|Invalid PNG (?:data|header)|Invalid GIF data|Incomplete (?:BMP|GIF|bmp)|Not enough data|Could not decode (?:GIF|PNG|WebP)"
+        ),
+        _always(
+            "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack --check whole --bad-rows skip` names such files "
+            "and leaves them out"
+        ),
+    ),
+    (
+        re.compile(r"Unable to decode bytes as JPEG"),
+        _always(
+            "an encoded image is of a format that this TensorFlow does not decode (WebP is read by the newest ones only): "
+            "`akrunner pack --resize WIDTHxHEIGHT` makes PNGs of such"
+        ),
+    ),
     (re.compile(r"'\w*TaskConfig' object has no attribute '(?P<name>\w+)'"), _of_attribute),
     (
         re.compile(r"convert a value \(PerReplica:|PerReplica[^\n]*\n[\s\S]*(?:unsupported|Unsupported|convert)"),

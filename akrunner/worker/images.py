@@ -23,7 +23,8 @@ _USUAL = ("flip", "shift")
 _DRAWS = 5
 _LARGEST = 1 << 16
 #: of what TensorFlow decodes, JPEG, PNG, GIF, BMP, and WebP with the newest: its first bytes; and how many of another value are told
-_BEGINS, _SHOWN = (b"\xff\xd8", b"\x89P", b"GI", b"BM", b"RI"), 60
+_JPEG, _PNG = b"\xff\xd8", b"\x89P"
+_BEGINS, _SHOWN = (_JPEG, _PNG, b"GI", b"BM", b"RI"), 60
 _HOW = "give (height, width), True for images that are of one size already, or a dict of %s" % ", ".join(_KEYS)
 
 
@@ -104,7 +105,7 @@ class Images(object):
             known = tf.reduce_any(tf.equal(tf.strings.substr(data, 0, 2), tf.constant(_BEGINS)))
             with tf.control_dependencies([tf.debugging.Assert(known, [self._refusal, tf.strings.substr(data, 0, _SHOWN)])]):
                 encoded = tf.identity(data)
-            pixels = tf.image.decode_image(encoded, channels=self.channels, expand_animations=False)
+            pixels = self._read(tf, encoded)
             # it says nothing of it, as there are formats of moving images
             pixels.set_shape([None, None, self.channels])
             return self._fitted(tf, pixels)
@@ -116,6 +117,42 @@ class Images(object):
         pixels = tf.cond(tf.equal(tf.strings.length(data), 0), lambda: tf.zeros(shape, tf.uint8), read)
         pixels.set_shape(shape)
         return pixels
+
+    def _read(self, tf: Any, encoded: Any) -> Any:
+        """uint8 [height, width, channels], of every format: TensorFlow itself makes others of the channels there are of JPEG and PNG only."""
+        wanted = self.channels
+        begins = tf.strings.substr(encoded, 0, 2)
+
+        def read(there: int, asked: Optional[int] = None) -> Any:
+            asked = there if asked is None else asked
+            return _as(tf, tf.image.decode_image(encoded, channels=asked, expand_animations=False), there, wanted)
+
+        def webp() -> Any:
+            # it gives what there is, or nothing
+            pixels = tf.image.decode_image(encoded, channels=0, expand_animations=False)
+            return tf.cond(
+                tf.equal(tf.shape(pixels)[2], 4), lambda: _as(tf, pixels, 4, wanted), lambda: _as(tf, pixels, 3, wanted)
+            )
+
+        def others() -> Any:
+            # bits of a pixel, where a BMP has them; it may be shorter
+            bits = tf.strings.substr(encoded + b"\0" * 29, 28, 1)
+            bmp = tf.equal(begins, b"BM")
+            known = [
+                (tf.logical_and(bmp, tf.equal(bits, b"\x20")), lambda: read(4)),
+                # newer ones want no word of the one channel
+                (tf.logical_and(bmp, tf.equal(bits, b"\x08")), lambda: read(1, asked=0)),
+            ]
+            if hasattr(getattr(tf, "raw_ops", None), "DecodeWebP"):
+                known.append((tf.equal(begins, b"RI"), webp))
+            return tf.case(known, default=lambda: read(3), exclusive=True)
+
+        def usual() -> Any:
+            if wanted < 4:
+                return read(wanted)
+            return tf.cond(tf.equal(begins, _PNG), lambda: read(4), lambda: read(3))
+
+        return tf.cond(tf.reduce_any(tf.equal(begins, tf.constant([_JPEG, _PNG]))), usual, others)
 
     def _fitted(self, tf: Any, pixels: Any) -> Any:
         if self.size is None:
@@ -133,6 +170,18 @@ class Images(object):
             larger = tf.maximum(tf.cast(tf.round(there * scale), tf.int32), tf.constant([height, width]))
             fitted = tf.image.resize_with_crop_or_pad(resize(pixels, larger), height, width)
         return tf.cast(tf.clip_by_value(tf.round(fitted), 0.0, 255.0), tf.uint8)
+
+
+def _as(tf: Any, pixels: Any, there: int, wanted: int) -> Any:
+    """Pixels with another number of channels. Args: there, wanted: 1, 3 or 4; nothing can be seen through a fourth that is made."""
+    if there == wanted:
+        return pixels
+    colours = pixels[:, :, :3] if there > 1 else tf.tile(pixels[:, :, :1], [1, 1, 3])
+    if wanted == 1:
+        return tf.image.rgb_to_grayscale(tf.reshape(colours, tf.concat([tf.shape(pixels)[:2], [3]], 0)))
+    if wanted == 3:
+        return colours
+    return tf.concat([colours, tf.fill(tf.concat([tf.shape(pixels)[:2], [1]], 0), tf.constant(255, tf.uint8))], 2)
 
 
 def seeded_draws(tf: Any, seed: int) -> Any:

@@ -322,6 +322,25 @@ def main(task_config):
     static = read(5, image=(4, 3), drop_remainder=True)
     assert static.element_spec["image"].shape.as_list() == [5, 4, 3, 3]
 
+    # every format, as each number of channels
+    from akrunner.worker.images import Images
+
+    schema = [{"name": "image", "kind": "bytes", "shape": [], "type": "varbinary"}]
+    wanted = {1: [17], 3: [9, 20, 30], 4: [9, 20, 30, 255]}
+    for channels, colour in wanted.items():
+        made = Images({"size": (6, 8), "channels": channels, "dtype": "uint8"}, schema)
+        names = sorted(glob.glob(os.path.join(task_config.user_params["parts"], "*.image")))
+        encoded = [open(name, "rb").read() for name in names]
+        decoded = all_of(tf.data.Dataset.from_tensor_slices({"image": encoded}).map(made.decoded))
+        assert len(decoded) == 9
+        for name, image in zip(names, decoded):
+            kind = os.path.basename(name).split(".")[0]
+            grey, seen_through = kind.endswith("-L"), kind.endswith("-RGBA")
+            values = [77] * min(channels, 3) + [255] * (channels == 4) if grey else list(colour)
+            if seen_through and channels == 4:
+                values[3] = 40
+            assert np.abs(image["image"][2, 3].astype(int) - values).max() <= 1, (kind, channels, image["image"][2, 3])
+
     # augmented anew in every epoch, kept or not; the same for one seed
     def whitened(image):
         return image + tf.random.uniform([])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import struct
 import zlib
@@ -157,6 +158,10 @@ def check_reading(script: Script, folder: Path, form: str, python_env: Optional[
     for i in range(10):
         texts = pa.array([b"%d" % (10 * i + j) for j in range(3)], pa.binary())
         (folder / f"{i}.tfrecord").write_bytes(b"".join(map(framed, texts.to_pylist())))
+    for kind, mode in itertools.product(("PNG", "JPEG", "GIF", "BMP"), ("L", "RGB", "RGBA")):
+        if (kind, mode) not in (("JPEG", "RGBA"), ("GIF", "RGBA"), ("GIF", "RGB")):
+            colour = 77 if mode == "L" else (9, 20, 30, 40)[: len(mode)]
+            Image.new(mode, (8, 6), colour).save(folder / f"{kind}-{mode}.image", kind)
     pixels = pa.array([a_png(10 * i) for i in range(10)], pa.binary())
     rows = pa.table(
         {"id": range(10), "image": pixels, "label": [i % 2 for i in range(10)], "name": [f"n{i}" for i in range(10)]}

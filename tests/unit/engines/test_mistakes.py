@@ -100,6 +100,11 @@ def said(kind: str, message: str) -> str:
         ("KeyError", "'worker'", "looked for workers in a cluster that has none: worker 0 is the chief; chief=False (--no-chief)"),
         ("AttributeError", "'BatchTaskConfig' object has no attribute 'epochs'", "asked the task config for 'epochs', which it does not have: the job's own values are in task_config.user_params['epochs']"),
         ("AttributeError", "'BatchTaskConfig' object has no attribute 'batch'", "asked the task config for 'batch', which it does not have; did you mean 'batches'?"),
+        (INVALID, "{{function_node x}} jpeg::Uncompress failed. Invalid JPEG data or crop window. [[{{node DecodeImage}}]]", "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack --check whole"),
+        (INVALID, "Invalid PNG data, size 100\n\t [[{{node cond/decode_image}}]]", "an encoded image is broken or cut short"),
+        (INVALID, "assertion failed: [Unable to decode bytes as JPEG, PNG, GIF, or BMP]", "an encoded image is of a format that this TensorFlow does not decode"),
+        (INVALID, "Cannot add tensor to the batch: number of elements does not match. Shapes are: [tensor]: [30,40,3], [batch]: [20,50,3]", "rows of different shapes, [30,40,3] and [20,50,3], were to be put into one batch: image=(height, width)"),
+        (INVALID, "Cannot batch tensors with different shapes in component 0. First element had shape [20,50,3] and element 1 had shape [30,40,3].", "rows of different shapes, [20,50,3] and [30,40,3], were to be put"),
         ("absl.flags._exceptions.UnparsedFlagAccessError", "Trying to access flag --lr before flags were parsed.", "the flags were never parsed"),
     ],
 )  # fmt: skip
