@@ -1,70 +1,69 @@
-"""What a type checker says of a user's program: nothing of what is right, and each line that is wrong."""
+"""What type checkers say of a user's program: nothing of what is right, and each line that is wrong."""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Dict, Set
 
 import pytest
 
 import akrunner
+import akrunner.worker
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = """\
-from typing import List
-
-import akrunner
-
-
-def score(task_config: object) -> None: ...
-
-
-def right() -> None:
-    result = akrunner.run("train.py", "iris.csv", output_schema="id bigint, p double", num_workers=2)
-    names: List[str] = result.stats.bound.split() if result.stats.bound else []
-    print(names, result.to_pandas())
-    akrunner.run(score, {"x": [1.0]}, output_schema={"y": float})
-    with akrunner.stream("score.py", [{"x": 1}], input_schema="x bigint", output_schema="y double") as job:
-        for batch in job:
-            print(batch.num_rows)
-    model = akrunner.train("train.py", "iris.csv").model
-    assert model is not None
-    akrunner.predict(model, "iris.csv", output_schema="p double", num_workers=2)
-    with akrunner.LocalPredictor("model.zip") as predictor:
-        predictor.predict({"x": 1.0})
-    try:
-        akrunner.pai("PAI -name tensorflow1150 -Dscript=a.py;")
-    except akrunner.ScriptFailedError as e:
-        print(e.failure)
+PROGRAMS = Path(__file__).parents[1] / "typed"
+PACKAGE = Path(akrunner.__file__).parent
+#: the lines that are wrong -> what the checker is to name
+WRONG = {
+    number: line.rpartition("# ")[2]
+    for number, line in enumerate((PROGRAMS / "wrong.py").read_text().splitlines(), 1)
+    if "  # " in line
+}
 
 
-def wrong() -> None:
-    akrunner.run("train.py", "iris.csv", num_worker=2)  # num_worker
-    akrunner.run("train.py", "iris.csv", num_workers="2")  # num_workers
-    akrunner.run()  # script
-    akrunner.train("train.py", "iris.csv").modle  # modle
-    akrunner.predict("model.zip", "iris.csv", num_ps=1)  # num_ps
-    akrunner.runn("train.py", "iris.csv")  # runn
-    akrunner.ScriptFailed  # ScriptFailed
-    akrunner.pai(file="a.sh", argument=["x"])  # argument
-    akrunner.stream("score.py", "x.jsonl", timeout="5")  # timeout
-"""
+def run(*words: str, at: Path) -> str:
+    """What a checker prints of both programs, of which it knows nothing but where they are: as at a user's."""
+    for name in ("right.py", "wrong.py"):
+        shutil.copy(PROGRAMS / name, at)
+    environment = {**os.environ, "MYPYPATH": str(PACKAGE.parent)}
+    return subprocess.run(words, cwd=at, env=environment, capture_output=True, text=True, timeout=300).stdout
 
 
-def test_mypy_knows_every_public_name(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    words = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--ignore-missing-imports", "program.py"]
-    package = Path(akrunner.__file__).parent
-    environment = {**os.environ, "MYPYPATH": str(package.parent)}
-    told = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300).stdout
-    wrong = {number: line.rpartition("# ")[2] for number, line in enumerate(PROGRAM.splitlines(), 1) if "  # " in line}
-    errors = {int(number): text for number, text in re.findall(r"program\.py:(\d+): error: (.*)", told)}
-    assert sorted(errors) == sorted(wrong), told
-    for number, name in wrong.items():
+def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+    strict = ("--strict", "--follow-imports=silent", "--ignore-missing-imports", "right.py", "wrong.py")
+    told = run(sys.executable, "-m", "mypy", *strict, at=tmp_path)
+    errors = {int(number): text for number, text in re.findall(r"wrong\.py:(\d+): error: (.*)", told)}
+    assert sorted(errors) == sorted(WRONG), told
+    for number, name in WRONG.items():
         assert f'"{name}"' in errors[number], told
+    assert "right.py" not in told
     # without it a checker takes all of the package for Any
-    assert (package / "py.typed").exists()
+    assert (PACKAGE / "py.typed").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="no basedpyright in .venv: scripts/setup tf,dev")
+def test_pyright_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+    asked = {"include": ["*.py"], "typeCheckingMode": "standard", "extraPaths": [str(PACKAGE.parent)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(asked))
+    told = run(sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", at=tmp_path)
+    found: Dict[str, Set[int]] = {"right.py": set(), "wrong.py": set()}
+    for one in json.loads(told)["generalDiagnostics"]:
+        found[Path(one["file"]).name].add(one["range"]["start"]["line"] + 1)
+    assert found == {"right.py": set(), "wrong.py": set(WRONG)}, told
+
+
+@pytest.mark.parametrize("program", ["right.py", "wrong.py"])
+def test_every_public_name_is_in_the_program(program: str) -> None:
+    tree = ast.parse((PROGRAMS / program).read_text())
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert {*akrunner.__all__, *akrunner.worker.__all__} - used == set()

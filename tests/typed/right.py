@@ -1,0 +1,101 @@
+"""Every public name as a user's program writes it: a type checker has nothing to say (`tests/e2e/test_types.py`). Nobody runs this."""
+
+from typing import Any, Dict, List, Optional
+
+import akrunner
+from akrunner.worker import BatchTaskConfig, OutputWriter, StreamTaskConfig, TaskConfig, TrainTaskConfig, current
+
+
+def score(task_config: BatchTaskConfig) -> None:
+    writer: OutputWriter = task_config.output_writer
+    for batch in task_config.batches(64, columns=["id", "x"], nulls="mask"):
+        writer.write_batch({"id": batch["id"], "p": batch["x"] / task_config.num_workers})
+    images = task_config.dataset(32, shuffle=1000, repeat=None, image={"size": (32, 32), "augment": True}, cache="disk")
+    task_config.report({"steps": task_config.steps_per_epoch(32)}, step=1)
+    print(images, task_config.dataset_file, task_config.dataset_length + 1, task_config.user_params["lr"])
+
+
+def fit(task_config: TrainTaskConfig) -> None:
+    where: str = task_config.saved_model_dir
+    latest: Optional[str] = task_config.latest_ckpt_dir
+    print(where.upper(), latest, task_config.per_worker_dataset(8), task_config.attempt)
+
+
+def follow(task_config: StreamTaskConfig) -> None:
+    task_config.output_writer.write(b"")
+    print(task_config.dataset_fn(), task_config.dataset(8, label="y"))
+
+
+def serve(task_config: TaskConfig) -> None:
+    cluster: Dict[str, List[str]] = task_config.cluster
+    print(
+        cluster,
+        task_config.task_type.upper(),
+        task_config.task_index + 1,
+        task_config.feature_spec,
+        task_config.schema[0]["name"],
+    )
+    return task_config.serve()
+
+
+def program() -> None:
+    task_config: BatchTaskConfig = current()
+    score(task_config)
+
+
+def jobs() -> None:
+    result: akrunner.Result = akrunner.run("train.py", "iris.csv", output_schema="id bigint, p double", num_workers=2)
+    names: List[str] = result.stats.bound.split() if result.stats.bound else []
+    print(names, result.to_pandas())
+    akrunner.run(score, {"x": [1.0]}, output_schema={"y": float})
+    schema = akrunner.Schema.parse("id bigint")
+    akrunner.run("train.py", "iris.csv", input_schema=schema)
+    plan: akrunner.Plan = akrunner.plan("train.py", "iris.csv", verb="train")
+    print(plan.rows, [column.name for column in plan.columns])
+    job: akrunner.StreamJob
+    with akrunner.stream("score.py", [{"x": 1}], input_schema="x bigint", output_schema="y double") as job:
+        for batch in job:
+            print(batch.num_rows)
+    model: Optional[akrunner.Model] = akrunner.train("train.py", "iris.csv").model
+    assert model is not None
+    model.save("model.zip", overwrite=True)
+    akrunner.predict(model, "iris.csv", output_schema="p double", num_workers=2)
+    akrunner.predict_stream("model.zip", [{"x": 1}], input_schema="x bigint", output_schema="p double").close()
+    with akrunner.LocalPredictor("model.zip") as predictor:
+        predictor.predict({"x": 1.0})
+
+
+def others() -> None:
+    packed: akrunner.Packed = akrunner.pack("photos", "out", split={"train": 0.8, "test": 0.2}, resize=(64, 64))
+    print(packed.rows + 1, packed.splits["train"])
+    akrunner.pai("PAI -name tensorflow1150 -Dscript=a.py;")
+    checkup: akrunner.Checkup = akrunner.doctor(quick=True)
+    print(checkup.ok, [line.about for line in checkup.lines])
+    warm: akrunner.Warm = akrunner.warm("tf2.3", 2)
+    with warm:
+        ready: bool = warm.wait(10)
+    print(ready)
+
+
+def errors() -> Any:
+    try:
+        jobs()
+    except akrunner.ScriptFailedError as e:
+        failure: Optional[akrunner.TaskFailure] = e.failure
+        return failure.traceback.splitlines() if failure is not None else str(e)
+    except akrunner.DataError as e:
+        return e.row, e.column
+    except akrunner.ClusterError as e:
+        return e.missing
+    except (akrunner.TaskDiedError, akrunner.StartError, akrunner.JobStalledError, akrunner.JobTimeoutError) as e:
+        return str(e)
+    except (akrunner.InputLostError, akrunner.JobManagerLostError, akrunner.JobCancelledError, akrunner.RendezvousError) as e:
+        return e.args
+    except (akrunner.ReadError, akrunner.WriteError, akrunner.OutputError, akrunner.ProtocolError, akrunner.JobError) as e:
+        return e.args
+    except (akrunner.SchemaError, akrunner.ScriptError, akrunner.PythonEnvError, akrunner.UserFilesError) as e:
+        return e.args
+    except (akrunner.SourceError, akrunner.SinkError, akrunner.ModelError, akrunner.StatementError, akrunner.ConfigError) as e:
+        return e.args
+    except akrunner.AkrunnerError as e:
+        return e.args
