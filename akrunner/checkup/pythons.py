@@ -121,14 +121,17 @@ def environment(python_env: Optional[str], importing: bool = True) -> List[Line]
 def _without(about: str, python_env: Optional[str], path: str) -> Line:
     """An interpreter that has no TensorFlow: broken if it was named, else others may be meant."""
     if python_env is not None:
-        return Line(about, BROKEN, f"{path} has none", f"{path} -m pip install tensorflow, or another --python-env")
+        return Line(
+            about, BROKEN, f"{path} has none", f"{interpreters.installing(path, 'tensorflow')}, or another --python-env"
+        )
     there = []
     for recipe in RECIPES.values():
         try:
             there.append(f"{recipe.name} ({interpreters.named(recipe, PROBE_SECONDS, remember=False).path})")
         except PythonEnvError:
             continue
-    do = f"--python-env {there[0].split()[0]} has it" if there else "pip install tensorflow, or akrunner env create tf2"
+    here = interpreters.installing(path, "tensorflow")
+    do = f"--python-env {there[0].split()[0]} has it" if there else f"{here}; or akrunner env create tf2, and --python-env tf2"
     said = f"; found by name: {', '.join(there)}" if there else ""
     return Line(about, LOOK, f"{path} has none, and a job without --python-env would use it{said}", do)
 

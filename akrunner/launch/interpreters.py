@@ -7,9 +7,11 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from akrunner.checks import nearest_file
@@ -77,16 +79,45 @@ def resolve(python_env: Optional[str], keras: Optional[str] = None) -> Interpret
     if not found.tensorflow:
         raise PythonEnvError(
             f"python_env: {found.path} (Python {_dotted(found.python)}) has no TensorFlow. Install it there "
-            f"(`{found.path} -m pip install tensorflow`), or name an interpreter that has it with python_env= "
-            "(--python-env)"
+            f"(`{installing(found.path, 'tensorflow')}`), or name an interpreter that has it with python_env= "
+            "(--python-env); `akrunner env create tf2` makes one, which is then called tf2"
         )
     if keras == "legacy" and not found.tf_keras and _needs_tf_keras(found.tensorflow):
         minor = ".".join(found.tensorflow.split(".")[:2])
         raise PythonEnvError(
             f"keras='legacy' needs tf-keras of TensorFlow's own minor version in {found.path}: "
-            f"`{found.path} -m pip install 'tf-keras=={minor}.*'`"
+            f"`{installing(found.path, f'tf-keras=={minor}.*')}`"
         )
     return found
+
+
+def installing(path: str, package: str) -> str:
+    """The command by which a package comes into an interpreter's environment: that of whoever has made it, as far as it has left a mark.
+
+    Args:
+        path: of the interpreter.
+        package: as pip takes it.
+    """
+    package = shlex.quote(package)
+    # the interpreter's own path, not where a link of a venv leads
+    home = Path(path).parent.parent
+    if (home / "uv-receipt.toml").exists():
+        # a tool of uv's has what its last `install` has named, and nothing else
+        return (
+            "uv tool install 'akrunner[tf]'" if package == "tensorflow" else f"uv tool install 'akrunner[tf]' --with {package}"
+        )
+    if (home / "pipx_metadata.json").exists():
+        return f"pipx inject {home.name} {package}"
+    if _has_line(home / "pyvenv.cfg", "uv = ") and not any(home.glob("lib/python*/site-packages/pip")):
+        return f"uv pip install --python {path} {package}"
+    return f"{path} -m pip install {package}"
+
+
+def _has_line(path: Path, begins: str) -> bool:
+    try:
+        return any(line.startswith(begins) for line in path.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return False
 
 
 def asked_for(python_env: Optional[str], seconds: float = _PROBE_SECONDS, remember: bool = True) -> Interpreter:

@@ -66,7 +66,7 @@ def wheel(folder: Path) -> Path:
     """akrunner, built from a copy: a build leaves directories behind."""
     source = folder / "source"
     shutil.copytree(ROOT / "akrunner", source / "akrunner", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
     return next(folder.glob("akrunner-*.whl"))
