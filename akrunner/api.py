@@ -52,7 +52,13 @@ class Result:
     model: Optional[Model] = None
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The table as a pandas frame. Raises: ConfigError: there is no table in memory, or no pandas."""
+        """The table as a pandas frame.
+
+        Returns:
+            a frame of its own, `table.to_pandas()`.
+        Raises:
+            ConfigError: there is no table in memory, or no pandas.
+        """
         if self.table is None:
             raise ConfigError("there is no table in memory: give output_schema=, and no output=")
         try:

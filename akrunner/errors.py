@@ -91,7 +91,8 @@ class ModelError(ConfigError):
 class ClusterError(ConfigError):
     """No Flink cluster answers where one should be, or it refuses.
 
-    Attributes: missing: a cluster answers, and has no such job, TaskManager or log.
+    Attributes:
+        missing: a cluster answers, and has no such job, TaskManager or log.
     """
 
     def __init__(self, message: str, *, missing: bool = False) -> None:
@@ -204,7 +205,9 @@ class InputLostError(JobError):
 class ReadError(JobError):
     """The input could not be read to its end while the job ran: a row that does not parse, a disk, a network.
 
-    Attributes: broken: (path, why) of files that are no good; unfetched: of files that could not be fetched.
+    Attributes:
+        broken: (path, why) of files that are no good.
+        unfetched: (path, why) of files that could not be fetched.
     """
 
     broken: Sequence[Tuple[str, str]] = ()
@@ -230,7 +233,8 @@ class RendezvousError(JobError):
 class JobStalledError(JobError):
     """Nothing moved for `stall_timeout`: no rows, no report, no processor time. `report` says who waits for what, with stacks.
 
-    Attributes: report: the whole report, as in `stall.txt` of the work dir.
+    Attributes:
+        report: the whole report, as in `stall.txt` of the work dir.
     """
 
     report: str = ""

@@ -47,9 +47,17 @@ def run(
     A worker's whole output waits in its TaskManager until its script has returned: for much of it, name a file (`akrunner.run` with
     `output=`).
 
-    Args: source: a PyFlink Table or DataStream; engine: for its `options` and `host`; options: as for `akrunner.run`.
-    Returns: the job, with the `table` of what the scripts write.
-    Raises: ConfigError: an argument is wrong.
+    Args:
+        script: as for `akrunner.run`.
+        source: a PyFlink Table or DataStream.
+        output_schema: columns the script writes, as for `akrunner.run`.
+        engine: for its `options` and `host`.
+        observer: is told the progress.
+        **options: as for `akrunner.run`.
+    Returns:
+        the job, with the `table` of what the scripts write.
+    Raises:
+        ConfigError: an argument is wrong.
     """
     return _attached("batch", script, source, output_schema, engine, observer, options)
 
@@ -70,9 +78,19 @@ def stream(
     With `execution.checkpointing.interval` set, no row is lost: a checkpoint waits until the script has asked for a row behind all it
     has been given, and Flink starts from the last one when a machine fails. A row may come twice then.
 
-    Args: flush_seconds: the longest a row waits on its way through; max_restarts: how often a script that fails itself may be started
-    again likewise; options: as for `akrunner.stream`; the others: as for `run`.
-    Returns, raises: as `run`.
+    Args:
+        script: as for `akrunner.stream`.
+        source: a PyFlink Table or DataStream.
+        output_schema: columns the script writes.
+        flush_seconds: the longest a row waits on its way through.
+        max_restarts: how often a script that fails itself may be started again likewise.
+        engine: for its `options` and `host`.
+        observer: is told the progress.
+        **options: as for `akrunner.stream`.
+    Returns:
+        the job, with the `table` of what the scripts write.
+    Raises:
+        ConfigError: an argument is wrong.
     """
     options["flush_seconds"] = flush_seconds
     return _attached("stream", script, source, output_schema, engine, observer, options, max_restarts)
@@ -90,8 +108,18 @@ def predict(
 ) -> Attached:
     """Run a SavedModel over a Table or DataStream that may never end; its other columns, or those of `reserved_cols`, are kept beside.
 
-    Args: model, options: as for `akrunner.predict`; the others: as for `stream`.
-    Returns, raises: as `run`.
+    Args:
+        model: as for `akrunner.predict`.
+        source: a PyFlink Table or DataStream.
+        flush_seconds: the longest a row waits on its way through.
+        max_restarts: how often a model that fails may be started again, as for `stream`.
+        engine: for its `options` and `host`.
+        observer: is told the progress.
+        **options: as for `akrunner.predict`.
+    Returns:
+        the job, with the `table` of what the model gives.
+    Raises:
+        ConfigError: an argument is wrong.
     """
     _check("predict", options)
     chosen = engine if engine is not None else FlinkEngine()

@@ -80,14 +80,23 @@ class Plan:
     """What a job would do; `print(plan)` shows it.
 
     Attributes:
-        verb: run, train or stream; engine: local or flink.
-        script, entry: the file, and what is called in it; files: (file, place in the work dir) that go to every task, the script among them.
-        python, python_version, tensorflow: of the tasks; "" where only the cluster can tell. keras: "2 (tf-keras)", "3"...
+        verb: run, train or stream.
+        engine: local or flink.
+        script: the file.
+        entry: what is called in it.
+        files: (file, place in the work dir) that go to every task, the script among them.
+        python: the tasks' interpreter; this and the next three are "" where only the cluster can tell.
+        python_version: of the tasks.
+        tensorflow: its version.
+        keras: "2 (tf-keras)", "3"...
         requirements: that are installed at the start, None: there are none.
-        source: the input's name; rows: None: not known before they are read; columns.
+        source: the input's name.
+        rows: of the input; None: not known before they are read.
+        columns: each with its type, its feature, and what becomes of its nulls.
         data_format: examples or columns.
         tasks: every process of the job, as many as there will be.
-        output: where rows go, in words; output_schema: "id bigint, p double", "" if the script writes none.
+        output: where rows go, in words.
+        output_schema: "id bigint, p double", "" if the script writes none.
         limits: name -> seconds, or number, of what the job waits for.
         warnings: what is likely to go wrong, or to be slow.
     """

@@ -151,7 +151,10 @@ class Field:
 class Schema:
     """Columns in order.
 
-    Raises: SchemaError: two columns share a name, or a type cannot cross to a script.
+    Attributes:
+        fields: one for each column: its name, its Arrow type, whether it may be null.
+    Raises:
+        SchemaError: two columns share a name, or a type cannot cross to a script.
     """
 
     fields: Tuple[Field, ...]
@@ -173,15 +176,25 @@ class Schema:
 
     @cached_property
     def names(self) -> List[str]:
+        """Of the columns, in order."""
         return [field.name for field in self.fields]
 
     @cached_property
     def arrow(self) -> pa.Schema:
+        """As Arrow has it."""
         return pa.schema([pa.field(field.name, field.type, field.nullable) for field in self.fields])
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema) -> "Schema":
-        """From an Arrow schema. Raises: SchemaError: a column's type cannot cross; it names the CAST to write."""
+        """From an Arrow schema.
+
+        Args:
+            schema: pyarrow's.
+        Returns:
+            its columns.
+        Raises:
+            SchemaError: a column's type cannot cross; it names the CAST to write.
+        """
         if not isinstance(schema, pa.Schema):
             raise SchemaError(f"a schema of pyarrow's is needed, not a {type(schema).__name__}")
         return cls(tuple(Field(field.name, field.type, field.nullable) for field in schema))
@@ -193,13 +206,21 @@ class Schema:
         Args:
             text: the schema.
             parameter: the argument it came by, for the error.
-        Raises: SchemaError: with a caret under the word that is wrong.
+        Returns:
+            its columns.
+        Raises:
+            SchemaError: with a caret under the word that is wrong.
         """
         if not isinstance(text, str):
             raise SchemaError(f"{parameter} must be text like 'id bigint, p double', not a {type(text).__name__}")
         return _Parser(text, parameter).parse()
 
     def describe(self) -> List[Dict[str, Any]]:
+        """As scripts have it.
+
+        Returns:
+            a dict for each column, as `task_config.schema`.
+        """
         return [field.describe() for field in self.fields]
 
 

@@ -32,7 +32,12 @@ class StreamJob:
     """
 
     def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: Optional[pa.Schema]) -> None:
-        """start: runs the job with a sink and a cancel event, and blocks until it has ended."""
+        """The job starts at once.
+
+        Args:
+            start: runs the job with a sink and a cancel event, and blocks until it has ended.
+            schema: of the batches it gives; None: it gives none.
+        """
         self.schema = schema
         self.stats: Optional[Stats] = None
         self.tasks: Tuple[TaskResult, ...] = ()
@@ -53,7 +58,12 @@ class StreamJob:
             self._put(None)
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
-        """The engine's side (`RowSink`)."""
+        """The engine's side (`RowSink`).
+
+        Args:
+            task: that has written it.
+            batch: its rows.
+        """
         if batch.num_rows:
             self._put(batch)
 

@@ -129,7 +129,8 @@ def run(
         debug: keep the work dir, for `akrunner replay`.
         engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
-    Returns: the result.
+    Returns:
+        the result.
     Raises:
         ConfigError: an argument is wrong; nothing was started.
         DataError: a value of the table cannot cross.
@@ -292,7 +293,8 @@ def train(
         debug: keep the work dir, for `akrunner replay`.
         engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
-    Returns: the result; `result.model` is the model, `result.table` what the scripts wrote.
+    Returns:
+        the result; `result.model` is the model, `result.table` what the scripts wrote.
     Raises:
         ConfigError: an argument is wrong; nothing was started.
         DataError: a value of the table cannot cross.
@@ -448,8 +450,10 @@ def stream(
         debug: keep the work dir, for `akrunner replay`.
         engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
-    Returns: the running job: iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
-    Raises: ConfigError: an argument is wrong; nothing was started.
+    Returns:
+        the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
+    Raises:
+        ConfigError: an argument is wrong; nothing was started.
     """
     return run_stream(
         Arguments(
@@ -619,9 +623,11 @@ def plan(
         debug: keep the work dir, for `akrunner replay`.
         engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         verb: whose job is looked at: run, train or stream.
-    Returns: the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to go
-        wrong.
-    Raises: ConfigError: as the verb itself would, before it starts anything.
+    Returns:
+        the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
+        go wrong.
+    Raises:
+        ConfigError: as the verb itself would, before it starts anything.
     """
     return plan_job(
         Arguments(

@@ -49,14 +49,20 @@ def warm(
     the next spares are what it wanted. Nothing is different for the script.
 
     Args:
-        python_env, keras, env, requirements, num_workers: of the jobs to come, as for `run`; what they are is learnt from them, too.
+        python_env: of the jobs to come, as for `run`; what they are is learnt from them, too.
         workers: how many wait.
+        num_workers: of the jobs to come.
+        keras: of the jobs to come.
+        env: of the jobs to come.
+        requirements: of the jobs to come.
         idle_timeout: seconds without a job until they go; the next job brings them back.
         max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has
             200 to 650 MiB, one that is forked from it 3 MiB more.
         preload: modules they import.
-    Returns: an object with `wait()`, `status()` and `close()`, and a context manager.
-    Raises: ConfigError: an argument is wrong; nothing was started.
+    Returns:
+        an object with `wait()`, `status()` and `close()`, and a context manager.
+    Raises:
+        ConfigError: an argument is wrong; nothing was started.
     """
     return Warm(_pool(python_env, workers, num_workers, keras, env, requirements, idle_timeout, max_memory, preload))
 
@@ -118,20 +124,37 @@ def wanted_by(cluster: ClusterSpec, python: str, overlay: str, task_env: Mapping
 class Warm:
     """Spare worker processes of this process; a context manager.
 
-    Attributes: workers: how many there are to be.
+    Attributes:
+        workers: how many there are to be.
     """
 
     def __init__(self, pool: Pool) -> None:
+        """As `warm` makes it.
+
+        Args:
+            pool: what has the processes.
+        """
         self._pool = pool
         self.workers = pool.workers
         registry.add(pool)
 
     def wait(self, seconds: float = 60.0) -> bool:
-        """Wait until all of them have imported TensorFlow, for at most so many seconds. Returns: whether they have."""
+        """Wait until all of them have imported TensorFlow.
+
+        Args:
+            seconds: for which it waits at most.
+        Returns:
+            whether they have.
+        """
         return self._pool.wait(check_seconds("seconds", seconds) or 0.0)
 
     def status(self) -> Dict[str, Any]:
-        """As it stands: how many wait, what they are forked from, how many still import, their memory in bytes, how many jobs have taken, why there are fewer."""
+        """As it stands.
+
+        Returns:
+            how many wait, what they are forked from, how many still import, their memory in bytes, how many jobs have taken, why there are
+            fewer.
+        """
         return self._pool.status()
 
     def close(self) -> None:

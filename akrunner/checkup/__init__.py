@@ -36,8 +36,10 @@ def doctor(
         flink_master: REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.
         flink_python: interpreter that has PyFlink; None: this one.
         quick: do not import TensorFlow, which takes seconds.
-    Returns: lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
-    Raises: ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.
+    Returns:
+        lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
+    Raises:
+        ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.
     """
     folder = None if work_dir is None else check_path("work_dir", work_dir)
     envs = _environments(python_env)

@@ -50,11 +50,21 @@ class Checkup:
         return self.state != BROKEN
 
     def of(self, state: str) -> List[Line]:
-        """The lines that say so."""
+        """The lines that say so.
+
+        Args:
+            state: "ok", "look here" or "broken".
+        Returns:
+            those lines, in their order.
+        """
         return [line for line in self.lines if line.state == state]
 
     def asdict(self) -> Dict[str, Any]:
-        """As `akrunner doctor --json` prints it, but for the exit code."""
+        """As JSON has it.
+
+        Returns:
+            what `akrunner doctor --json` prints, but for the exit code.
+        """
         return {"state": self.state, "lines": [dataclasses.asdict(line) for line in self.lines], "job": self.job}
 
     def __str__(self) -> str:

@@ -47,7 +47,15 @@ class Model:
     """
 
     def __init__(self, path: str, checkpoint: Optional[str] = None, temporary: Optional[str] = None) -> None:
-        """`temporary`: a directory to remove with this object. Raises: ModelError: `path` holds no SavedModel."""
+        """A SavedModel that is there.
+
+        Args:
+            path: its directory, or one whose newest timestamped child it is.
+            checkpoint: directory of the latest checkpoint.
+            temporary: a directory to remove with this object.
+        Raises:
+            ModelError: `path` holds no SavedModel.
+        """
         if temporary is not None:
             weakref.finalize(self, leftovers.drop, temporary)
         self.path = saved_model_in(path)
@@ -57,10 +65,17 @@ class Model:
         return f"Model({self.path!r})"
 
     def save(self, uri: PathLike, overwrite: bool = False) -> str:
-        """Copy it to a directory, or to one file when the name ends in .zip; local, or any URL fsspec writes. What is there already
-        stays until the new one is complete; of a link, what it leads to is replaced.
+        """Copy it to a directory, or to one file. What is there already stays until the new one is complete; of a link, what it leads to is
+        replaced.
 
-        Returns: where it is. Raises: ModelError: something is there already; WriteError: it cannot be written.
+        Args:
+            uri: local, or any URL fsspec writes; one file if it ends in .zip.
+            overwrite: replace what is there already.
+        Returns:
+            where it is.
+        Raises:
+            ModelError: something is there already.
+            WriteError: it cannot be written.
         """
         target = check_path("model_out", uri, ModelError)
         check_target(target, overwrite)
@@ -68,7 +83,11 @@ class Model:
         return target
 
     def to_table(self) -> pa.Table:
-        """As a model table, in Alink's layout; the same bytes for the same model."""
+        """As a model table, in Alink's layout.
+
+        Returns:
+            columns `model_id bigint, model_info string`; the same bytes for the same model.
+        """
         name = os.path.basename(self.path.rstrip("/")) + ".zip"
         pieces = _pieces(zipped(self.path))
         if self.checkpoint is None:
@@ -82,7 +101,15 @@ class Model:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> "Model":
-        """From a model table; rows in any order. Raises: ModelError: it is none, or damaged, or unpacks to too much."""
+        """From a model table.
+
+        Args:
+            table: in Alink's layout, its rows in any order.
+        Returns:
+            the model, in a temporary directory.
+        Raises:
+            ModelError: it is none, or damaged, or unpacks to too much.
+        """
         files = _files(_rows(table))
         folder = new_folder()
         try:
@@ -94,10 +121,15 @@ class Model:
 
     @classmethod
     def from_saved_model(cls, path: PathLike) -> "Model":
-        """From a SavedModel's directory (or its parent with timestamped children), or a zip or tar of it; local, or any URL fsspec
-        reads; with `#max=20GB` or `#sha256=...` as user files have it.
+        """From a SavedModel, wherever it is.
 
-        Raises: ModelError: there is none, or it is too large.
+        Args:
+            path: its directory (or the parent of timestamped ones), or a zip or tar of it; local, or any URL fsspec reads; with
+                `#max=20GB` or `#sha256=...` as user files have it.
+        Returns:
+            the model; of what is not a local directory, a copy.
+        Raises:
+            ModelError: there is none, or it is too large.
         """
         given = check_path("model", path, ModelError)
         if is_url(given) and not given.startswith(("http://", "https://", "file://")):

@@ -74,15 +74,24 @@ def pack(
         bad_rows: fail; skip: leave broken files out; or a directory they are copied to.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
         label: column of classes; "none": there are no classes.
-        paths: the column of paths; paths_in: what relative ones are below. None: by names and contents; the table's directory.
+        paths: the column of paths. None: by names and contents.
+        paths_in: what relative paths are below. None: the table's directory.
         columns: names for the columns of text files that stand side by side.
-        select, input_schema, input_format: of tables, as in `run`.
-        threads: that read files. None: 16. memory: for the shuffling of tables.
+        select: of tables, as in `run`.
+        input_schema: of tables, as in `run`.
+        input_format: of tables, as in `run`.
+        threads: that read files. None: 16.
+        memory: bytes for the shuffling of tables: 512MB, 1GiB.
         max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
         overwrite: pack everything anew; what is there counts until that is done.
         dry_run: look, plan, and write nothing.
         progress: called now and then with how far it is.
-    Raises: ConfigError: an argument is wrong; nothing was written. ReadError: a file is broken. WriteError: a disk is full.
+    Returns:
+        what there is now, and what was left out.
+    Raises:
+        ConfigError: an argument is wrong; nothing was written.
+        ReadError: a file is broken.
+        WriteError: a disk is full.
     """
     began = time.monotonic()
     settings = settings_of(split, split_by, seed, shard_size, resize, format, check, bad_rows, threads, memory, max_file_size)

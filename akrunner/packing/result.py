@@ -19,11 +19,14 @@ class Packed:
         shards: files in the output.
         bytes: of these files.
         labels: the name of each class, by its number.
-        skipped: (path, why) of the broken files of the input, which are not in the output, the first 1,000; skipped_rows: how many there are;
-            skipped_before: how many of them an earlier run had left out, and are as they were then.
-        unfetched_rows: files that could not be fetched, and are left out until a later run has them; unfetched: (path, why) of the first 1,000.
+        skipped: (path, why) of the broken files of the input, which are not in the output, the first 1,000.
+        skipped_rows: how many there are.
+        skipped_before: how many of them an earlier run had left out, and are as they were then.
+        unfetched: (path, why) of files that could not be fetched, and are left out until a later run has them, the first 1,000.
+        unfetched_rows: how many there are.
         warnings: what else is to be known.
         seconds: it took.
+        dry_run: whether it has only looked and planned.
     """
 
     path: str

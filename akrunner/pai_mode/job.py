@@ -109,11 +109,34 @@ def pai(
         project: of tables that are named without one; None: AKRUNNER_PROJECT.
         tables_root: directory of local tables; None: AKRUNNER_TABLES, or the user's own.
         oss_roots: bucket -> its directory.
-        python_env: None: the environment the name stands for. The other arguments, where they are given, win over what the command
-            says, and are as for `akrunner.run`.
-    Returns: the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
-    Raises: as `akrunner.run`. Of a file, the statements before the one that failed are done. JobError: a shell script ended with another exit code
-        than 0.
+        python_env: None: the environment the name stands for.
+        num_workers: workers, the chief among them. This and the arguments below are as for `akrunner.run`, and win over what the command says.
+        num_ps: parameter servers.
+        requirements: requirements.txt to install beside `python_env`.
+        keras: "legacy" for Keras 2.
+        tensorboard: directory for what the tasks `report()`.
+        env: environment variables for the tasks.
+        timeout: seconds a job may take.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move.
+        stall_action: what follows then: "fail" or "warn".
+        evaluator_timeout: seconds the evaluator gets for the last checkpoint.
+        profile_input: steps at which TensorFlow's profiler looks.
+        max_restarts: how often everything is started again after a failure.
+        gpus_per_worker: graphics cards for each worker.
+        cpus_per_worker: cores for each worker.
+        intra_op_parallelism: threads TensorFlow uses inside one operation.
+        bind_host: address TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        work_dir: new directory to keep everything in.
+        debug: keep the work dir, for `akrunner replay`.
+        engine: "local", "flink", or an engine.
+        observer: is told the progress; of no shell script's jobs.
+    Returns:
+        the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
+    Raises:
+        ConfigError: as `akrunner.run`. Of a file, the statements before the one that failed are done.
+        JobError: as `akrunner.run`; a shell script ended with another exit code than 0.
     """
     every = dict(locals())
     runner = Runner(every)

@@ -46,7 +46,8 @@ class LocalPredictor:
     is asked again; when it dies again before it has answered anything, whoever waits gets the error and the predictor is closed.
 
     Attributes:
-        input_schema: of the rows it takes; output_schema: of those it gives.
+        input_schema: of the rows it takes.
+        output_schema: of those it gives.
     """
 
     # options: written by scripts/gen-options
@@ -101,7 +102,9 @@ class LocalPredictor:
                 cores.
             intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
             engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
-        Raises: ConfigError: an argument is wrong; JobError: the worker did not start, or cannot load the model.
+        Raises:
+            ConfigError: an argument is wrong.
+            JobError: the worker did not start, or cannot load the model.
         """
         self._start(
             PredictArguments(
@@ -150,11 +153,15 @@ class LocalPredictor:
     def predict(self, rows: Any) -> Any:
         """One row, or many.
 
-        Args: rows: a dict, or a sequence of values in the order of `input_schema`; or a list of either; or a pyarrow Table.
-        Returns: for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table.
+        Args:
+            rows: a dict, or a sequence of values in the order of `input_schema`; or a list of either; or a pyarrow Table.
+        Returns:
+            for a dict a dict, for a sequence a tuple, for a list a list of them, for a Table a Table.
         Raises:
-            DataError: a row lacks a column, or a value does not fit; ScriptFailedError: the model refused these rows.
-            JobError: the worker process died twice; ConfigError: the predictor is closed.
+            DataError: a row lacks a column, or a value does not fit.
+            ScriptFailedError: the model refused these rows.
+            JobError: the worker process died twice.
+            ConfigError: the predictor is closed.
         """
         if isinstance(rows, pa.Table):
             return self._predict_table(rows)
@@ -185,8 +192,9 @@ class LocalPredictor:
     def close(self, timeout: float = 30.0) -> None:
         """End the worker process; waits until it is gone. Twice is fine.
 
-        Args: timeout: seconds for rows that are asked already to be answered. Whoever still waits then gets a JobCancelledError, and the
-            worker process is ended, whatever it does.
+        Args:
+            timeout: seconds for rows that are asked already to be answered. Whoever still waits then gets a JobCancelledError, and the
+                worker process is ended, whatever it does.
         """
         seconds = check_seconds("timeout", timeout, zero=True)
         self._requests.close()

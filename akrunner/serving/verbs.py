@@ -94,7 +94,8 @@ def predict(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
-    Returns: the result.
+    Returns:
+        the result.
     Raises:
         ConfigError: an argument is wrong, or the table does not fit the model's signature; nothing was started.
         DataError: a value does not fit what the model takes.
@@ -217,8 +218,10 @@ def predict_stream(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
-    Returns: the running job: iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
-    Raises: ConfigError: an argument is wrong, or the rows do not fit the model's signature; nothing was started.
+    Returns:
+        the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
+    Raises:
+        ConfigError: an argument is wrong, or the rows do not fit the model's signature; nothing was started.
     """
     return run_predict_stream(
         PredictArguments(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.worker import data, reading
 
@@ -45,12 +45,17 @@ class TaskConfig(object):
     _job: Any
     _rows: Any
 
-    FIELDS: Tuple[str, ...] = (
+    FIELDS: ClassVar[Tuple[str, ...]] = (
         "tf_context", "num_workers", "cluster", "task_type", "task_index", "work_dir", "user_params", "schema",
         "checkpoint_dir", "attempt", "_job", "_rows",
     )  # fmt: skip
 
     def __init__(self, **fields: Any) -> None:
+        """As a task makes it.
+
+        Args:
+            **fields: the attributes, by name; those that are missing are None.
+        """
         for name in self.FIELDS:
             setattr(self, name, fields.get(name))
 
@@ -79,7 +84,8 @@ class TaskConfig(object):
         parameter servers of any kind. Starts TensorFlow's server for this task and returns when the job is done, so that
         `return task_config.serve()` is all such a task needs.
 
-        Raises: RuntimeError: called by the chief or the evaluator, whom nobody could ask.
+        Raises:
+            RuntimeError: called by the chief or the evaluator, whom nobody could ask.
         """
         if self.task_type not in ("worker", "ps"):
             raise RuntimeError("serve() is for workers and parameter servers; this task is the %s" % self.task_type)
@@ -125,7 +131,7 @@ class BatchTaskConfig(TaskConfig):
         cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None,
         prefetch: Optional[int] = None,
-        deterministic: bool = True,
+        deterministic: Optional[bool] = True,
     ) -> tf.data.Dataset:
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
         shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
@@ -155,7 +161,8 @@ class BatchTaskConfig(TaskConfig):
                 time, and it is their elements that are cached, shuffled, repeated, batched and given to `map`.
             prefetch: batches made ahead, 0 for none, -1 for `tf.data.AUTOTUNE`; None: 2.
             deterministic: False: batches, images and files may come in another order if one takes longer than the next. None: True.
-        Returns: elements are dicts {column: tensor [batch, ...]}; a list whose length varies is a SparseTensor. Examples hold
+        Returns:
+            a dataset of dicts, column -> tensor [batch, ...]; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
         how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
@@ -175,13 +182,30 @@ class BatchTaskConfig(TaskConfig):
         cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None,
         prefetch: Optional[int] = None,
-        deterministic: bool = True,
+        deterministic: Optional[bool] = True,
     ) -> tf.data.Dataset:
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
 
-        Args: as for `dataset`, but that nothing is kept on disk. Raises: RuntimeError: with `data_format="columns"`, whose rows only Python
-            can read.
+        Args:
+            batch_size: rows a batch; this and the others as for `dataset`.
+            shuffle: False, True, or the buffer's size in rows.
+            repeat: epochs; None for ever.
+            drop_remainder: leave out a last batch that is not full.
+            label: a column to give apart.
+            defaults: column -> value for nulls.
+            seed: of the shuffle.
+            map: a function of each batch.
+            image: decode a column of encoded images.
+            cache: True, or "memory"; nothing is kept on disk.
+            interleave: a function of one row's columns that gives a dataset.
+            prefetch: batches made ahead.
+            deterministic: False: batches may come in another order.
+        Returns:
+            a dataset as `dataset` gives it.
+        Raises:
+            RuntimeError: with `data_format="columns"`, whose rows only Python can read.
+            ValueError: `cache="disk"`, which would be the chief's.
         """
         # each worker's current directory is its own, and TensorFlow opens the file there
         path = os.path.relpath(self.dataset_file, self.work_dir)
@@ -211,9 +235,17 @@ class BatchTaskConfig(TaskConfig):
 
         A null float is NaN, and written it stays NaN; masked (`numpy.ma.masked_invalid(values)`) it is a null again for `write_batch`.
 
-        Args: as for `dataset`; nulls: those for which there is no default: "error", as said above; "none": a column of a batch that has some is an object array
-            with None for each; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), but for lists whose length varies, which are object arrays with
-            None. `write_batch` takes both back, so that a table is copied with its nulls.
+        Args:
+            batch_size: rows a batch.
+            defaults: column -> value for nulls.
+            drop_remainder: leave out a last batch that is not full.
+            uneven: as for `dataset`: "keep", "drop" or "pad".
+            columns: names of those to read; None: all.
+            nulls: those for which there is no default: "error", as said above; "none": a column of a batch that has some is an object array
+                with None for each; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), but for lists whose length varies, which are
+                object arrays with None. `write_batch` takes both back, so that a table is copied with its nulls.
+        Returns:
+            an iterator over the rows, once.
         """
         batches: Iterator[Dict[str, NDArray[Any]]] = self._rows.batches(
             batch_size, defaults, drop_remainder, uneven, columns, nulls
@@ -224,8 +256,12 @@ class BatchTaskConfig(TaskConfig):
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
         that has run out.
 
-        Args: batch_size: rows a batch on one worker; drop_remainder: count full batches only; uneven: "drop", or "pad" for
-            a `dataset(..., uneven="pad")`.
+        Args:
+            batch_size: rows a batch on one worker.
+            drop_remainder: count full batches only.
+            uneven: "drop", or "pad" for a `dataset(..., uneven="pad")`.
+        Returns:
+            the number of batches.
         """
         shares: List[int] = self._job.shares or [self.dataset_length]
         rows = max(shares) if uneven == "pad" else min(shares)
@@ -269,12 +305,26 @@ class StreamTaskConfig(TaskConfig):
         map: Optional[Callable[..., Any]] = None,
         image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         prefetch: Optional[int] = None,
-        deterministic: bool = True,
+        deterministic: Optional[bool] = True,
         **other: Any,
     ) -> tf.data.Dataset:
-        """The stream as parsed batches, prefetched. Args: as `BatchTaskConfig.dataset`; a batch waits until it is full.
+        """The stream as parsed batches, prefetched; a batch waits until it is full.
 
-        Raises: TypeError: another argument; it says what a stream takes.
+        Args:
+            batch_size: rows a batch; this and the others as for `BatchTaskConfig.dataset`.
+            drop_remainder: leave out a last batch that is not full.
+            label: a column to give apart.
+            defaults: column -> value for nulls.
+            columns: names of those to read; None: all.
+            map: a function of each batch.
+            image: decode a column of encoded images.
+            prefetch: batches made ahead.
+            deterministic: False: batches may come in another order.
+            **other: none is taken.
+        Returns:
+            a dataset of dicts, column -> tensor [batch, ...], which can be drawn once.
+        Raises:
+            TypeError: another argument; it says what a stream takes.
         """
         reading.check_stream(other)
         how = reading.Reading(map, image, prefetch=prefetch, deterministic=deterministic)
@@ -290,7 +340,17 @@ class StreamTaskConfig(TaskConfig):
         columns: Optional[Sequence[str]] = None,
         nulls: str = "error",
     ) -> Iterator[Dict[str, NDArray[Any]]]:
-        """The stream as {column: numpy array [rows, ...]}, as `BatchTaskConfig.batches`; a batch waits until it is full."""
+        """The stream as {column: numpy array [rows, ...]}; a batch waits until it is full.
+
+        Args:
+            batch_size: rows a batch; this and the others as for `BatchTaskConfig.batches`.
+            defaults: column -> value for nulls.
+            drop_remainder: leave out a last batch that is not full.
+            columns: names of those to read; None: all.
+            nulls: "error", "none" or "mask".
+        Returns:
+            an iterator over the rows as they come, once.
+        """
         batches: Iterator[Dict[str, NDArray[Any]]] = self._rows.batches(
             batch_size, defaults, drop_remainder, columns=columns, nulls=nulls
         )

@@ -38,7 +38,13 @@ class OutputWriter(object):
     """
 
     def __init__(self, writer: Any, schema: Optional[List[Dict[str, Any]]], flush_seconds: Optional[float] = None) -> None:
-        """flush_seconds: send what was written after so long at the latest, by a thread; None: when enough has come together."""
+        """As the task makes it.
+
+        Args:
+            writer: of frames, to the host.
+            schema: columns of the result; None: the job has none.
+            flush_seconds: send what was written after so long at the latest, by a thread; None: when enough has come together.
+        """
         self._writer = writer
         self._schema = schema
         self._names = [column["name"] for column in schema or ()]
@@ -64,8 +70,12 @@ class OutputWriter(object):
     def write(self, example: Any) -> None:
         """Add one row.
 
-        Args: example: a `tf.train.Example`, or its serialized bytes.
-        Raises: TypeError: something else; RuntimeError: the job has no output schema, or the writer is closed.
+        Args:
+            example: a `tf.train.Example`, or its serialized bytes.
+        Raises:
+            TypeError: something else.
+            ValueError: it has 2 GiB or more.
+            RuntimeError: the job has no output schema, or the writer is closed.
         """
         if not isinstance(example, bytes):
             serialize = getattr(example, "SerializeToString", None)
@@ -93,7 +103,13 @@ class OutputWriter(object):
                 self._flush()
 
     def write_all(self, examples: Sequence[bytes]) -> None:
-        """Add several rows, and send them. Args: examples: a list of serialized Examples. Raises: as `write`."""
+        """Add several rows, and send them.
+
+        Args:
+            examples: a list of serialized Examples.
+        Raises:
+            RuntimeError: as `write`.
+        """
         longest = max(map(len, examples), default=0)
         if longest >= _FLUSH_BYTES:
             for example in examples:
@@ -110,15 +126,23 @@ class OutputWriter(object):
     def write_batch(self, columns: Mapping[str, Any]) -> None:
         """Add many rows at once: the fast way.
 
-        Args: columns: {column: values} for every column of the output schema; each a numpy array (or tensor, or list) of
-            the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as is
-            what a masked array masks.
-        Raises: ValueError: a column is missing, unknown, or of another length; TypeError: values of no known type.
+        Args:
+            columns: {column: values [rows, ...]} for every column of the output schema; each a numpy array (or tensor, or list) of
+                the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as is
+                what a masked array masks.
+        Raises:
+            ValueError: a column is missing, unknown, or of another length.
+            TypeError: values of no known type.
+            RuntimeError: as `write`.
         """
         self._write_batch(columns, _BATCH_ROWS, _BATCH_BYTES)
 
     def answer(self, columns: Mapping[str, Any]) -> None:
-        """As `write_batch`, in one frame however long: the answer to one chunk of rows. For predictions."""
+        """As `write_batch`, in one frame however long: the answer to one chunk of rows. For predictions.
+
+        Args:
+            columns: as of `write_batch`.
+        """
         self._write_batch(columns, frames.MOST_ROWS, frames.MOST_BYTES)
 
     def _write_batch(self, columns: Mapping[str, Any], most_rows: int, most_bytes: int) -> None:
@@ -136,7 +160,11 @@ class OutputWriter(object):
     def write_file(self, path: str) -> None:
         """Add the rows of a TFRecord file of Examples, as TensorFlow's `TFRecordWriter` makes it.
 
-        Raises: ValueError: it is cut short; RuntimeError: as `write`.
+        Args:
+            path: the file, on this machine.
+        Raises:
+            ValueError: it is cut short.
+            RuntimeError: as `write`.
         """
         from akrunner.worker import records
 
@@ -166,7 +194,11 @@ class OutputWriter(object):
                 self._closed = True
 
     def disown(self, refused: Refused) -> None:
-        """Take no more, and send nothing: this is a copy, in a child that the script has forked. Args: refused: notes what it tries."""
+        """Take no more, and send nothing: this is a copy, in a child that the script has forked.
+
+        Args:
+            refused: notes what it tries.
+        """
         # whoever held the lock is not in this process
         self._lock = threading.Lock()
         self._pending, self._size = [], 0

@@ -29,7 +29,10 @@ def current() -> Any:
         >>> from akrunner.worker import current
         >>> task_config = current()
 
-    Raises: RuntimeError: this process runs no task; or the script is imported, and its rows are not all there yet.
+    Returns:
+        a `BatchTaskConfig`, `TrainTaskConfig` or `StreamTaskConfig`, as the job's mode says; for a type checker, annotate what it is assigned to.
+    Raises:
+        RuntimeError: this process runs no task; or the script is imported, and its rows are not all there yet.
     """
     if "config" in _task:
         _task.update(asked=True)

@@ -37,7 +37,12 @@ _FINAL = (OutputError, JobTimeoutError, JobManagerLostError)
 
 
 class Attached:
-    """Attributes: table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks. holds: what must live as long."""
+    """A job whose tasks are part of a PyFlink program.
+
+    Attributes:
+        table: PyFlink Table of what the scripts write. Executing it, once, runs the tasks.
+        holds: what must live as long.
+    """
 
     def __init__(
         self,
@@ -47,8 +52,15 @@ class Attached:
         cluster: Optional[Address] = None,
         restarts: Optional[int] = None,
     ) -> None:
-        """Args: run: the gang, from the first place having come to its end; cluster: the program's, None: the local one; restarts: how often a
-        script that fails may be started again, None where Flink has nothing to start again from."""
+        """As `akrunner.flink.run` and its like make it.
+
+        Args:
+            table: of what the scripts write.
+            subtasks: the places of the tasks.
+            run: the gang, from the first place having come to its end.
+            cluster: the program's; None: the local one.
+            restarts: how often a script that fails may be started again; None: Flink has nothing to start again from.
+        """
         self.table = table
         self._subtasks = subtasks
         self._run = run
@@ -107,7 +119,14 @@ class Attached:
             return None
 
     def collect(self) -> pa.Table:
-        """Execute the table, and bring its rows here. Raises: JobError: the tasks failed; ConfigError: Flink did."""
+        """Execute the table, and bring its rows here.
+
+        Returns:
+            the rows, as pyarrow has them.
+        Raises:
+            JobError: the tasks failed.
+            ConfigError: Flink did.
+        """
         from akrunner.engines.flink.sql import collected
 
         try:
@@ -122,7 +141,14 @@ class Attached:
     def wait(self, seconds: Optional[float] = None) -> Outcome:
         """What became of the tasks, once the program has executed the table and they have ended.
 
-        Raises: JobError: they failed; JobCancelledError: the Flink job was ended; TimeoutError: they have not ended within that time.
+        Args:
+            seconds: to wait at most; None: until they have ended.
+        Returns:
+            what became of them.
+        Raises:
+            JobError: they failed.
+            JobCancelledError: the Flink job was ended.
+            TimeoutError: they have not ended within that time.
         """
         self._thread.join(seconds)
         if self._thread.is_alive():

@@ -40,7 +40,8 @@ _SLOTS_SECONDS = 3.0
 
 
 class FlinkEngine:
-    """Tasks on an Apache Flink cluster; see `akrunner.engines.base.Engine`.
+    """Tasks on an Apache Flink cluster; see `akrunner.engines.base.Engine`. As a context manager it keeps the Flink job and its slots between
+    akrunner's jobs; each starts some seconds sooner then.
 
     Args:
         master: "local" for a cluster that comes and goes with the job, or a session cluster's REST address: "host:port", or a URL
@@ -55,8 +56,8 @@ class FlinkEngine:
         java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row by row through
             Python, some ten times slower, as happens with a warning where Flink's compiler does not take them.
         options: Flink's own configuration, key -> value.
-    As a context manager it keeps the Flink job and its slots between akrunner's jobs; each starts some seconds sooner then.
-    Raises: ConfigError: an argument is wrong.
+    Raises:
+        ConfigError: an argument is wrong.
     """
 
     name = "flink"
@@ -119,7 +120,19 @@ class FlinkEngine:
         observer: Optional[Observer],
         cancel: Optional[threading.Event] = None,
     ) -> Outcome:
-        """As `Engine.run`. Raises: ConfigError: no PyFlink, no Java, no cluster there, or too few free slots."""
+        """As `Engine.run`.
+
+        Args:
+            job: what is to run.
+            source: its rows.
+            sink: takes what the tasks write; None: they write nothing.
+            observer: is told the progress.
+            cancel: ends the job when it is set.
+        Returns:
+            what became of it.
+        Raises:
+            ConfigError: no PyFlink, no Java, no cluster there, or too few free slots.
+        """
         table = source if isinstance(source, FlinkTable) else None
         self._check(job, table)
         resources = self._resources(job)
@@ -154,9 +167,17 @@ class FlinkEngine:
     ) -> Attached:
         """Build a job's tasks into the program of its table; they run when the program does.
 
-        Args: restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint; schema: of what
-        becomes of the rows the tasks write, None: those; pairs: what is kept beside them.
-        Raises: ConfigError: it cannot be run that way.
+        Args:
+            job: what is to run.
+            source: the program's table.
+            observer: is told the progress.
+            restarts: how often a stream's script that fails may be started again, by Flink, from its last checkpoint.
+            schema: of what becomes of the rows the tasks write; None: those.
+            pairs: what is kept beside them.
+        Returns:
+            the job, with the table of what the tasks write.
+        Raises:
+            ConfigError: it cannot be run that way.
         """
         check_count("max_restarts", restarts, 0)
         source.check(job.mode)
@@ -207,7 +228,13 @@ class FlinkEngine:
         return assign(job.cluster, job.resources, [], [], {name: "" for name in THREADS})
 
     def sql(self, parallelism: int) -> Optional[Any]:
-        """Flink's SQL in this process (`akrunner.engines.flink.sql.Sql`), None where it has no PyFlink. Args: parallelism: of queries."""
+        """Flink's SQL in this process.
+
+        Args:
+            parallelism: of queries.
+        Returns:
+            an `akrunner.engines.flink.sql.Sql`, None where this process has no PyFlink.
+        """
         if self.python != sys.executable or importlib.util.find_spec("pyflink") is None:
             return None
         from akrunner.engines.flink.sql import Sql
@@ -232,7 +259,11 @@ class FlinkEngine:
     def take(self, count: int, name: str) -> Subtasks:
         """Subtasks for a gang: the ones that are kept, or those of a new Flink job. Give them back.
 
-        Args: count: at least so many; name: of the Flink job.
+        Args:
+            count: at least so many.
+            name: of the Flink job.
+        Returns:
+            the subtasks, some of which may be still to come.
         """
         taken = self._take_kept(count)
         if taken is None:
@@ -242,7 +273,15 @@ class FlinkEngine:
         return taken
 
     def take_for(self, table: FlinkTable, job: JobSpec, name: str) -> Subtasks:
-        """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back."""
+        """Subtasks a table's rows come to, in a Flink job of the table's own program. Give them back.
+
+        Args:
+            table: whose rows they are.
+            job: whose tasks run in them.
+            name: of the Flink job.
+        Returns:
+            the subtasks, one for each task.
+        """
         address = Address.of(table.master) if table.master != "local" else None
         host = self.host or reachable_host(address)
         submitter = table.submitter(job, self.options, self._in_java(table))
@@ -251,9 +290,16 @@ class FlinkEngine:
     def detach(self, job: JobSpec, archive: str, name: str, tag: str) -> str:
         """Submit a job whose host is a process beside one of its own subtasks.
 
-        Args: archive: zip of what the host is to do (`akrunner.detached`); name: of the Flink job; tag: marks its lines in logs.
-        Returns: Flink's id of it.
-        Raises: ConfigError: as `run`; StartError: Flink did not take it.
+        Args:
+            job: what is to run.
+            archive: zip of what the host is to do (`akrunner.detached`).
+            name: of the Flink job.
+            tag: marks its lines in logs.
+        Returns:
+            Flink's id of it.
+        Raises:
+            ConfigError: as `run`.
+            StartError: Flink did not take it.
         """
         self._check_resources(job)
         self._check_cluster(len(job.cluster.tasks))
@@ -298,7 +344,11 @@ class FlinkEngine:
             return client
 
     def give_back(self, subtasks: Subtasks) -> None:
-        """A gang has ended; its places are clear."""
+        """A gang has ended; its places are clear.
+
+        Args:
+            subtasks: that it had.
+        """
         with self._lock:
             if self._keeps and subtasks.can_be_used() and subtasks.client is self._client:
                 self._kept.append(subtasks)
