@@ -102,7 +102,10 @@ def useLocalEnv(
         config: `debug_mode`: True keeps the work dirs of jobs and prints what their tasks print; `flink_python`: with engine="flink",
             an interpreter that has PyFlink, where this one has not. Other keys are ignored.
         engine: "local", or "flink": on a Flink of this machine, that stays until another environment is chosen.
-    Raises: ConfigError: an argument is wrong.
+    Returns:
+        the environment, which jobs take from now on.
+    Raises:
+        ConfigError: an argument is wrong.
     """
     _check_parallelism(parallelism)
     if not isinstance(engine, str) or engine not in ("local", "flink"):
@@ -122,10 +125,15 @@ def useRemoteEnv(host: str, port: int, parallelism: int, **options: Any) -> Envi
     else this process's.
 
     Args:
-        host, port: of the cluster's REST service; parallelism: as for `useLocalEnv`.
-        options: of `akrunner.engines.flink.FlinkEngine`: `python`, `python_executable`, `options` and so on; `flinkHome`,
+        host: of the cluster's REST service.
+        port: of the cluster's REST service.
+        parallelism: as for `useLocalEnv`.
+        **options: of `akrunner.engines.flink.FlinkEngine`: `python`, `python_executable`, `options` and so on; `flinkHome`,
             `localIp`, `shipAlinkAlgoJar` and `config` of Alink are ignored.
-    Raises: ConfigError: an argument is wrong.
+    Returns:
+        the environment, which jobs take from now on.
+    Raises:
+        ConfigError: an argument is wrong.
     """
     _check_parallelism(parallelism)
     check_host("host", host, empty=False)
@@ -165,17 +173,29 @@ class AlinkGlobalConfiguration:
 
     @staticmethod
     def setPrintProcessInfo(value: bool) -> None:
-        """Print what the tasks of jobs print. Args: value: whether."""
+        """Print what the tasks of jobs print.
+
+        Args:
+            value: whether.
+        """
         current().echo = bool(value)
 
     @staticmethod
     def isPrintProcessInfo() -> bool:
-        """Whether that is done."""
+        """Whether what the tasks of jobs print is printed.
+
+        Returns:
+            whether it is.
+        """
         return current().echo
 
     @staticmethod
     def getFlinkVersion() -> str:
-        """Of the PyFlink in this interpreter, as "flink-1.20"; "" without one."""
+        """Of the PyFlink in this interpreter.
+
+        Returns:
+            its version, as "flink-1.20"; "" without one.
+        """
         try:
             return "flink-" + ".".join(metadata.version("apache-flink").split(".")[:2])
         except metadata.PackageNotFoundError:
@@ -183,37 +203,65 @@ class AlinkGlobalConfiguration:
 
     @staticmethod
     def getPluginDownloader() -> PluginDownloader:
-        """One that downloads nothing, and says which interpreter scripts run on."""
+        """A downloader that downloads nothing, and says which interpreter scripts run on.
+
+        Returns:
+            the downloader.
+        """
         return PluginDownloader()
 
     @classmethod
     def setPluginDir(cls, pluginDir: str) -> None:
-        """Nothing is looked for there."""
+        """Nothing is looked for there.
+
+        Args:
+            pluginDir: given back by `getPluginDir`.
+        """
         cls._plugins["dir"] = pluginDir
 
     @classmethod
     def getPluginDir(cls) -> str:
-        """What `setPluginDir` was given; `ALINK_PLUGINS_DIR` comes first."""
+        """`ALINK_PLUGINS_DIR` comes first.
+
+        Returns:
+            that, or what `setPluginDir` was given.
+        """
         return os.environ.get("ALINK_PLUGINS_DIR") or str(cls._plugins["dir"])
 
     @classmethod
     def setPluginUrl(cls, url: str) -> None:
-        """Nothing is downloaded from it."""
+        """Nothing is downloaded from it.
+
+        Args:
+            url: given back by `getPluginUrl`.
+        """
         cls._plugins["url"] = url
 
     @classmethod
     def getPluginUrl(cls) -> str:
-        """What `setPluginUrl` was given."""
+        """Nothing is downloaded from it.
+
+        Returns:
+            what `setPluginUrl` was given.
+        """
         return str(cls._plugins["url"])
 
     @classmethod
     def setAutoPluginDownload(cls, autoPluginDownload: bool) -> None:
-        """Nothing is downloaded, whatever is said."""
+        """Nothing is downloaded, whatever is said.
+
+        Args:
+            autoPluginDownload: given back by `getAutoPluginDownload`.
+        """
         cls._plugins["auto"] = bool(autoPluginDownload)
 
     @classmethod
     def getAutoPluginDownload(cls) -> bool:
-        """What `setAutoPluginDownload` was given."""
+        """Nothing is downloaded either way.
+
+        Returns:
+            what `setAutoPluginDownload` was given.
+        """
         return bool(cls._plugins["auto"])
 
     isAutoPluginDownload = getAutoPluginDownload

@@ -32,9 +32,12 @@ class StreamOperator(AlgoOperator):
 
     @staticmethod
     def execute(jobName: Optional[str] = None) -> None:
-        """Run everything that was linked to a sink or printed, until the sources end. Args: jobName: ignored.
+        """Run everything that was linked to a sink or printed, until the sources end. The first error of any operator is raised; everything is stopped then.
 
-        Raises: the first error of any operator; everything is stopped then.
+        Args:
+            jobName: ignored.
+        Raises:
+            ConfigError: nothing was linked to a sink, or printed.
         """
         environment = current()
         sinks, environment.streams = environment.streams, []
@@ -44,47 +47,109 @@ class StreamOperator(AlgoOperator):
 
     @staticmethod
     def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "StreamOperator":
-        """The rows of a pandas DataFrame. Args: schemaStr: names and types of its columns, in their order; None: its own."""
+        """The rows of a pandas DataFrame.
+
+        Args:
+            frame: its rows.
+            schemaStr: names and types of its columns, in their order; None: its own.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         from akrunner.alink.streams import TableStreamOp
 
         return TableStreamOp(frame, schemaStr)
 
     @staticmethod
     def setParallelism(parallelism: int) -> None:
-        """As `BatchOperator.setParallelism`."""
+        """As `BatchOperator.setParallelism`.
+
+        Args:
+            parallelism: how many.
+        """
         BatchOperator.setParallelism(parallelism)
 
     def print(self, refreshInterval: int = 0, maxLimit: int = 0) -> "StreamOperator":
-        """Print rows as they come, once something is executed. Args: refreshInterval, maxLimit: ignored. Returns: this operator."""
+        """Print rows as they come, once something is executed.
+
+        Args:
+            refreshInterval: ignored.
+            maxLimit: ignored.
+        Returns:
+            this operator.
+        """
         current().streams.append(PrintStreamOp(self))
         return self
 
     def select(self, fields: Fields) -> "StreamOperator":
-        """Columns and expressions, SQL: `"a, b + 1 AS c"`, or a list of columns."""
+        """Columns and expressions, SQL: `"a, b + 1 AS c"`, or a list of columns.
+
+        Args:
+            fields: text, or a list.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return SqlStreamOp(f"SELECT {DUCKDBS.fields(fields)} FROM {{input}}").linkFrom(self)
 
     def where(self, predicate: str) -> "StreamOperator":
-        """Rows for which an SQL expression is true."""
+        """Rows for which an SQL expression is true.
+
+        Args:
+            predicate: the expression.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return SqlStreamOp(f"SELECT * FROM {{input}} WHERE {DUCKDBS.text(predicate)}").linkFrom(self)
 
     def filter(self, predicate: str) -> "StreamOperator":
-        """As `where`."""
+        """As `where`.
+
+        Args:
+            predicate: the expression.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return self.where(predicate)
 
     def as_(self, names: Fields) -> "StreamOperator":
-        """The same columns under other names."""
+        """The same columns under other names.
+
+        Args:
+            names: as many, as text or a list.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return AliasStreamOp(names_of(names)).linkFrom(self)
 
     def alias(self, names: Fields) -> "StreamOperator":
-        """As `as_`."""
+        """As `as_`.
+
+        Args:
+            names: as many, as text or a list.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return self.as_(names)
 
     def unionAll(self, *others: "StreamOperator") -> "StreamOperator":
-        """The rows of all, as they come; columns by their place."""
+        """The rows of all, as they come; columns by their place.
+
+        Args:
+            *others: the other streams.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return UnionAllStreamOp().linkFrom(self, *others)
 
     def sample(self, ratio: float) -> "StreamOperator":
-        """Each row with this probability. Args: ratio: 0 to 1."""
+        """Each row with this probability.
+
+        Args:
+            ratio: 0 to 1.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        Raises:
+            ConfigError: an argument is wrong.
+        """
         if not 0 <= ratio <= 1:
             raise ConfigError(f"sample: ratio={ratio}: give 0 to 1")
         return self.where(f"random() < {ratio}")

@@ -15,8 +15,15 @@ def dataframeToOperator(
 ) -> Any:
     """A pandas DataFrame as an operator: `BatchOperator.fromDataframe`, or `StreamOperator.fromDataframe`.
 
-    Args: schemaStr: names and types of its columns, in their order; None: its own. op_type, or opType: "batch" or "stream".
-    Raises: ConfigError: it is neither, or the frame does not fit the schema.
+    Args:
+        df: its rows.
+        schemaStr: names and types of its columns, in their order; None: its own.
+        op_type: "batch" or "stream".
+        opType: the same.
+    Returns:
+        the operator.
+    Raises:
+        ConfigError: the type is neither, or the frame does not fit the schema.
     """
     kind = opType if opType is not None else op_type
     if kind not in ("batch", "stream"):
@@ -25,5 +32,11 @@ def dataframeToOperator(
 
 
 def collectToDataframes(*ops: BatchOperator) -> List[Any]:
-    """The rows of operators, a pandas DataFrame each."""
+    """Compute operators, and bring their rows here.
+
+    Args:
+        *ops: the operators.
+    Returns:
+        a pandas DataFrame of each.
+    """
     return [op.collectToDataframe() for op in ops]

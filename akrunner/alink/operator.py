@@ -46,11 +46,24 @@ class AlgoOperator(WithParams):
     INPUTS: Tuple[int, Optional[int]] = (1, 1)
 
     def __init__(self, **given: Any) -> None:
+        """Nothing is computed yet.
+
+        Args:
+            **given: parameters by name, as the setters take them.
+        """
         super().__init__(**given)
         self._inputs: List[Any] = []
 
     def linkFrom(self: Op, *operators: Any) -> Op:
-        """Take these tables as its input. Returns: this operator."""
+        """Take these tables as its input.
+
+        Args:
+            *operators: as many as it takes.
+        Returns:
+            this operator.
+        Raises:
+            ConfigError: they are not what it takes.
+        """
         least, most = self.INPUTS
         if len(operators) < least or (most is not None and len(operators) > most):
             raise ConfigError(f"{type(self).__name__} is linked from {_amount(least, most)}, not {len(operators)}")
@@ -64,21 +77,39 @@ class AlgoOperator(WithParams):
         return self
 
     def link(self, operator: Other) -> Other:
-        """Give this table to another operator. Returns: that one."""
+        """Give this table to another operator.
+
+        Args:
+            operator: that takes it.
+        Returns:
+            that operator.
+        """
         return operator.linkFrom(self)
 
     linkTo = link
 
     def getColNames(self) -> List[str]:
-        """Names of the columns. Runs nothing."""
+        """Names of the columns. Runs nothing.
+
+        Returns:
+            names of the columns.
+        """
         return list(self._schema().names)
 
     def getColTypes(self) -> List[str]:
-        """Types of the columns, as Alink calls them. Runs nothing."""
+        """Types of the columns, as Alink calls them. Runs nothing.
+
+        Returns:
+            types of the columns, as Alink calls them.
+        """
         return [type_text(field.type) for field in self._schema()]
 
     def getSchemaStr(self) -> str:
-        """ "id BIGINT, p DOUBLE". Runs nothing."""
+        """Names and types of the columns, as text. Runs nothing.
+
+        Returns:
+            "id BIGINT, p DOUBLE".
+        """
         return schema_text(self._schema())
 
     def __getattr__(self, name: str) -> Any:
@@ -125,6 +156,11 @@ class BatchOperator(AlgoOperator):
     _KEEP = False
 
     def __init__(self, **given: Any) -> None:
+        """A table with an end.
+
+        Args:
+            **given: parameters by name, as the setters take them.
+        """
         super().__init__(**given)
         self._users = 0
         self._table: Optional[Any] = None
@@ -150,13 +186,27 @@ class BatchOperator(AlgoOperator):
     # -- look
 
     def print(self, n: int = 0, title: Optional[str] = None) -> "BatchOperator":
-        """Print it now. Args: n: so many rows, 0 for all; title: a line above. Returns: this operator."""
+        """Print it now.
+
+        Args:
+            n: so many rows, 0 for all.
+            title: a line above.
+        Returns:
+            this operator.
+        """
         self.lazyPrint(n, title)
         current().execute()
         return self
 
     def lazyPrint(self, n: int = 0, title: Optional[str] = None) -> "BatchOperator":
-        """Print it when something is executed. Args and returns: as `print`."""
+        """Print it when something is executed.
+
+        Args:
+            n: so many rows, 0 for all.
+            title: a line above.
+        Returns:
+            this operator.
+        """
         self._users += 1
 
         def show() -> None:
@@ -169,7 +219,13 @@ class BatchOperator(AlgoOperator):
         return self
 
     def lazyCollectToDataframe(self, *callbacks: Callable[[Any], None]) -> "BatchOperator":
-        """Give a pandas DataFrame of the rows to each of these when something is executed. Returns: this operator."""
+        """Give a pandas DataFrame of the rows to functions when something is executed.
+
+        Args:
+            *callbacks: the functions.
+        Returns:
+            this operator.
+        """
         self._users += 1
 
         def give() -> None:
@@ -181,55 +237,109 @@ class BatchOperator(AlgoOperator):
         return self
 
     def collectToTable(self) -> pa.Table:
-        """All rows as a pyarrow Table."""
+        """All rows as a pyarrow Table.
+
+        Returns:
+            the rows, a pyarrow Table.
+        """
         self._users += 1
         current().execute()
         return arrow_table(self._relation())
 
     def collectToDataframe(self) -> Any:
-        """All rows as a pandas DataFrame."""
+        """All rows as a pandas DataFrame.
+
+        Returns:
+            the rows, a pandas DataFrame.
+        """
         return self.collectToTable().to_pandas()
 
     def collect(self) -> List[Tuple[Any, ...]]:
-        """All rows, as tuples."""
+        """All rows, as tuples.
+
+        Returns:
+            the rows, as tuples.
+        """
         table = self.collectToTable()
         return list(zip(*(column.to_pylist() for column in table.columns))) if table.num_columns else []
 
     @staticmethod
     def execute(jobName: Optional[str] = None) -> None:
-        """Do everything that waits for it: sinks, and lazy prints. Args: jobName: ignored."""
+        """Do everything that waits for it: sinks, and lazy prints.
+
+        Args:
+            jobName: ignored.
+        """
         current().execute()
 
     @staticmethod
     def setParallelism(parallelism: int) -> None:
-        """Workers and parameter servers together, where an operator does not say."""
+        """Workers and parameter servers together, where an operator does not say.
+
+        Args:
+            parallelism: how many.
+        """
         _check_parallelism(parallelism)
         current().parallelism = parallelism
 
     # -- make another
 
     def select(self, fields: Fields) -> "BatchOperator":
-        """Columns and expressions, SQL: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns."""
+        """Columns and expressions, SQL: `"a, b + 1 AS c"`, `"*, RAND() AS r"`, or a list of columns.
+
+        Args:
+            fields: text, or a list.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return SqlOp(f"SELECT {dialect().fields(fields)} FROM {{input}}").linkFrom(self)
 
     def where(self, predicate: str) -> "BatchOperator":
-        """Rows for which an SQL expression is true."""
+        """Rows for which an SQL expression is true.
+
+        Args:
+            predicate: the expression.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return SqlOp(f"SELECT * FROM {{input}} WHERE {dialect().text(predicate)}").linkFrom(self)
 
     def filter(self, predicate: str) -> "BatchOperator":
-        """As `where`."""
+        """As `where`.
+
+        Args:
+            predicate: the expression.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return self.where(predicate)
 
     def as_(self, names: Fields) -> "BatchOperator":
-        """The same columns under other names. Args: names: as many, as text or a list."""
+        """The same columns under other names.
+
+        Args:
+            names: as many, as text or a list.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return AliasOp(names_of(names)).linkFrom(self)
 
     def alias(self, names: Fields) -> "BatchOperator":
-        """As `as_`."""
+        """As `as_`.
+
+        Args:
+            names: as many, as text or a list.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return self.as_(names)
 
     def distinct(self) -> "BatchOperator":
-        """Every different row once."""
+        """Every different row once.
+
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return SqlOp("SELECT DISTINCT * FROM {input}").linkFrom(self)
 
     def orderBy(
@@ -241,7 +351,20 @@ class BatchOperator(AlgoOperator):
         order: str = "asc",
         isAscending: Optional[bool] = None,
     ) -> "BatchOperator":
-        """Rows in order. Args: limit (or fetch): the first so many; offset: leave out so many before; order: asc or desc."""
+        """Rows in order.
+
+        Args:
+            fieldName: column to go by.
+            limit: the first so many.
+            fetch: the same.
+            offset: leave out so many before.
+            order: asc or desc.
+            isAscending: in place of `order`.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        Raises:
+            ConfigError: an argument is wrong.
+        """
         check_text("orderBy: order", order)
         if order.lower() not in ("asc", "desc"):
             raise ConfigError(f"orderBy: order={order!r}: give asc or desc")
@@ -254,14 +377,29 @@ class BatchOperator(AlgoOperator):
         )
 
     def groupBy(self, groupByPredicate: Fields, selectClause: str) -> "BatchOperator":
-        """A row a group: `groupBy("species", "species, AVG(p) AS p")`."""
+        """A row a group: `groupBy("species", "species, AVG(p) AS p")`.
+
+        Args:
+            groupByPredicate: columns, as text or a list.
+            selectClause: what is computed of each group, SQL.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         groups = dialect().fields(groupByPredicate)
         return SqlOp(f"SELECT {dialect().text(selectClause)} FROM {{input}} GROUP BY {groups}").linkFrom(self)
 
     def join(self, right: "BatchOperator", joinPredicate: str, selectClause: str = "*", type: str = "JOIN") -> "BatchOperator":
         """Two tables side by side; in SQL this one is `a`, the other `b`.
 
-        Args: joinPredicate: "a.id = b.id"; selectClause: "a.id, b.p"; type: JOIN, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS.
+        Args:
+            right: the other table.
+            joinPredicate: "a.id = b.id".
+            selectClause: "a.id, b.p".
+            type: JOIN, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        Raises:
+            ConfigError: an argument is wrong.
         """
         known = ("JOIN", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "CROSS")
         check_text("join: type", type)
@@ -277,11 +415,26 @@ class BatchOperator(AlgoOperator):
         return JoinOp(f"SELECT {selected} FROM {{a}} {how} {{b}}{on}").linkFrom(self, right)
 
     def unionAll(self, *others: "BatchOperator") -> "BatchOperator":
-        """The rows of all, columns by their place."""
+        """The rows of all, columns by their place.
+
+        Args:
+            *others: the other tables.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return UnionAllOp().linkFrom(self, *others)
 
     def sample(self, ratio: float, withReplacement: bool = False) -> "BatchOperator":
-        """Each row with this probability; the same ones every time. Args: ratio: 0 to 1."""
+        """Each row with this probability; the same ones every time.
+
+        Args:
+            ratio: 0 to 1.
+            withReplacement: False; True is refused.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        Raises:
+            ConfigError: an argument is wrong.
+        """
         if check_flag("sample: withReplacement", withReplacement):
             raise ConfigError("sample: withReplacement=True is not offered")
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
@@ -291,23 +444,46 @@ class BatchOperator(AlgoOperator):
         return SqlOp(f"SELECT * FROM {{input}} USING SAMPLE {100 * ratio} PERCENT (bernoulli, 7)").linkFrom(self)
 
     def firstN(self, size: int) -> "BatchOperator":
-        """The first so many rows."""
+        """The first so many rows.
+
+        Args:
+            size: how many.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         return SqlOp(f"SELECT * FROM {{input}} LIMIT {check_count('size', size, 0, _MOST)}").linkFrom(self)
 
     def shuffle(self) -> "BatchOperator":
-        """The rows in another order, another one every time."""
+        """The rows in another order, another one every time.
+
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         from akrunner.alink.relational import ShuffleBatchOp
 
         return ShuffleBatchOp().linkFrom(self)
 
     def sampleWithSize(self, numSamples: int, withReplacement: bool = False) -> "BatchOperator":
-        """So many rows, others every time."""
+        """So many rows, others every time.
+
+        Args:
+            numSamples: how many.
+            withReplacement: False; True is refused.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        Raises:
+            ConfigError: an argument is wrong.
+        """
         if check_flag("sampleWithSize: withReplacement", withReplacement):
             raise ConfigError("sampleWithSize: withReplacement=True is not offered; sample(ratio) of SampleBatchOp has it")
         return self.shuffle().firstN(check_count("sampleWithSize: numSamples", numSamples, 0, _MOST))
 
     def rebalance(self) -> "BatchOperator":
-        """Itself: rows are dealt to workers one by one, so their shares are even to within a row."""
+        """Does nothing: rows are dealt to workers one by one, so their shares are even to within a row.
+
+        Returns:
+            this operator.
+        """
         return self
 
     # -- of something else
@@ -315,14 +491,27 @@ class BatchOperator(AlgoOperator):
     @staticmethod
     def fromTable(table: Any) -> "BatchOperator":
         """A table in memory: pyarrow, polars, a dict of columns, anything `akrunner.run` takes as its source. Or a PyFlink Table or
-        DataStream, which Flink computes."""
+        DataStream, which Flink computes.
+
+        Args:
+            table: what has the rows.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         from akrunner.alink.sources import FlinkSourceBatchOp, TableSourceBatchOp
 
         return FlinkSourceBatchOp(table) if type(table).__module__.startswith("pyflink.") else TableSourceBatchOp(table)
 
     @staticmethod
     def fromDataframe(frame: Any, schemaStr: Optional[str] = None) -> "BatchOperator":
-        """A pandas DataFrame. Args: schemaStr: names and types of its columns, in their order; None: its own."""
+        """A pandas DataFrame.
+
+        Args:
+            frame: its rows.
+            schemaStr: names and types of its columns, in their order; None: its own.
+        Returns:
+            an operator of those rows, computed when somebody looks.
+        """
         from akrunner.alink.sources import TableSourceBatchOp
 
         return TableSourceBatchOp(frame, schemaStr)

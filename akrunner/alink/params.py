@@ -168,7 +168,13 @@ class WithParams:
                     setattr(cls, made.__name__, made)
 
     def __init__(self, **given: Any) -> None:
-        """Args: given: parameters by name. Raises: ConfigError: unknown, or of a wrong type."""
+        """Parameters may be given here, or set afterwards.
+
+        Args:
+            **given: parameters by name, as the setters take them.
+        Raises:
+            ConfigError: one is unknown, or of a wrong type.
+        """
         self._given: Dict[str, Any] = {}
         for name, value in given.items():
             if name not in self._named:
@@ -219,7 +225,7 @@ def _setter(name: str, param: Param) -> Callable[[WithParams, Any], WithParams]:
         return self
 
     put.__name__ = "set" + name[0].upper() + name[1:]
-    put.__doc__ = f"{param.doc}\n\nArgs: value: {param.takes}.{_default(param)}\nReturns: this operator."
+    put.__doc__ = f"{param.doc}\n\nArgs:\n    value: {param.takes}.{_default(param)}\nReturns:\n    this operator."
     return put
 
 
@@ -228,7 +234,7 @@ def _getter(name: str, param: Param) -> Callable[[WithParams], Any]:
         return self._given.get(param.name, param.default)
 
     get.__name__ = "get" + name[0].upper() + name[1:]
-    get.__doc__ = f"{param.doc}\n\nReturns: what was set, or the default."
+    get.__doc__ = f"{param.doc}\n\nReturns:\n    what was set, or the default."
     return get
 
 

@@ -68,7 +68,13 @@ class Trainer(WithParams):
     _MODEL: ClassVar[Type[TableModel]]
 
     def fit(self, operator: BatchOperator) -> Any:
-        """Train it, here and once. Args: operator: the table. Returns: the model."""
+        """Train it, here and once.
+
+        Args:
+            operator: the table.
+        Returns:
+            the model.
+        """
         self._check_required()
         training = {name: value for name, value in self._given.items() if name in self._OPERATOR._named}
         model = self._OPERATOR(**training).linkFrom(operator)
@@ -132,17 +138,38 @@ class Pipeline:
     """Stages one after another: trainers, predictors."""
 
     def __init__(self, *stages: Stage) -> None:
+        """More may be added.
+
+        Args:
+            *stages: in their order.
+        """
         self._stages: List[Stage] = list(stages)
 
     def add(self, stage: Stage) -> "Pipeline":
-        """One more stage, at the end. Returns: this pipeline."""
+        """One more stage, at the end.
+
+        Args:
+            stage: a trainer, or what transforms a table.
+        Returns:
+            this pipeline.
+        Raises:
+            ConfigError: it is neither.
+        """
         if not isinstance(stage, (Trainer, Transformer)):
             raise ConfigError(f"Pipeline.add takes a trainer or a predictor, not {type(stage).__name__}")
         self._stages.append(stage)
         return self
 
     def fit(self, operator: BatchOperator) -> "PipelineModel":
-        """Train every stage on what the stages before it give. Returns: the model."""
+        """Train every stage on what the stages before it give.
+
+        Args:
+            operator: the table.
+        Returns:
+            the model.
+        Raises:
+            ConfigError: there is no stage.
+        """
         if not self._stages:
             raise ConfigError("the pipeline is empty: add(stage) first")
         fitted: List[Transformer] = []
@@ -158,18 +185,35 @@ class PipelineModel:
     """Trained stages."""
 
     def __init__(self, *stages: Transformer) -> None:
+        """As `Pipeline.fit` and `load` make it.
+
+        Args:
+            *stages: in their order.
+        """
         self._stages = list(stages)
 
     def transform(self, operator: Any) -> Any:
-        """Args: operator: a batch or stream operator. Returns: another of its kind, computed when somebody looks."""
+        """What the stages make of a table, one after another.
+
+        Args:
+            operator: a batch or stream operator.
+        Returns:
+            another of its kind, computed when somebody looks.
+        """
         for stage in self._stages:
             operator = stage.transform(operator)
         return operator
 
     def save(self, path: str, overwrite: bool = False) -> "PipelineModel":
-        """Write it to a new directory: `pipeline.json`, and a zip for each model. Returns: this.
+        """Write it to a new directory: `pipeline.json`, and a zip for each model.
 
-        Raises: ModelError: it is there already, or cannot be written.
+        Args:
+            path: the directory.
+            overwrite: replace what is there already.
+        Returns:
+            this model.
+        Raises:
+            ModelError: it is there already, or cannot be written.
         """
         folder = os.path.abspath(os.path.expanduser(path))
         if os.path.exists(os.path.join(folder, _DESCRIPTION)) and not overwrite:
@@ -190,7 +234,15 @@ class PipelineModel:
 
     @staticmethod
     def load(path: str) -> "PipelineModel":
-        """Read what `save` wrote. Raises: ModelError: it is not that."""
+        """Read what `save` wrote.
+
+        Args:
+            path: the directory.
+        Returns:
+            the model.
+        Raises:
+            ModelError: it is not that.
+        """
         folder = os.path.abspath(os.path.expanduser(path))
         try:
             with open(os.path.join(folder, _DESCRIPTION)) as f:
@@ -204,7 +256,13 @@ class PipelineModel:
         return PipelineModel(*(_loaded(one, folder) for one in described))
 
     def collectLocalPredictor(self, inputSchemaStr: str) -> "LocalPredictor":
-        """For single rows. Args: inputSchemaStr: columns of a row."""
+        """For single rows.
+
+        Args:
+            inputSchemaStr: columns of a row, "id bigint, x double".
+        Returns:
+            the predictor, which is to be closed.
+        """
         return LocalPredictor(self, inputSchemaStr)
 
 
@@ -233,12 +291,15 @@ def _loaded(described: Dict[str, Any], folder: str) -> Transformer:
 
 
 class LocalPredictor:
-    """A pipeline's models, each warm in a process of its own, for single rows. Close it, or use it as a context manager.
-
-    Args: model: a `PipelineModel`, or the directory of one; inputSchemaStr: columns of a row, "id bigint, x double".
-    """
+    """A pipeline's models, each warm in a process of its own, for single rows. Close it, or use it as a context manager."""
 
     def __init__(self, model: Union[PipelineModel, str], inputSchemaStr: str) -> None:
+        """Start its processes.
+
+        Args:
+            model: a `PipelineModel`, or the directory of one.
+            inputSchemaStr: columns of a row, "id bigint, x double".
+        """
         pipeline = PipelineModel.load(model) if isinstance(model, str) else model
         parsed = schema_of(inputSchemaStr, "inputSchemaStr")
         assert parsed is not None
@@ -257,7 +318,15 @@ class LocalPredictor:
         self._schema = schema
 
     def map(self, row: Sequence[Any]) -> Tuple[Any, ...]:
-        """One row. Args: row: a value for each column of the schema. Returns: a value for each of `getOutputColNames()`."""
+        """Predict one row.
+
+        Args:
+            row: a value for each column of the schema.
+        Returns:
+            a value for each of `getOutputColNames()`.
+        Raises:
+            ConfigError: an argument is wrong.
+        """
         if len(row) != len(self._names):
             raise ConfigError(f"map: {len(row)} values for {len(self._names)} columns ({', '.join(self._names)})")
         named: Dict[str, Any] = dict(zip(self._names, row))
@@ -267,11 +336,19 @@ class LocalPredictor:
         return tuple(named.values())
 
     def getOutputColNames(self) -> List[str]:
-        """Names of what `map` returns."""
+        """Names of what `map` returns.
+
+        Returns:
+            the names, in its order.
+        """
         return list(self._schema.names)
 
     def getOutputSchemaStr(self) -> str:
-        """ "id BIGINT, p DOUBLE"."""
+        """Names and types of what `map` returns, as text.
+
+        Returns:
+            "id BIGINT, p DOUBLE".
+        """
         return schema_text(self._schema)
 
     def close(self) -> None:

@@ -18,21 +18,40 @@ class PluginDownloader:
     """Alink's, for programs that begin with it. It downloads nothing; each of its methods that did says so in a line."""
 
     def loadConfig(self, configFileName: Optional[str] = None) -> None:
-        """Nothing: there is no list of plugins to be had. Args: configFileName: ignored."""
+        """Nothing: there is no list of plugins to be had.
+
+        Args:
+            configFileName: ignored.
+        """
 
     loadJarsPluginConfig = loadResourcePluginConfig = loadConfig
 
     def listAvailablePlugins(self) -> List[str]:
-        """The Pythons that Alink has as plugins; akrunner has environments for them."""
+        """The Pythons that Alink has as plugins; akrunner has environments for them.
+
+        Returns:
+            their names.
+        """
         return [f"{name}_{_SYSTEM}" for name in _PYTHONS]
 
     def listAvailablePluginVersions(self, pluginName: str) -> List[str]:
-        """The version of TensorFlow of such a Python; nothing for any other plugin."""
+        """The version of TensorFlow of such a Python.
+
+        Args:
+            pluginName: its name.
+        Returns:
+            one version; nothing for any other plugin.
+        """
         stands = _environment(pluginName)
         return [stands.removeprefix("tf")] if stands else []
 
     def downloadPlugin(self, pluginName: str, pluginVersion: Optional[str] = None) -> None:
-        """Say what is used in place of a plugin. Args: pluginVersion: ignored."""
+        """Say what is used in place of a plugin.
+
+        Args:
+            pluginName: its name.
+            pluginVersion: ignored.
+        """
         print(instead(pluginName), file=sys.stderr)
 
     downloadPluginSafely = downloadPlugin
@@ -47,7 +66,11 @@ class PluginDownloader:
         self.downloadAll()
 
     def upgradePlugin(self, pluginFiles: object = None) -> None:
-        """As `downloadAll`. Args: pluginFiles: ignored."""
+        """As `downloadAll`.
+
+        Args:
+            pluginFiles: ignored.
+        """
         self.downloadAll()
 
 

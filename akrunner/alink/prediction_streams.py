@@ -61,7 +61,12 @@ class ModelPredictStreamOp(PredictStreamOp):
     _models: Optional[ModelStreamFileSourceStreamOp] = None
 
     def __init__(self, model: Any = None, **given: Any) -> None:
-        """Args: model: the batch operator that gives the model; given: parameters."""
+        """The model may also be linked, as the first of two.
+
+        Args:
+            model: the batch operator that gives the model.
+            **given: parameters by name, as the setters take them.
+        """
         super().__init__(**given)
         self._model_operator = model
 

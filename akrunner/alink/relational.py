@@ -126,7 +126,13 @@ class SplitBatchOp(BatchOperator):
     _rest: Optional[Any] = None
 
     def getSideOutput(self, index: int) -> BatchOperator:
-        """The other rows. Args: index: 0. Returns: an operator that gives them."""
+        """The other rows.
+
+        Args:
+            index: 0.
+        Returns:
+            an operator that gives them.
+        """
         _check_side(index)
         return SideBatchOp().linkFrom(self)
 
@@ -220,7 +226,13 @@ class SplitStreamOp(_Drawing):
     _side: Optional["SideStreamOp"] = None
 
     def getSideOutput(self, index: int) -> StreamOperator:
-        """The other rows. Args: index: 0. Returns: an operator that gives them."""
+        """The other rows.
+
+        Args:
+            index: 0.
+        Returns:
+            an operator that gives them.
+        """
         _check_side(index)
         if self._side is None:
             self._side = SideStreamOp().linkFrom(self)

@@ -93,6 +93,12 @@ class TableSourceBatchOp(SourceOp):
     """A table in memory: pyarrow, pandas, polars, DuckDB, a dict of columns, anything `akrunner.run` takes."""
 
     def __init__(self, table: Any, schemaStr: Optional[str] = None) -> None:
+        """Nothing is read yet.
+
+        Args:
+            table: what has the rows.
+            schemaStr: names and types of its columns, in their order; None: its own.
+        """
         super().__init__()
         with ours(SourceError, "table: it cannot be read"):
             self._source = open_source(table, read_examples=codec.read_examples)
@@ -119,6 +125,12 @@ class MemSourceBatchOp(SourceOp):
     """Rows given as a list of tuples, with the schema, or the names, of their columns."""
 
     def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
+        """Nothing is read yet.
+
+        Args:
+            rows: tuples, one for each row.
+            schemaStr: "id bigint, x double", or a list of names.
+        """
         super().__init__()
         with ours(SourceError, "rows: they are no rows"):
             self._source = memory_source(rows, schemaStr)

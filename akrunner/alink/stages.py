@@ -61,7 +61,15 @@ class Transformer(WithParams):
     """Makes a table of a table."""
 
     def transform(self, operator: Any) -> Any:
-        """Args: operator: a batch or stream operator. Returns: another of its kind, computed when somebody looks."""
+        """What this stage makes of a table.
+
+        Args:
+            operator: a batch or stream operator.
+        Returns:
+            another of its kind, computed when somebody looks.
+        Raises:
+            NotImplementedError: this class has none; those of it have.
+        """
         raise NotImplementedError
 
     def _open(self) -> Model:
@@ -93,6 +101,13 @@ class MappingStage(Transformer):
     _STREAM: ClassVar[Type[StreamOperator]]
 
     def transform(self, operator: Any) -> Any:
+        """Map the rows.
+
+        Args:
+            operator: a batch or stream operator.
+        Returns:
+            another of its kind, computed when somebody looks.
+        """
         kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
         return kind(**self._given).linkFrom(operator)
 
@@ -141,6 +156,13 @@ class TFSavedModelPredictor(Transformer):
     TAKES = (MODEL_PATH, *COMMON)
 
     def transform(self, operator: Any) -> Any:
+        """Run the model.
+
+        Args:
+            operator: a batch or stream operator.
+        Returns:
+            another of its kind, computed when somebody looks.
+        """
         kind: Any = TFSavedModelPredictStreamOp if isinstance(operator, StreamOperator) else TFSavedModelPredictBatchOp
         return kind(**self._given).linkFrom(operator)
 
@@ -159,16 +181,33 @@ class TableModel(Transformer):
     _STREAM: ClassVar[Type[StreamOperator]]
 
     def __init__(self, **given: Any) -> None:
+        """Its model table may come later.
+
+        Args:
+            **given: parameters by name, as the setters take them.
+        """
         super().__init__(**given)
         self._model_data: Optional[BatchOperator] = None
 
     def setModelData(self: Table, operator: BatchOperator) -> Table:
-        """The operator that has the model table. Returns: this."""
+        """Say which operator has the model table.
+
+        Args:
+            operator: that has the model table.
+        Returns:
+            this model.
+        """
         self._model_data = operator
         return self
 
     def getModelData(self) -> BatchOperator:
-        """The operator that has the model table. Raises: ConfigError: there is none yet."""
+        """The operator that has the model table.
+
+        Returns:
+            the operator that has the model table.
+        Raises:
+            ConfigError: there is none yet.
+        """
         if self._model_data is None and self._get("modelFilePath") is not None:
             self._model_data = AkSourceBatchOp(filePath=self._get("modelFilePath"))
         if self._model_data is None:
@@ -178,6 +217,13 @@ class TableModel(Transformer):
         return self._model_data
 
     def transform(self, operator: Any) -> Any:
+        """Run the model.
+
+        Args:
+            operator: a batch or stream operator.
+        Returns:
+            another of its kind, computed when somebody looks.
+        """
         model = self.getModelData()
         kind: Any = self._STREAM if isinstance(operator, StreamOperator) else self._BATCH
         given = {name: value for name, value in self._given.items() if name in kind._named}
@@ -213,6 +259,13 @@ class TFTableModelPredictor(TableModel):
     _saved: Optional[str] = None
 
     def transform(self, operator: Any) -> Any:
+        """Run the model.
+
+        Args:
+            operator: a batch or stream operator.
+        Returns:
+            another of its kind, computed when somebody looks.
+        """
         if self._saved is None or isinstance(operator, StreamOperator):
             return super().transform(operator)
         # a directory's model and a table's are the same
@@ -220,6 +273,11 @@ class TFTableModelPredictor(TableModel):
         return TFSavedModelPredictBatchOp(modelPath=self._saved, **given).linkFrom(operator)
 
     def getModelData(self) -> BatchOperator:
+        """The operator that has the model table.
+
+        Returns:
+            the operator that has the model table.
+        """
         if self._model_data is None and self._saved is not None:
             self._model_data = TableSourceBatchOp(self._open().to_table())
         return super().getModelData()

@@ -116,6 +116,12 @@ class MemSourceStreamOp(SourceStreamOp):
     """Rows given as a list of tuples, with the schema, or the names, of their columns."""
 
     def __init__(self, rows: Sequence[Any], schemaStr: Any) -> None:
+        """Nothing is read yet.
+
+        Args:
+            rows: tuples, one for each row.
+            schemaStr: "id bigint, x double", or a list of names.
+        """
         super().__init__()
         self._rows = memory_source(rows, schemaStr)
 

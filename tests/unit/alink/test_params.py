@@ -94,7 +94,7 @@ def test_what_is_required_is_asked_for_when_linked() -> None:
 
 def test_setters_say_what_they_take() -> None:
     said = alink.TensorFlowBatchOp.setNumPSs.__doc__ or ""
-    assert "Parameter servers" in said and "a whole number" in said and "Returns: this operator" in said
+    assert "Parameter servers" in said and "a whole number" in said and "Returns:\n    this operator" in said
     assert "setNumPSs" in dir(alink.TensorFlowBatchOp())
 
 
