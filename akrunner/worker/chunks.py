@@ -238,13 +238,9 @@ def read_file(path: str) -> Iterator[memoryview]:
 
 
 def unpack(
-    payload: Union[bytes, bytearray, memoryview],
-    schema: List[Dict[str, Any]],
-    defaults: Optional[Mapping[str, Any]] = None,
-    taken: Optional[Sequence[str]] = None,
-    lazy: Union[bool, str] = False,
-    first: int = 0,
-) -> Tuple[int, Dict[str, Any]]:
+    payload: Union[bytes, bytearray, memoryview], schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]] = None,
+    taken: Optional[Sequence[str]] = None, lazy: Union[bool, str] = False, first: int = 0,
+) -> Tuple[int, Dict[str, Any]]:  # fmt: skip
     """A chunk's payload -> (rows, {column: array, Ragged or, if `lazy`, Nulled}).
 
     Args:

@@ -22,12 +22,9 @@ class Columns(object):
     """Columns, as they came."""
 
     def __init__(
-        self,
-        schema: List[Dict[str, Any]],
-        path: Optional[str] = None,
-        stream: Optional[RowStream] = None,
+        self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path: Any = path
@@ -91,26 +88,16 @@ class Columns(object):
         return columns
 
     def batches(
-        self,
-        batch_size: int,
-        defaults: Optional[Mapping[str, Any]] = None,
-        drop_remainder: bool = False,
-        uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None,
-        nulls: str = "error",
-    ) -> Iterator[Dict[str, Any]]:
+        self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False, uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None, nulls: str = "error",
+    ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """See `BatchTaskConfig.batches`."""
         return data.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
     def plain(
-        self,
-        batch_size: int,
-        defaults: Optional[Mapping[str, Any]],
-        drop_remainder: bool,
-        uneven: str,
-        columns: Optional[Sequence[str]],
-        nulls: str,
-    ) -> Iterator[Dict[str, Any]]:
+        self, batch_size: int, defaults: Optional[Mapping[str, Any]], drop_remainder: bool, uneven: str,
+        columns: Optional[Sequence[str]], nulls: str,
+    ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """The same; nobody counts."""
         data.unknown_defaults(defaults, self._schema)
         data.taken_of(self._schema, columns)
@@ -121,18 +108,10 @@ class Columns(object):
         return map(chunks.given, chunks.rebatched(rows, batch_size, drop_remainder))
 
     def dataset(
-        self,
-        batch_size: int,
-        shuffle: Union[bool, int] = False,
-        repeat: Optional[int] = 1,
-        drop_remainder: bool = False,
-        label: Optional[str] = None,
-        defaults: Optional[Mapping[str, Any]] = None,
-        seed: Optional[int] = None,
-        uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None,
-        how: Optional[Reading] = None,
-    ) -> Any:
+        self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
+        label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
+        uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
+    ) -> Any:  # fmt: skip
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         import tensorflow as tf
 
@@ -191,16 +170,9 @@ class Columns(object):
         return how.in_turn(dataset) if in_turn else how.finished(dataset)
 
     def _by_row(
-        self,
-        tf: Any,
-        schema: List[Dict[str, Any]],
-        order: Order,
-        label: Optional[str],
-        defaults: Optional[Mapping[str, Any]],
-        uneven: str,
-        taken: Optional[Sequence[str]],
-        image: Any,
-    ) -> Any:
+        self, tf: Any, schema: List[Dict[str, Any]], order: Order, label: Optional[str], defaults: Optional[Mapping[str, Any]],
+        uneven: str, taken: Optional[Sequence[str]], image: Any,
+    ) -> Any:  # fmt: skip
         """The same, for what is to be done with each row before they are batched. Args: order: an `Order`."""
         most = 1 if self._stream is not None else _ROWS_OF_IMAGES
 
@@ -216,15 +188,9 @@ class Columns(object):
         return order.of_images(rows, image.decoded, lambda batch: data.apart(batch, label, weighted), image)
 
     def _epochs(
-        self,
-        batch_size: int,
-        shuffle: Union[bool, int],
-        repeat: Optional[int],
-        defaults: Optional[Mapping[str, Any]],
-        seed: Optional[int],
-        uneven: str,
-        taken: Optional[Sequence[str]],
-    ) -> Iterator[Tuple[int, Any]]:
+        self, batch_size: int, shuffle: Union[bool, int], repeat: Optional[int], defaults: Optional[Mapping[str, Any]],
+        seed: Optional[int], uneven: str, taken: Optional[Sequence[str]],
+    ) -> Iterator[Tuple[int, Any]]:  # fmt: skip
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
             rows = self.chunks(defaults, uneven, taken)
             if shuffle:

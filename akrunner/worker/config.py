@@ -116,23 +116,12 @@ class BatchTaskConfig(TaskConfig):
     FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
 
     def dataset(
-        self,
-        batch_size: int,
-        shuffle: Union[bool, int] = False,
-        repeat: Optional[int] = 1,
-        drop_remainder: bool = False,
-        label: Optional[str] = None,
-        defaults: Optional[Mapping[str, Any]] = None,
-        seed: Optional[int] = None,
-        uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None,
-        map: Optional[Callable[..., Any]] = None,
-        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
-        cache: Union[bool, str, None] = False,
-        interleave: Optional[Callable[..., Any]] = None,
-        prefetch: Optional[int] = None,
-        deterministic: Optional[bool] = True,
-    ) -> tf.data.Dataset:
+        self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
+        label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
+        uneven: str = "keep", columns: Optional[Sequence[str]] = None, map: Optional[Callable[..., Any]] = None,
+        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None, cache: Union[bool, str, None] = False,
+        interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
+    ) -> tf.data.Dataset:  # fmt: skip
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
         shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
 
@@ -169,21 +158,12 @@ class BatchTaskConfig(TaskConfig):
         return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how)
 
     def per_worker_dataset(
-        self,
-        batch_size: int,
-        shuffle: Union[bool, int] = False,
-        repeat: Optional[int] = None,
-        drop_remainder: bool = False,
-        label: Optional[str] = None,
-        defaults: Optional[Mapping[str, Any]] = None,
-        seed: Optional[int] = None,
-        map: Optional[Callable[..., Any]] = None,
-        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
-        cache: Union[bool, str, None] = False,
-        interleave: Optional[Callable[..., Any]] = None,
-        prefetch: Optional[int] = None,
+        self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = None, drop_remainder: bool = False,
+        label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
+        map: Optional[Callable[..., Any]] = None, image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
+        cache: Union[bool, str, None] = False, interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None,
         deterministic: Optional[bool] = True,
-    ) -> tf.data.Dataset:
+    ) -> tf.data.Dataset:  # fmt: skip
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
 
@@ -218,14 +198,9 @@ class BatchTaskConfig(TaskConfig):
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how)
 
     def batches(
-        self,
-        batch_size: int,
-        defaults: Optional[Mapping[str, Any]] = None,
-        drop_remainder: bool = False,
-        uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None,
-        nulls: str = "error",
-    ) -> Iterator[Dict[str, NDArray[Any]]]:
+        self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False, uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None, nulls: str = "error",
+    ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
         imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
 
@@ -296,18 +271,11 @@ class StreamTaskConfig(TaskConfig):
     FIELDS = TaskConfig.FIELDS + ("dataset_fn", "output_writer")
 
     def dataset(
-        self,
-        batch_size: int,
-        drop_remainder: bool = False,
-        label: Optional[str] = None,
-        defaults: Optional[Mapping[str, Any]] = None,
-        columns: Optional[Sequence[str]] = None,
-        map: Optional[Callable[..., Any]] = None,
-        image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
-        prefetch: Optional[int] = None,
-        deterministic: Optional[bool] = True,
-        **other: Any,
-    ) -> tf.data.Dataset:
+        self, batch_size: int, drop_remainder: bool = False, label: Optional[str] = None,
+        defaults: Optional[Mapping[str, Any]] = None, columns: Optional[Sequence[str]] = None,
+        map: Optional[Callable[..., Any]] = None, image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
+        prefetch: Optional[int] = None, deterministic: Optional[bool] = True, **other: Any,
+    ) -> tf.data.Dataset:  # fmt: skip
         """The stream as parsed batches, prefetched; a batch waits until it is full.
 
         Args:
@@ -333,13 +301,9 @@ class StreamTaskConfig(TaskConfig):
         )
 
     def batches(
-        self,
-        batch_size: int,
-        defaults: Optional[Mapping[str, Any]] = None,
-        drop_remainder: bool = False,
-        columns: Optional[Sequence[str]] = None,
-        nulls: str = "error",
-    ) -> Iterator[Dict[str, NDArray[Any]]]:
+        self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False,
+        columns: Optional[Sequence[str]] = None, nulls: str = "error",
+    ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
         """The stream as {column: numpy array [rows, ...]}; a batch waits until it is full.
 
         Args:

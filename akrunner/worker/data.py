@@ -23,12 +23,9 @@ class Examples(object):
     """Serialized Examples: datasets of them are parsed by TensorFlow, plain batches by numpy (`akrunner.worker.examples`)."""
 
     def __init__(
-        self,
-        schema: List[Dict[str, Any]],
-        path: Optional[str] = None,
-        stream: Optional[RowStream] = None,
+        self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows."""
         self._schema = schema
         self._path = path
@@ -38,18 +35,10 @@ class Examples(object):
         self.given = None
 
     def dataset(
-        self,
-        batch_size: int,
-        shuffle: Union[bool, int] = False,
-        repeat: Optional[int] = 1,
-        drop_remainder: bool = False,
-        label: Optional[str] = None,
-        defaults: Optional[Mapping[str, Any]] = None,
-        seed: Optional[int] = None,
-        uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None,
-        how: Optional[Reading] = None,
-    ) -> Any:
+        self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
+        label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
+        uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
+    ) -> Any:  # fmt: skip
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         how = how or Reading()
         check_counts(batch_size, shuffle, repeat, seed)
@@ -110,14 +99,9 @@ class Examples(object):
         return records
 
     def batches(
-        self,
-        batch_size: int,
-        defaults: Optional[Mapping[str, Any]] = None,
-        drop_remainder: bool = False,
-        uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None,
-        nulls: str = "error",
-    ) -> Iterator[Dict[str, Any]]:
+        self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False, uneven: str = "keep",
+        columns: Optional[Sequence[str]] = None, nulls: str = "error",
+    ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """See `BatchTaskConfig.batches`."""
         from akrunner.worker.examples import ExampleRows
 
@@ -302,15 +286,9 @@ def buffer_rows(shuffle: Union[bool, int], batch_size: int) -> int:
 
 
 def order_of(
-    source: Any,
-    how: Reading,
-    batch_size: int,
-    shuffle: Union[bool, int],
-    repeat: Optional[int],
-    drop_remainder: bool,
-    seed: Optional[int],
-    uneven: str,
-) -> Order:
+    source: Any, how: Reading, batch_size: int, shuffle: Union[bool, int], repeat: Optional[int], drop_remainder: bool,
+    seed: Optional[int], uneven: str,
+) -> Order:  # fmt: skip
     """The `Order` of a source's rows (`Examples` or `Columns`)."""
     buffer = buffer_rows(shuffle, batch_size) if shuffle else 0
     if source._stream is not None or source._evener is None:

@@ -40,12 +40,9 @@ class ExampleRows(Columns):
     """As `Columns`, of Examples: their int64, float32 and bytes."""
 
     def __init__(
-        self,
-        schema: List[Dict[str, Any]],
-        path: Optional[str] = None,
-        stream: Optional[RowStream] = None,
+        self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         typed = [dict(column, dtype=_DTYPES[column["kind"]]) for column in schema]
         super(ExampleRows, self).__init__(typed, path, stream, evener)
 

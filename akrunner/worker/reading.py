@@ -36,14 +36,9 @@ class Reading(object):
     """What a script asks of its dataset beyond its rows, checked: see `BatchTaskConfig.dataset` for each."""
 
     def __init__(
-        self,
-        map: Optional[Callable[..., Any]] = None,
-        image: Any = None,
-        cache: Union[bool, str, None] = False,
-        interleave: Optional[Callable[..., Any]] = None,
-        prefetch: Optional[int] = None,
-        deterministic: Optional[bool] = True,
-    ) -> None:
+        self, map: Optional[Callable[..., Any]] = None, image: Any = None, cache: Union[bool, str, None] = False,
+        interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
+    ) -> None:  # fmt: skip
         """Raises: ValueError, TypeError: an argument is not what it may be."""
         for name, function in (("map", map), ("interleave", interleave)):
             if function is not None and not callable(function):
@@ -178,16 +173,9 @@ class Order(object):
     """
 
     def __init__(
-        self,
-        how: Reading,
-        batch_size: int,
-        buffer: int,
-        repeat: Optional[int],
-        drop_remainder: bool,
-        seed: Optional[int],
-        rows: Optional[int] = None,
-        place: Optional[str] = None,
-    ) -> None:
+        self, how: Reading, batch_size: int, buffer: int, repeat: Optional[int], drop_remainder: bool, seed: Optional[int],
+        rows: Optional[int] = None, place: Optional[str] = None,
+    ) -> None:  # fmt: skip
         self.how = how
         self.batch_size = batch_size
         self.buffer = buffer

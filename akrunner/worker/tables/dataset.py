@@ -340,17 +340,9 @@ class TableRecordDataset(metaclass=_Instances):
     """
 
     def __new__(
-        cls,
-        filenames: Any,
-        record_defaults: Any = None,
-        selected_cols: Any = None,
-        excluded_cols: Any = None,
-        slice_id: int = 0,
-        slice_count: int = 1,
-        num_threads: int = 0,
-        capacity: int = 0,
-        **ignored: Any,
-    ) -> Any:
+        cls, filenames: Any, record_defaults: Any = None, selected_cols: Any = None, excluded_cols: Any = None,
+        slice_id: int = 0, slice_count: int = 1, num_threads: int = 0, capacity: int = 0, **ignored: Any,
+    ) -> Any:  # fmt: skip
         check_arguments("TableRecordDataset", ignored, "filenames record_defaults " + READ_BY)
         tf = _tensorflow()
         # of a WorkQueue: the works are taken in Python, one when the one before is read

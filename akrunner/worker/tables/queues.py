@@ -29,17 +29,9 @@ class TableRecordReader(object):
     """
 
     def __init__(
-        self,
-        csv_delimiter: Union[str, bytes] = ",",
-        selected_cols: str = "",
-        excluded_cols: str = "",
-        slice_count: int = 1,
-        slice_id: int = 0,
-        num_threads: int = 0,
-        capacity: int = 0,
-        name: Optional[str] = None,
-        **ignored: Any,
-    ) -> None:
+        self, csv_delimiter: Union[str, bytes] = ",", selected_cols: str = "", excluded_cols: str = "", slice_count: int = 1,
+        slice_id: int = 0, num_threads: int = 0, capacity: int = 0, name: Optional[str] = None, **ignored: Any,
+    ) -> None:  # fmt: skip
         check_arguments("TableRecordReader", ignored, "csv_delimiter name " + READ_BY)
         self._delimiter = csv_delimiter.encode("utf-8") if isinstance(csv_delimiter, str) else csv_delimiter
         self._columns = selected_cols, excluded_cols

@@ -77,16 +77,9 @@ class TableReader(object):
     TEXT = False
 
     def __init__(
-        self,
-        table: Any,
-        selected_cols: Any = "",
-        excluded_cols: Any = "",
-        slice_id: Any = 0,
-        slice_count: Any = 1,
-        num_threads: int = 0,
-        capacity: int = 0,
-        **ignored: Any,
-    ) -> None:
+        self, table: Any, selected_cols: Any = "", excluded_cols: Any = "", slice_id: Any = 0, slice_count: Any = 1,
+        num_threads: int = 0, capacity: int = 0, **ignored: Any,
+    ) -> None:  # fmt: skip
         check_arguments("TableReader", ignored, "table " + READ_BY)
         self._table = Table(table, selected_cols, excluded_cols, slice_id, slice_count)
         self._rows = self._table.rows()

@@ -51,17 +51,9 @@ class WorkQueue(object):
     """
 
     def __init__(
-        self,
-        works: Any,
-        num_epochs: Any = 1,
-        shuffle: bool = True,
-        seed: Any = None,
-        prefix: Any = None,
-        num_slices: Any = None,
-        name: Any = "work_queue",
-        num_clients: int = 1,
-        **ignored: Any,
-    ) -> None:
+        self, works: Any, num_epochs: Any = 1, shuffle: bool = True, seed: Any = None, prefix: Any = None,
+        num_slices: Any = None, name: Any = "work_queue", num_clients: int = 1, **ignored: Any,
+    ) -> None:  # fmt: skip
         check_arguments("WorkQueue", ignored, "works num_epochs shuffle seed prefix num_slices name num_clients")
         works = [works] if isinstance(works, (str, bytes)) else list(works)
         self._works = [text_of(work) for work in works]

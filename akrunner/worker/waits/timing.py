@@ -70,14 +70,9 @@ class spending(object):
 
 @shown.named
 def timed(
-    made: meter.Meter,
-    name: str,
-    of: Any,
-    real: Callable[..., Any],
-    args: Any,
-    kwargs: Any,
+    made: meter.Meter, name: str, of: Any, real: Callable[..., Any], args: Any, kwargs: Any,
     rows_of: Optional[Callable[..., Any]] = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """What `real` returns, and the meter knows how long it took. Args: of: the function, or graph, that it calls, or the iterator it draws from."""
     try:
         way = made.way(name)

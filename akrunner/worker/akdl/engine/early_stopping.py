@@ -39,14 +39,9 @@ def make_early_stopping_hook(
 
 
 def stop_if_higher_hook(
-    estimator: Any,
-    metric_name: str,
-    threshold: float,
-    eval_dir: Optional[str] = None,
-    min_steps: int = 0,
-    run_every_secs: Optional[float] = 60,
-    run_every_steps: Optional[int] = None,
-) -> Any:
+    estimator: Any, metric_name: str, threshold: float, eval_dir: Optional[str] = None, min_steps: int = 0,
+    run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
+) -> Any:  # fmt: skip
     """A hook that ends the training when a metric is higher than a threshold.
 
     Args: metric_name: "loss", "accuracy", ...; eval_dir: of the evaluations, the estimator's own without it; min_steps: evaluations
@@ -57,28 +52,18 @@ def stop_if_higher_hook(
 
 
 def stop_if_lower_hook(
-    estimator: Any,
-    metric_name: str,
-    threshold: float,
-    eval_dir: Optional[str] = None,
-    min_steps: int = 0,
-    run_every_secs: Optional[float] = 60,
-    run_every_steps: Optional[int] = None,
-) -> Any:
+    estimator: Any, metric_name: str, threshold: float, eval_dir: Optional[str] = None, min_steps: int = 0,
+    run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
+) -> Any:  # fmt: skip
     """A hook that ends the training when a metric is lower than a threshold. Args: as `stop_if_higher_hook`."""
     should_stop = _crossed(_evaluations(estimator, metric_name, eval_dir, min_steps), lambda value: value < threshold)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
 def stop_if_no_increase_hook(
-    estimator: Any,
-    metric_name: str,
-    max_steps_without_increase: int,
-    eval_dir: Optional[str] = None,
-    min_steps: int = 0,
-    run_every_secs: Optional[float] = 60,
-    run_every_steps: Optional[int] = None,
-) -> Any:
+    estimator: Any, metric_name: str, max_steps_without_increase: int, eval_dir: Optional[str] = None, min_steps: int = 0,
+    run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
+) -> Any:  # fmt: skip
     """A hook that ends the training when a metric has not increased for so many steps. Args: as `stop_if_higher_hook`."""
     values = _evaluations(estimator, metric_name, eval_dir, min_steps)
     should_stop = _stood_still(values, max_steps_without_increase, lambda value, best: value > best)
@@ -86,14 +71,9 @@ def stop_if_no_increase_hook(
 
 
 def stop_if_no_decrease_hook(
-    estimator: Any,
-    metric_name: str,
-    max_steps_without_decrease: int,
-    eval_dir: Optional[str] = None,
-    min_steps: int = 0,
-    run_every_secs: Optional[float] = 60,
-    run_every_steps: Optional[int] = None,
-) -> Any:
+    estimator: Any, metric_name: str, max_steps_without_decrease: int, eval_dir: Optional[str] = None, min_steps: int = 0,
+    run_every_secs: Optional[float] = 60, run_every_steps: Optional[int] = None,
+) -> Any:  # fmt: skip
     """A hook that ends the training when a metric has not decreased for so many steps. Args: as `stop_if_higher_hook`."""
     values = _evaluations(estimator, metric_name, eval_dir, min_steps)
     should_stop = _stood_still(values, max_steps_without_decrease, lambda value, best: value < best)

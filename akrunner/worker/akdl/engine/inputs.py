@@ -82,17 +82,10 @@ def get_feature_placeholders(
 
 
 def get_dataset(
-    feature_specs: Dict[str, Any],
-    raw_dataset_fn: Callable[[], Any],
-    label_col: Optional[str],
-    batch_size: int,
-    num_epochs: Optional[int],
-    num_parallel_calls: int = 8,
-    shuffle_factor: int = 10,
-    prefetch_buffer_size: Optional[int] = None,
-    post_process_dataset: Optional[Callable[..., Any]] = None,
-    **ignored: Any,
-) -> Any:
+    feature_specs: Dict[str, Any], raw_dataset_fn: Callable[[], Any], label_col: Optional[str], batch_size: int,
+    num_epochs: Optional[int], num_parallel_calls: int = 8, shuffle_factor: int = 10,
+    prefetch_buffer_size: Optional[int] = None, post_process_dataset: Optional[Callable[..., Any]] = None, **ignored: Any,
+) -> Any:  # fmt: skip
     """Records -> parsed, given to `post_process_dataset` (a row an element), shuffled (`batch_size * shuffle_factor` rows), repeated,
     batched: (features, label)."""
     dataset = raw_dataset_fn()

@@ -19,16 +19,10 @@ if not _TF1:
 
 
 def generate_run_config(
-    intra_op_parallelism_threads: int = 4,
-    inter_op_parallelism_threads: int = 1,
-    log_device_placement: bool = False,
-    save_checkpoints_steps: int = 50,
-    log_step_count_steps: int = 10,
-    keep_checkpoint_max: int = 1,
-    device_count: Optional[Dict[str, int]] = None,
-    gpu_devices: Optional[Sequence[int]] = None,
-    **ignored: Any,
-) -> Any:
+    intra_op_parallelism_threads: int = 4, inter_op_parallelism_threads: int = 1, log_device_placement: bool = False,
+    save_checkpoints_steps: int = 50, log_step_count_steps: int = 10, keep_checkpoint_max: int = 1,
+    device_count: Optional[Dict[str, int]] = None, gpu_devices: Optional[Sequence[int]] = None, **ignored: Any,
+) -> Any:  # fmt: skip
     """The `RunConfig` of this task, its strategy chosen by TF_CONFIG.
 
     Parameter servers in it: parameter-server training. Several workers: an all-reduce over them. Else none. With `gpu_devices` (numbers

@@ -76,13 +76,9 @@ def get_info_info(task_config: Any) -> Tuple[List[Dict[str, Any]], str, int]:
 
 
 def create_model(
-    tensor_name: str,
-    tensor_shape: Sequence[Optional[int]],
-    tensor_dtype: Any,
-    layers_str: Sequence[str],
-    add_output_layer: bool,
-    num_classes: int,
-) -> Any:
+    tensor_name: str, tensor_shape: Sequence[Optional[int]], tensor_dtype: Any, layers_str: Sequence[str],
+    add_output_layer: bool, num_classes: int,
+) -> Any:  # fmt: skip
     """The model: an input, the layers, and what gives logits (or the number itself, of one class: a regression).
 
     Args: tensor_dtype: a TensorFlow type, or one of Alink's names of them; layers_str: texts like "Dense(64, activation='relu')".
