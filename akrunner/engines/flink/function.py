@@ -58,8 +58,8 @@ class HostedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
         try:
             agent.work(*hosting.reached(value))
-        except agent.SubmitterGone:
-            # the host's own subtask knows why, and is heard first then
+        except (agent.SubmitterGone, OSError):
+            # the connection of a host that was killed ends, or is reset. The host's own subtask knows why, and is heard first then
             time.sleep(_HOST_SECONDS)
             raise
         return iter(())
