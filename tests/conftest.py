@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import os
 import resource
 import signal
@@ -89,10 +90,10 @@ def leaves_nothing(
     warm_workers: Optional[Kept], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
     """A temp directory of its own; afterwards it is empty, and no process this test started is alive."""
-    directory = tmp_path_factory.mktemp("tmp")
+    directory = _fresh(tmp_path_factory, "tmp")
     monkeypatch.setenv("TMPDIR", str(directory))
     if warm_workers is None:
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        monkeypatch.setenv("XDG_STATE_HOME", str(_fresh(tmp_path_factory, "state")))
     if "XDG_CACHE_HOME" not in os.environ:
         # one for all tests, so that an interpreter is asked once
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
@@ -104,6 +105,16 @@ def leaves_nothing(
     left = still_running(str(directory), before)
     assert not left, f"still running: {left}"
     assert not os.listdir(directory), f"left in the temp directory: {os.listdir(directory)}"
+
+
+def _fresh(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A directory nobody has had. pytest, to number its own, reads the names of all that are there, which would be thousands."""
+    path = factory.getbasetemp() / name / str(next(_numbers))
+    path.mkdir(mode=0o700, parents=True)
+    return path
+
+
+_numbers = itertools.count()
 
 
 def still_running(tmpdir: str, before: Collection[int] = ()) -> List[Any]:
