@@ -21,6 +21,8 @@ _COMPUTES = 0.3
 #: without it there are as many as cores, and those that wait keep others from their turn
 _THREADS = "options.threading.private_threadpool_size = 8 (experimental_threading before TensorFlow 2.4)"
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE (tf.data.experimental.AUTOTUNE before TensorFlow 2.4)"
+#: of the time, what another package than TensorFlow must have to be named
+_BESIDE = 0.25
 #: of what reading files otherwise promises to win
 _BESIDE_A_CACHE = 0.4
 #: with TensorFlow 1's behaviour
@@ -130,7 +132,9 @@ def _of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Optional[
             return _of_waiting(node, where, share)
         return Advice(
             "python", share, won, f"{where} runs Python for every element, one after another",
-            "use TensorFlow's operations, or give and take whole batches; rows come fastest by task_config.dataset()",
+            "use TensorFlow's operations, or give and take whole batches"
+            + ("; of a Keras Sequence (PyDataset) workers=4 makes several at once" if record["by"] == "function" else "")
+            + "; rows come fastest by task_config.dataset()",
         )  # fmt: skip
     if likely.opens_files(node.facts, record):
         # what else is made in each pass of what is read may take longer: a cache spares both
@@ -356,6 +360,14 @@ def _of_python(record: Mapping[str, Any]) -> List[Advice]:
                 "turn the columns into arrays once, before the loop, or read them by task_config.batches()",
             )
         )  # fmt: skip
+    at, share = unseen.beside(record)
+    if share >= _BESIDE:
+        found.append(
+            Advice(
+                "beside", share, 0.0, f"{share:.0%} of the time Python is at {at}, not in TensorFlow",
+                "if that is no training (saving, writing, plotting), do it less often, or in a thread of its own",
+            )
+        )  # fmt: skip
     waiting = wait_share(record)
     if record["by"] == "feed_dict" and waiting >= WORTH_SAYING:
         main = next((line for line in record["lines"] if line["main"]), None)
@@ -378,6 +390,13 @@ def _of_calls(record: Mapping[str, Any]) -> List[Advice]:
     at, at_line = unseen.busiest(record)
     if share < WORTH_SAYING or seconds < unseen.TOO_SHORT or at_line < WORTH_SAYING:
         return []
+    if unseen.waits_for_threads(record) >= 0.5 * share:
+        return [
+            Advice(
+                "thread", share, 0.0, f"{share:.0%} of the time is between the calls of TensorFlow's functions, where the script waits at {at} for another "
+                "thread or process, which does not keep up", "several of them, larger pieces, or less to do for each",
+            )
+        ]  # fmt: skip
     # at best the shorter side is done while the longer one is
     return [
         Advice(

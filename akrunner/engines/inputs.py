@@ -51,6 +51,8 @@ _BESIDE_A_SERVER = (
 _SURELY_FINE = 0.05
 #: rules of what a script does that is neither reading nor computing, and is timed
 _SAVING = ("checkpoint", "report", "output")
+#: rules of what is not the input
+_NO_INPUT = ("pandas", "between", "thread", "beside")
 #: of the waiting, what the first pass must have for it to be said
 _MOSTLY = 0.6
 _TOO_LITTLE = "its steps took less than half a second: too little to tell what its input waits for"
@@ -119,7 +121,7 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = [*[one for one in told if one.rule not in _SAVING][:1], *[one for one in told if one.rule in _SAVING]]
     ranked = []
     if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
-        node = next((one for one in changes if one.rule not in (*_SAVING, "pandas", "between")), None)
+        node = next((one for one in changes if one.rule not in (*_SAVING, *_NO_INPUT)), None)
         changes = [one for one in changes if one is not node]
         ranked.append((node.saves if node is not None else 0.0, _waiting(record, share, node)))
     ranked += [(one.saves, _saving(one)) for one in changes]

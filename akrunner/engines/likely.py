@@ -25,6 +25,10 @@ CHEAP, MANY = 300e-6, 8
 _FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV")
 
 
+#: facts of maps that do what is worth keeping
+_REPEATED = ("decodes", "parses", "splits", "reads")
+
+
 class Suspect(NamedTuple):
     """Attributes: node: that is waited for; timed: whether clocks say so, and not only its kind."""
 
@@ -61,9 +65,9 @@ def suspect(record: Mapping[str, Any]) -> Optional[Suspect]:
 
 
 def repeated(record: Mapping[str, Any]) -> Optional[Blamed]:
-    """What decodes, parses or reads files, None: nothing does. Of several, the one that is read first by the script."""
+    """What decodes, parses, takes text apart or reads files, None: nothing does. Of several, the one that is read first by the script."""
     chain = blame.chain_of(record)
-    works = [one for one in chain[: blame.cache_of(record)] if one.get("decodes") or one.get("parses") or one.get("reads")]
+    works = [one for one in chain[: blame.cache_of(record)] if any(one.get(what) for what in _REPEATED)]
     return _blamed(works[0], record) if works else None
 
 
@@ -147,7 +151,7 @@ def _parallel(node: Mapping[str, Any]) -> bool:
 
 
 def _weight(node: Mapping[str, Any]) -> Any:
-    return bool(node.get("decodes")), bool(node.get("parses")), node.get("ops", 0)
+    return bool(node.get("decodes")), bool(node.get("parses") or node.get("splits")), node.get("ops", 0)
 
 
 def _source(node: Mapping[str, Any], chain: List[Dict[str, Any]]) -> str:

@@ -22,6 +22,8 @@ _SAVING = ("checkpoint", "report", "output")
 _SAVES = 0.25
 #: and of waiting
 _WAITS = 0.2
+#: modules of Python itself in which a thread waits for another one
+_WAITING = ("queue", "threading", "multiprocessing", "concurrent")
 _MEASURED = ("dataset", *INSIDE, "feed_dict")
 
 
@@ -63,6 +65,11 @@ def _computes(record: Mapping[str, Any]) -> bool:
     saving = sum(record["spent"].get(what, 0.0) for what in _SAVING)
     if unsure(record) or most_waiting(record) > _WAITS or saving > _SAVES * steps:
         return False
+    if record["by"] in ("dataset", "batches") and record["first"] > max(_WAITS * record["main"], 1.0):
+        # it waited before its steps began
+        return False
+    if beside(record)[1] > _SAVES:
+        return False
     if record["by"] in _MEASURED:
         return bool(record["known"]) and bool(record["outside"] <= 0.5 * steps)
     if record["by"] == "call":
@@ -74,6 +81,20 @@ def _computes(record: Mapping[str, Any]) -> bool:
 def in_tensorflow(record: Mapping[str, Any]) -> float:
     """The share of the time in which the main thread was in TensorFlow, or Keras."""
     return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _TENSORFLOW))
+
+
+def beside(record: Mapping[str, Any]) -> Tuple[str, float]:
+    """The line, in words, at which a loop over a dataset lets a package that is not TensorFlow work, and its share of the time; "": there is none."""
+    lines = [line for line in record["lines"] if line["main"] and line["in"] not in ("", "pandas", *_WAITING, *_TENSORFLOW)]
+    if record["by"] != "dataset" or record["looks"] < ENOUGH or not lines:
+        return "", 0.0
+    most = max(lines, key=lambda line: float(line["share"]))
+    return f"{blame.place(most['at'])} ({most['in']})", float(most["share"])
+
+
+def waits_for_threads(record: Mapping[str, Any]) -> float:
+    """The share of the time in which the main thread waited for another thread or process."""
+    return float(sum(line["share"] for line in record["lines"] if line["main"] and line["in"] in _WAITING))
 
 
 def busiest(record: Mapping[str, Any]) -> Tuple[str, float]:

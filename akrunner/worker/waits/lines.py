@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 _SELDOM, _OFTEN = 0.2, 0.01
 _MOST = 200
 _SHOWN = 12
+#: Python's own modules in which one thread or process waits for another
+_WAITING = ("queue", "threading", "multiprocessing", "concurrent")
+_STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
 
 class Lines(object):
@@ -92,9 +96,13 @@ class Lines(object):
 
 
 def package(name: str) -> str:
-    """Whose a file is: the package below site-packages, else ""."""
+    """Whose a file is: the package below site-packages; what Python itself has to wait for others (queue, threading); else ""."""
     parts = name.replace("\\", "/").split("/site-packages/")
-    return parts[-1].split("/")[0].replace(".py", "") if len(parts) > 1 else ""
+    if len(parts) > 1:
+        return parts[-1].split("/")[0].replace(".py", "")
+    path = os.path.realpath(name)
+    own = os.path.relpath(path, _STDLIB).split(os.sep)[0].replace(".py", "") if path.startswith(_STDLIB + os.sep) else ""
+    return own if own in _WAITING else ""
 
 
 class Cards(object):

@@ -23,6 +23,17 @@ _NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
 #: operations of a map's function that hold up Python's lock, decode, and read
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
+#: of the first, those that take a row's bytes or text apart, and no image
+_SPLITS = (
+    "DecodeCSV",
+    "DecodeRaw",
+    "DecodePaddedRaw",
+    "DecodeBase64",
+    "DecodeJSONExample",
+    "DecodeProto",
+    "StringSplit",
+    "StringToNumber",
+)
 #: operations whose names begin so give something else each time
 _RANDOM = (
     "Random",
@@ -273,7 +284,9 @@ def _function(function: Any) -> Dict[str, Any]:
         told["stateful"] = True
     if any(kind in _PYTHON for kind in kinds):
         told["python"] = True
-    if any(kind.startswith(_DECODES) for kind in kinds):
+    if any(kind.startswith(_SPLITS) for kind in kinds):
+        told["splits"] = True
+    if any(kind.startswith(_DECODES) and not kind.startswith(_SPLITS) for kind in kinds):
         told["decodes"] = True
     if any(kind.startswith(_RANDOM) for kind in kinds):
         told["random"] = True

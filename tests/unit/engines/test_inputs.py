@@ -189,6 +189,35 @@ def test_a_cache_for_what_is_done_in_every_pass() -> None:
     assert "cache" not in [one.rule for one in advised(record(nodes, kept, passes=6))]
 
 
+def test_who_waits_for_a_thread_of_its_own_is_not_told_to_make_one() -> None:
+    line = {"main": True, "at": f"{SCRIPT}:24", "in": "queue", "share": 0.8}
+    told = advised(record({}, [], by="call", outside=8.0, wait=0.0, between=10.0, lines=[line]))
+    assert [one.rule for one in told] == ["thread"] and "waits at train.py:24 (queue) for another thread" in told[0].what
+    assert told[0].saves == 0
+
+
+def test_what_another_package_does_between_the_steps_is_named() -> None:
+    line = {"main": True, "at": f"{SCRIPT}:9", "in": "numpy", "share": 0.7}
+    saves = record({}, [], wait=0.1, between=9.9, lines=[line], asked=0)
+    (said,) = inputs.verdict({"inputs": {"chief:0": saves}})
+    assert "70% of the time Python is at train.py:9 (numpy), not in TensorFlow" in said
+    assert bound({"chief:0": saves}, 0.0, 11.0) == "unknown"
+    own = record({}, [], wait=0.1, between=9.9, lines=[{**line, "in": "tensorflow"}], asked=0)
+    assert inputs.verdict({"inputs": {"chief:0": own}}) == [] and bound({"chief:0": own}, 0.0, 11.0) == "compute"
+
+
+def test_a_first_batch_that_was_waited_for_long_is_no_computing() -> None:
+    assert bound({"chief:0": record({}, [], wait=0.1, between=6.0, first=3.7, main=10.0)}, 0.0, 11.0) == "unknown"
+    assert bound({"chief:0": record({}, [], wait=0.1, between=6.0, first=0.3, main=1.0)}, 0.0, 11.0) == "compute"
+
+
+def test_rows_of_text_that_are_split_one_by_one_are_cheap() -> None:
+    chain = [node("Prefetch", 9), node("Batch", 9, rows=128), node("ParallelMap", 8, splits=True, ops=9), node("TextLine", 7)]
+    looked = {"Root": (0.0, 20), "Root::Prefetch": (0.1, 20), "Root::Prefetch::BatchV2::ParallelMapV2": (0.08, 2560)}
+    assert first(record(looked, chain, wait=1.0)).rule == "cheap_map"
+    assert first(record({}, chain, wait=1.0, between=0.2, batches=100, asked=0)).rule == "cheap_map"
+
+
 #: one map reads and decodes
 LOOKED = {
     "Root": (0.0, 20),
@@ -454,7 +483,7 @@ def other(by: str, **more: Any) -> Dict[str, Any]:
         (other("function", outside=8.0), "unknown", "80% of the time is between the calls of TensorFlow's functions"),
         (other("function", known=False, between=4.0), "unknown", ""),
         (other("function", known=False), "unknown", "as its steps draw their batches within TensorFlow (Keras fit, tf.function, session.run): --profile-input"),
-        (other("dataset"), "compute", ""),
+        (other("dataset", lines=LINES[2:]), "compute", ""),
         (other("dataset", wait=0.1, between=0.1), "unknown", ""),
         (other("function", unlooked=6.0), "unknown", ""),
         (other("function", unlooked=4.0), "unknown", ""),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import queue
 import struct
 import sys
 import threading
@@ -397,6 +399,7 @@ def test_whose_code_a_line_has_called() -> None:
     assert lines.package("/venv/lib/python3.11/site-packages/pandas/core/frame.py") == "pandas"
     assert lines.package("/venv/lib/python3.11/site-packages/six.py") == "six"
     assert lines.package("/usr/lib/python3.11/json/decoder.py") == ""
+    assert [lines.package(module.__file__) for module in (queue, threading, json)] == ["queue", "threading", ""]
 
 
 def test_the_line_the_script_is_at_is_found() -> None:
