@@ -14,9 +14,10 @@ from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, underway
+from akrunner.io import formats
 from akrunner.io.follow import open_text
 from akrunner.io.paths import check_apart, expand
-from akrunner.io.sinks import LineWriter, MemorySink, check_types
+from akrunner.io.sinks import LineWriter, MemorySink
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
@@ -144,14 +145,14 @@ def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], 
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
     name = check_path("source", source, SourceError)
-    form = form or ("csv" if name.lower().endswith(".csv") else "jsonl")
-    if not isinstance(form, str) or form not in ("csv", "jsonl"):
-        raise ConfigError(f"input_format={shown(form)}: lines are read as jsonl or csv")
+    lines = formats.lines_named(form) if form else formats.lines_of(name) or formats.LINES[0]
+    if lines is None:
+        raise ConfigError(f"input_format={shown(form)}: lines are read as {' or '.join(one.name for one in formats.LINES)}")
     try:
         fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:
         raise SourceError(f"source: {name}: {e.strerror}") from None
-    return open_text(fd, form, schema_of(schema, "input_schema"), follow, "stdin" if name == "-" else name)
+    return open_text(fd, lines, schema_of(schema, "input_schema"), follow, "stdin" if name == "-" else name)
 
 
 def _run(
@@ -184,7 +185,7 @@ def check_lines(form: str, schema: Optional[SchemaLike]) -> None:
     """Args: form: csv or jsonl; schema: of the rows, None: not known yet. Raises: SinkError: lines cannot hold them; SchemaError."""
     known = schema_of(schema, "output_schema")
     if known is not None:
-        check_types(form, known.arrow)
+        formats.named(form).check(known.arrow)
 
 
 def check_stream_apart(source: str, form: Optional[str], follow: bool, output: str) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from akrunner.api import engine_of, lines_source, table_of
 from akrunner.checks import check_choice, check_flag, check_path
@@ -22,6 +21,8 @@ from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
+from akrunner.io import formats
+from akrunner.io.formats.base import Format
 from akrunner.io.paths import PathLike
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, devices, files
@@ -244,8 +245,8 @@ def _rows(source: Any, table: TableSource) -> Optional[int]:
     """How many there are, where that is known without reading them."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return int(source.num_rows)
-    metadata = _metadata(table)
-    return sum(one.num_rows for one in metadata) if metadata else None
+    counts = [form.row_count(path) for form, path in _standing(table)]
+    return sum(one for one in counts if one is not None) if counts and None not in counts else None
 
 
 def _nulls(source: Any, table: TableSource) -> Dict[str, int]:
@@ -254,24 +255,22 @@ def _nulls(source: Any, table: TableSource) -> Dict[str, int]:
         return {name: int(source.column(name).null_count) for name in source.schema.names}
     found: Counter[str] = Counter()
     unknown = set()
-    for one in _metadata(table):
-        for group in range(one.num_row_groups):
-            for place in range(one.num_columns):
-                column = one.row_group(group).column(place)
-                statistics = column.statistics
-                if statistics is None or not statistics.has_null_count or "." in column.path_in_schema:
-                    unknown.add(column.path_in_schema.partition(".")[0])
-                else:
-                    found[column.path_in_schema] += statistics.null_count
+    for form, path in _standing(table):
+        for name, count in form.null_counts(path).items():
+            if count is None:
+                unknown.add(name)
+            else:
+                found[name] += count
     return {name: count for name, count in found.items() if name not in unknown}
 
 
-def _metadata(table: TableSource) -> List[Any]:
-    """Of the Parquet files a table is, as they stand on this machine."""
+def _standing(table: TableSource) -> List[Tuple[Format, str]]:
+    """The files a table is, as they stand on this machine."""
     there = table.files
-    if there is None or there.format != "parquet" or not there.is_local or len(there.paths) > _COUNTED:
+    if there is None or not there.is_local or len(there.paths) > _COUNTED:
         return []
-    return [pq.read_metadata(path) for path in there.paths]
+    form = formats.named(there.format)
+    return [(form, path) for path in there.paths]
 
 
 def _warnings(

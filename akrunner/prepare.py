@@ -14,7 +14,8 @@ from akrunner import codec, dtypes
 from akrunner.checks import check_flag, check_path, check_paths, check_text, holds_no_files, nearest_file
 from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours
-from akrunner.io.paths import check_apart, check_format, local_path
+from akrunner.io.formats import check_format
+from akrunner.io.paths import check_apart, local_path
 from akrunner.io.table import TableSource, no_rows
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
 from akrunner.schema import Schema

@@ -10,6 +10,7 @@ import pyarrow as pa
 import akrunner
 from akrunner.api import LineWriter, check_lines
 from akrunner.cli.guarded import silence_stdout
+from akrunner.io import formats
 
 STDOUT = "-"
 
@@ -24,12 +25,14 @@ def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: O
         return None
     if as_json:
         raise akrunner.ConfigError("--json: with --output - the rows go to stdout themselves; name a file for them")
-    if form not in (None, "jsonl", "csv"):
-        raise akrunner.ConfigError(f"--output-format {form}: stdout takes jsonl or csv; name a file with --output")
+    chosen = formats.lines_named(form or formats.LINES[0].name)
+    if chosen is None:
+        known = " or ".join(one.name for one in formats.LINES)
+        raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known}; name a file with --output")
     if needed and schema is None:
         raise akrunner.ConfigError("--output - needs --output-schema: the columns the script writes")
-    check_lines(form or "jsonl", schema)
-    return form or "jsonl"
+    check_lines(chosen.name, schema)
+    return chosen.name
 
 
 def check_not_stdout(output: Optional[str]) -> None:

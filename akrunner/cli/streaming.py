@@ -17,6 +17,7 @@ import akrunner
 from akrunner.api import LineWriter, check_stream_apart, check_stream_output, stream_sink
 from akrunner.cli import lines, show
 from akrunner.foreign import redacted, secrets
+from akrunner.io import formats
 
 #: help of --output-live
 LIVE = "A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended."
@@ -90,7 +91,7 @@ def _check_live(path: str, overwrite: bool) -> None:
 def _write_out(started: "akrunner.StreamJob", output: Output, screen: show.Screen) -> None:
     with started as job:
         if output.path is None:
-            lines.write(job, "jsonl", job.schema)
+            lines.write(job, formats.LINES[0].name, job.schema)
         elif output.live:
             _in_place(job, output.path, screen)
         else:
@@ -152,9 +153,10 @@ def _committed(job: "akrunner.StreamJob", output: Output, screen: show.Screen) -
 
 
 def _form(output: str) -> str:
-    for form in ("jsonl", "csv"):
-        if output.lower().endswith("." + form):
-            return form
+    form = formats.lines_of(output)
+    if form is not None:
+        return form.name
     if os.path.exists(output) and not os.path.isfile(output) and not os.path.isdir(output):
-        return "jsonl"
-    raise akrunner.SinkError(f"output: {output}: --output-live writes .jsonl or .csv, line by line")
+        return formats.LINES[0].name
+    known = " or ".join(one.endings[0] for one in formats.LINES)
+    raise akrunner.SinkError(f"output: {output}: --output-live writes {known}, line by line")

@@ -14,8 +14,8 @@ import pyarrow.csv as pa_csv
 
 from akrunner.errors import ConfigError
 from akrunner.io import parse
+from akrunner.io.formats.base import pieces_of
 from akrunner.io.paths import Files
-from akrunner.io.readers import pieces_of
 from akrunner.io.text import Piece, Pieces
 
 #: a byte that no text has

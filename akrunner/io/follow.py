@@ -12,6 +12,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
 from akrunner.io import parse
+from akrunner.io.formats.lines import Lines
 from akrunner.io.table import TableSource
 from akrunner.io.text import Pieces
 from akrunner.schema import Schema
@@ -20,27 +21,22 @@ _BLOCK = 1 << 20
 _POLL_SECONDS = 0.02
 
 
-def open_text(fd: int, form: str, schema: Optional[Schema], follow: bool, name: str) -> TableSource:
+def open_text(fd: int, form: Lines, schema: Optional[Schema], follow: bool, name: str) -> TableSource:
     """Lines of a file descriptor as a table.
 
     Args:
-        fd: read from where it stands; form: "jsonl" or "csv" (whose first line names the columns).
+        fd: read from where it stands; form: of the lines.
         schema: columns and types; None: guessed from the first lines that come, which are waited for.
         follow: at the end wait for more, for ever; else the end is the end.
         name: of the file, or for errors.
     Raises: SourceError: the first lines do not parse.
     """
-    pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form == "csv", name, growing=True)
+    pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form.quoted, name, growing=True)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
-    parser: parse.Parser
-    if form == "csv":
-        parser = parse.CsvParser(pieces, asked, only=asked.names if asked is not None else None)
-    else:
-        # columns the schema does not name are passed over
-        parser = parse.JsonParser(pieces, asked)
+    parser = form.parser(pieces, asked)
     if schema is not None:
         return TableSource(schema.arrow, lambda: _as_asked(parse.batches(pieces, parser), schema.arrow), name)
-    with ours(SourceError, f"source: cannot read {name} as {form}"):
+    with ours(SourceError, f"source: cannot read {name} as {form.name}"):
         guessed, batches = parse.opened(pieces, parser)
     return TableSource(guessed, lambda: batches, name)
 

@@ -19,7 +19,8 @@ import fsspec
 from akrunner.checks import check_url
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io.paths import ENDINGS, Files, is_local, protocols
+from akrunner.io import formats
+from akrunner.io.paths import Files, is_local, protocols
 from akrunner.schema import Field, Schema, nearest
 
 #: beside the splits: what is here
@@ -86,7 +87,7 @@ def _find(name: str) -> Optional[Packed]:
 
 
 def _is_file_name(name: str) -> bool:
-    return any(name.lower().endswith(ending) for endings in ENDINGS.values() for ending in endings)
+    return formats.format_of(name) is not None
 
 
 def _read(fs: Any, folder: str, name: str) -> Optional[Dict[str, Any]]:
@@ -125,9 +126,11 @@ def _split(fs: Any, folder: str, about: Dict[str, Any], wanted: Optional[str], n
                 f"source: {redacted(folder)} has no split {wanted!r} (it has {', '.join(splits)}){nearest(wanted, list(splits))}"
             )
         listed: List[Tuple[str, int]] = [(str(one["name"]), int(one["bytes"])) for one in splits[wanted]["files"]]
-        form = str(about["format"])
-        fields = tuple(_field(one) for one in about["columns"]) if form == "tfrecord" else ()
-        if form not in ENDINGS or any(posixpath.isabs(one) or ".." in one.split("/") for one, _ in listed):
+        if about["format"] not in formats.names():
+            raise ValueError("its format is not known")
+        form = formats.named(about["format"])
+        fields = tuple(_field(one) for one in about["columns"]) if form.examples else ()
+        if any(posixpath.isabs(one) or ".." in one.split("/") for one, _ in listed):
             raise ValueError("it names files elsewhere")
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         if isinstance(e, SourceError):
@@ -139,8 +142,8 @@ def _split(fs: Any, folder: str, about: Dict[str, Any], wanted: Optional[str], n
         raise SourceError(f"source: the split {wanted} of {redacted(folder)} has no rows")
     _check_there(fs, folder, listed)
     paths = [posixpath.join(folder, one) for one, _ in listed]
-    files = Files(fs, paths, form, None, (posixpath.join(folder, wanted),))
-    return Packed(files, Schema(fields) if form == "tfrecord" else None)
+    files = Files(fs, paths, form.name, None, (posixpath.join(folder, wanted),))
+    return Packed(files, Schema(fields) if form.examples else None)
 
 
 def _field(column: Dict[str, Any]) -> Field:

@@ -30,9 +30,10 @@ UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
 
 class Parser(Protocol):
-    """Parses pieces of one text. Attributes: name: of the text; names: of all its columns, where they have numbers; schema: known once it
+    """Parses pieces of one text. Attributes: form: its format; name: of the text; names: of all its columns, where they have numbers; schema: known once it
     has parsed a row, or from the start; asked: columns whose types the user gave."""
 
+    form: str
     name: str
     asked: List[str]
     names: Optional[List[str]]
@@ -56,6 +57,8 @@ class CsvParser:
 
     Attributes: schema: of the batches, None until it is guessed; name: of the text, for errors; names: of all columns.
     """
+
+    form = "csv"
 
     def __init__(
         self,
@@ -259,6 +262,8 @@ class JsonParser:
     Attributes: schema: of the batches, None until it is guessed; name: of the text, for errors.
     """
 
+    form = "jsonl"
+
     def __init__(self, pieces: Pieces, asked: Optional[pa.Schema] = None, like: Optional[pa.Schema] = None) -> None:
         """Args: asked: columns to take, and their types; all others are passed over; like: what was guessed of another text."""
         self.name = pieces.name
@@ -386,9 +391,8 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
     while piece.data[start : start + 1] in (b"\n", b"\r") and start + 1 < len(piece.data):
         start += 1
     what = in_words(error, parser.names)
-    form = "csv" if isinstance(parser, CsvParser) else "jsonl"
     return SourceError(
-        f"source: cannot read {parser.name} as {form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error, parser)}"
+        f"source: cannot read {parser.name} as {parser.form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error, parser)}"
     )
 
 

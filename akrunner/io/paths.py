@@ -8,32 +8,24 @@ import posixpath
 import re
 import stat
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
-from akrunner.checks import check_text, check_url, is_within, kind_in_words
+from akrunner.checks import check_url, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import lakehouse
+from akrunner.io import formats, lakehouse
 from akrunner.schema import nearest
 
 PathLike = Union[str, "os.PathLike[str]"]
 
 _HIDDEN = (".", "_")
-#: format -> endings
-ENDINGS = {
-    "csv": (".csv", ".csv.gz", ".csv.bz2"),
-    "parquet": (".parquet", ".pq"),
-    "jsonl": (".jsonl", ".ndjson", ".json", ".jsonl.gz"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "tfrecord": (".tfrecord", ".tfrecords", ".tfr", ".tfrecord.gz", ".tfrecords.gz"),
-}
 
 
 @dataclass(frozen=True)
 class Files:
-    """Attributes: paths: in order, as the filesystem names them; format: key of `ENDINGS`; base: the directory that was given, or stands
+    """Attributes: paths: in order, as the filesystem names them; format: its name; base: the directory that was given, or stands
     before a pattern's first wildcard; directories, patterns: that were given."""
 
     filesystem: fsspec.AbstractFileSystem
@@ -70,20 +62,6 @@ def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
     return os.path.abspath(os.path.expanduser(text))
 
 
-def format_of(path: str) -> Optional[str]:
-    """By the name's ending; None when it tells nothing."""
-    name = path.lower()
-    return next((form for form, endings in ENDINGS.items() if name.endswith(endings)), None)
-
-
-def check_format(given: Any, parameter: str) -> Optional[str]:
-    """Raises: ConfigError: it is no text; SourceError: no format is called so."""
-    form = check_text(parameter, given) if given is not None else None
-    if form is not None and form not in ENDINGS:
-        raise SourceError(f"{parameter}={form!r}: known formats are {', '.join(ENDINGS)}{nearest(form, list(ENDINGS))}")
-    return form
-
-
 def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> Files:
     """Find the files.
 
@@ -92,7 +70,7 @@ def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> F
         form: their format; None: by their names.
     Raises: SourceError: nothing is there, formats are mixed, or a name tells none.
     """
-    check_format(form, "input_format")
+    formats.check_format(form, "input_format")
     names = [os.fspath(given)] if isinstance(given, (str, os.PathLike)) else [os.fspath(one) for one in given]
     if not names:
         raise SourceError("source: the list of paths is empty")
@@ -105,34 +83,48 @@ def expand(given: Union[PathLike, Sequence[PathLike]], form: Optional[str]) -> F
             )
     found = [path for match in matches for path in match.paths]
     _check_tables(names, matches, form)
+    only = _one_format(first.filesystem, found, form)
+    if formats.format_of(found[0]) is None:
+        _check_tables(names, matches, only)
     return Files(
         first.filesystem,
         found,
-        _one_format(found, form),
+        only,
         next((match.base for match in matches if match.base is not None), None),
         tuple(match.directory for match in matches if match.directory is not None),
         tuple(match.pattern for match in matches if match.pattern is not None),
     )
 
 
-def _one_format(found: List[str], form: Optional[str]) -> str:
-    formats = {form or format_of(path): path for path in reversed(found)}
-    if len(formats) > 1:
-        shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(formats.items(), key=str))
+def _one_format(fs: fsspec.AbstractFileSystem, found: List[str], form: Optional[str]) -> str:
+    told = {form or formats.format_of(path): path for path in reversed(found)}
+    if len(told) > 1:
+        shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(told.items(), key=str))
         raise SourceError(f"source: files of several formats ({shown}); give those of one, or input_format= (--input-format)")
-    ((only, path),) = formats.items()
+    ((only, path),) = told.items()
+    only = only or formats.beginning(_head(fs, path))
     if only is None:
-        endings = " ".join(endings[0] for endings in ENDINGS.values())
         raise SourceError(
-            f"source: {redacted(path)} does not say its format (known: {endings}); give input_format= (--input-format)"
+            f"source: {redacted(path)} does not say its format ({formats.known_endings()}); give input_format= (--input-format)"
         )
     return only
 
 
+def _head(fs: fsspec.AbstractFileSystem, path: str) -> bytes:
+    """How a file begins whose name says nothing."""
+    with ours(SourceError, f"source: cannot read {path}"), fs.open(path, "rb") as file:
+        head: bytes = file.read(formats.HEAD_BYTES)
+    return head
+
+
+def _in_lakes(form: Optional[str]) -> bool:
+    return form is not None and formats.named(form).lakes
+
+
 def _check_tables(names: List[str], matches: "List[_Match]", form: Optional[str]) -> None:
     for name, match in zip(names, matches):
-        parquet = [path for path in match.paths if (form or format_of(path)) == "parquet"]
-        directories = {posixpath.dirname(path) for path in parquet} | (
+        lakes = [path for path in match.paths if _in_lakes(form or formats.format_of(path))]
+        directories = {posixpath.dirname(path) for path in lakes} | (
             {match.directory} if match.directory is not None else set()
         )
         # a page of the web has no directories above it that could be asked

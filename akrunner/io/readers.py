@@ -1,4 +1,4 @@
-"""One file of a format -> its schema and its batches, read as they are drawn.
+"""Files of one format -> their schema and their batches, read as they are drawn.
 
 Not through `pyarrow.dataset`: importing it imports pandas where that is installed, half a second on every job, and its
 scanner reads far ahead.
@@ -6,7 +6,6 @@ scanner reads far ahead.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
@@ -16,26 +15,18 @@ import pyarrow as pa
 from akrunner.arrays import known_numbers_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
-from akrunner.io import parse, partitions
-from akrunner.io.ahead import ahead
-from akrunner.io.blocks import parquet_file
+from akrunner.io import formats, parse, partitions
+from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
 from akrunner.io.table import BATCH_ROWS, opened_once
-from akrunner.io.text import Pieces
 from akrunner.schema import Schema
-
-#: the last bytes of an Arrow stream that was ended, not cut short
-_STREAM_ENDS = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-
-#: (schema, batches) of one opened file
-Opened = Tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def open_files(files: Files, wanted: Optional[Schema]) -> Tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
     """(schema, what opens the batches of all files one after another).
 
     Args:
-        files: of one format, not TFRecord; wanted: the columns to take, and their types where the format leaves them to be guessed.
+        files: of one format, not of Examples; wanted: the columns to take, and their types where the format leaves them to be guessed.
     Raises: SourceError: the first file cannot be read, or has no such column.
     """
     reader = _Reader(files, wanted)
@@ -54,14 +45,13 @@ class _Reader:
         self.files = files
         self.wanted = pa.schema([(field.name, field.type) for field in wanted]) if wanted is not None else None
         self.named = partitions.columns(files.paths, files.base)
-        self._unseen: List[str] = []
+        self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted)))
 
     def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
         """Args: like: the schema of the first file; None: this is it."""
-        form = {"csv": self._csv, "jsonl": self._jsonl, "parquet": self._parquet, "arrow": self._arrow}[self.files.format]
         with ours(SourceError, f"source: cannot read {path} as {self.files.format}"):
             before = os.stat(path) if self.files.is_local else None
-            schema, batches = form(path, self._unnamed(like))
+            schema, batches = self._opener(path, self._unnamed(like))
         batches = _unchanged(path, before, batches) if before is not None else batches
         schema, batches = partitions.added(schema, batches, self.named, path)
         return self._taken(path, schema, batches)
@@ -103,84 +93,6 @@ class _Reader:
             return None
         return pa.schema([field for field in like if field.name not in self.named])
 
-    def _asked(self) -> Optional[pa.Schema]:
-        return self._unnamed(self.wanted)
-
-    def _csv(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        pieces, close = pieces_of(self.files, path, True)
-        asked = self._asked()
-        only = asked.names if asked is not None else None
-        if asked is not None:
-            # text is no list: the cast says so
-            asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
-        with _closed_on_failure(close):
-            schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, only))
-        return schema, ahead(_closing(batches, close))
-
-    def _jsonl(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        pieces, close = pieces_of(self.files, path, False)
-        asked = self._asked()
-        parser = parse.JsonParser(pieces, asked, like if asked is None else None)
-        with _closed_on_failure(close):
-            schema, batches = parse.opened(pieces, parser)
-        return schema, ahead(_closing(self._seen(parser, path, batches), close))
-
-    def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Raises: SourceError: no object of any file has a column that was asked for."""
-        yield from batches
-        unseen = parser.unseen.names
-        self._unseen = unseen if path == self.files.paths[0] else [name for name in self._unseen if name in unseen]
-        if path == self.files.paths[-1] and self._unseen:
-            where = path if len(self.files.paths) == 1 else f"{self.files.paths[0]} to {path}"
-            raise SourceError(f"input_schema: no object in {where} has a {self._unseen[0]!r}")
-
-    def _parquet(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        source = _seekable(self.files, path)
-        with _closed_on_failure(source.close):
-            file = parquet_file(source)
-        return file.schema_arrow.remove_metadata(), _counted(file, path)
-
-    def _arrow(self, path: str, like: Optional[pa.Schema]) -> Opened:
-        source = _seekable(self.files, path)
-        with _closed_on_failure(source.close):
-            return self._arrow_of(source, path)
-
-    def _arrow_of(self, source: Any, path: str) -> Opened:
-        if source.read(6) == b"ARROW1":
-            reader = pa.ipc.open_file(source)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-            return reader.schema, _valid(batches)
-        size = source.seek(0, 2)
-        source.seek(max(0, size - len(_STREAM_ENDS)))
-        if source.read() != _STREAM_ENDS:
-            raise SourceError(f"source: cannot read {path} as arrow: it is no Arrow file or stream, or is cut short")
-        source.seek(0)
-        stream = pa.ipc.open_stream(source)
-        return stream.schema, _whole_stream(_valid(iter(stream)), source, size, path)
-
-
-def _valid(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What others wrote is looked through before anything follows its offsets. Raises: pa.ArrowInvalid."""
-    for batch in batches:
-        batch.validate(full=True)
-        yield batch
-
-
-def _whole_stream(batches: Iterator[pa.RecordBatch], source: Any, size: int, path: str) -> Iterator[pa.RecordBatch]:
-    yield from batches
-    if source.tell() < size:
-        raise SourceError(f"source: {path} holds more behind the end of its Arrow stream: several streams in one file?")
-
-
-def _counted(file: Any, path: str) -> Iterator[pa.RecordBatch]:
-    rows, said = 0, file.metadata.num_rows
-    with file:
-        for batch in file.iter_batches(BATCH_ROWS):
-            rows += batch.num_rows
-            yield batch
-    if rows != said:
-        raise SourceError(f"source: {path} says it has {said} rows, and has {rows}: it is damaged")
-
 
 def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Raises: SourceError: the file was written to, in place, while it was read; one that was put in its place does not matter."""
@@ -209,39 +121,6 @@ def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
             f"source: column {field.name!r} of {path} is {column.type}, and cannot become {field.type}, as in the first file: {e}; "
             f"input_schema= (--input-schema) says which type it is to have"
         ) from None
-
-
-@contextlib.contextmanager
-def _closed_on_failure(close: Callable[[], Any]) -> Iterator[None]:
-    """What the block cannot read is closed at once, not whenever it is collected."""
-    try:
-        yield
-    except BaseException:
-        close()
-        raise
-
-
-def _closing(batches: Iterator[pa.RecordBatch], close: Callable[[], Any]) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from batches
-    finally:
-        close()
-
-
-def pieces_of(
-    files: Files, path: str, quoted: bool, there: Optional[bytes] = None, back: Optional[bytes] = None
-) -> Tuple[Pieces, Callable[[], Any]]:
-    """The text of a file, unpacked on the way, and what closes it. Args: there: table for `bytes.translate` of it; back: from that."""
-    if files.is_local:
-        file: Any = pa.input_stream(path, compression="detect", buffer_size=0)
-    else:
-        file = files.filesystem.open(path, "rb", compression="infer")
-    read = file.read if there is None else lambda size: file.read(size).translate(there)
-    return Pieces(read, quoted, path, back=back), file.close
-
-
-def _seekable(files: Files, path: str) -> Any:
-    return pa.OSFile(path) if files.is_local else pa.PythonFile(files.filesystem.open(path, "rb"), mode="r")
 
 
 def scan(dataset: Any) -> Iterator[pa.RecordBatch]:

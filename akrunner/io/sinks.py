@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
-from akrunner.io import paths
+from akrunner.io import formats
 from akrunner.io.places import FilePlace, FolderPlace, Place, file_place, folder_place
 from akrunner.io.unfinished import is_directory
-from akrunner.io.writers import SPREAD, ExampleWriter, Gate, Writer, text_writer, writer_of
-from akrunner.schema import Schema, is_list
+from akrunner.io.writers import ExampleWriter, Gate, Writer
 from akrunner.spec import TaskSpec
 
 
@@ -89,7 +88,7 @@ class FileSink(_Committed):
 
     Args:
         path: local, or any URL fsspec opens for writing.
-        form: csv, parquet, jsonl, arrow or tfrecord; None: by the name.
+        form: name of a format; None: by the file's name.
         overwrite: whether a file of that name may be replaced.
     Raises: SinkError: it exists, its directory does not, its format is not known, or cannot hold a column. All methods but `abort`
         raise WriteError: it cannot be written.
@@ -104,7 +103,7 @@ class FileSink(_Committed):
         self.format = _format_of(self.path, form)
         self._schema = schema
         self._write_examples = write_examples
-        check_types(self.format, schema)
+        formats.named(self.format).check(schema)
         self._place = file_place(self.path, overwrite)
         self._gate: Optional[Gate] = None
         self._writer: Optional[Writer] = None
@@ -121,7 +120,7 @@ class FileSink(_Committed):
     def _open(self) -> Writer:
         if self._writer is None:
             self._gate = Gate(self._place.open())
-            self._writer = writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
+            self._writer = formats.writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
         return self._writer
 
     def _finish(self) -> None:
@@ -151,14 +150,14 @@ class PartsSink(_Committed):
     ) -> None:
         self.path = os.fspath(path)
         self.format = form or "parquet"
-        paths.check_format(self.format, "output_format")
+        formats.check_format(self.format, "output_format")
         self._schema = schema
         self._write_examples = write_examples
         # what cannot be written is said before anything starts
-        check_types(self.format, schema)
+        formats.named(self.format).check(schema)
         self._place = folder_place(self.path, overwrite)
         self.partial = self._place.partial
-        self.spread = self.format in SPREAD and self._place.at is not None
+        self.spread = formats.named(self.format).spread and self._place.at is not None
         self._open: Dict[TaskSpec, Tuple[Gate, Writer]] = {}
 
     def open(self) -> None:
@@ -171,7 +170,7 @@ class PartsSink(_Committed):
         return posixpath.join(self.partial, self._name_of(task))
 
     def _name_of(self, task: TaskSpec) -> str:
-        return f"part-{task.role}-{task.index}{paths.ENDINGS[self.format][0]}"
+        return f"part-{task.role}-{task.index}{formats.named(self.format).endings[0]}"
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         with _told(self.path, self._place.at):
@@ -181,7 +180,7 @@ class PartsSink(_Committed):
         if task not in self._open:
             self._place.make()
             gate = Gate(self._place.open(self._name_of(task)))
-            self._open[task] = gate, writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples)
+            self._open[task] = gate, formats.writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples)
         return self._open[task][1]
 
     def _finish(self) -> None:
@@ -205,27 +204,15 @@ def _format_of(path: str, form: Optional[str]) -> str:
     if os.path.isdir(os.path.expanduser(path)):
         # and no format would change that
         raise is_directory(path)
-    paths.check_format(form, "output_format")
-    form = form or paths.format_of(path)
+    formats.check_format(form, "output_format")
+    form = form or formats.format_of(path)
     if form is None:
-        known = " ".join(endings[0] for endings in paths.ENDINGS.values())
         raise SinkError(
-            f"output: {redacted(path)} does not say its format (known: {known}); give output_format= (--output-format)"
+            f"output: {redacted(path)} does not say its format ({formats.known_endings()}); give output_format= (--output-format)"
         )
     if path.lower().endswith((".gz", ".bz2")):
         raise SinkError(f"output: {redacted(path)}: compressed output is not written; parquet compresses by itself")
     return form
-
-
-def check_types(form: str, schema: pa.Schema) -> None:
-    """Raises: SinkError: the format cannot hold a column."""
-    if form == "tfrecord":
-        Schema.from_arrow(schema)  # refuses what an Example cannot hold
-    for field in schema:
-        if form == "csv" and (pa.types.is_nested(field.type) or _is_blob(field.type)):
-            raise SinkError(f"output: a CSV cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
-        if form == "jsonl" and _is_blob(field.type.value_type if is_list(field.type) else field.type):
-            raise SinkError(f"output: JSON cannot hold column {field.name!r} ({field.type}); write parquet or arrow")
 
 
 @contextlib.contextmanager
@@ -271,9 +258,10 @@ class LineWriter:
         self._stream = stream
         self._name = name
         self._writer: Optional[Writer] = None
-        if schema is not None:
+        lines = formats.lines_named(form)
+        if schema is not None and lines is not None:
             with self._told():
-                self._writer = text_writer(form, stream, schema, at_once=True)
+                self._writer = lines.line_writer(stream, schema)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -299,7 +287,3 @@ class LineWriter:
             with self._told():
                 self._writer.close()
                 self._stream.flush()
-
-
-def _is_blob(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from akrunner.arrays import truths_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import frames, packed, paths, readers
+from akrunner.io import formats, frames, packed, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -130,15 +130,15 @@ def _open(
 def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema]) -> TableSource:
     first = redacted(files.paths[0])
     shown = first if len(files.paths) == 1 else f"{first} and {len(files.paths) - 1} more"
-    if files.format == "tfrecord":
+    if formats.named(files.format).examples:
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
-        return TableSource(schema.arrow, lambda: _read_tfrecords(files, read_examples, schema), shown, True, read_from=files)
+        return TableSource(schema.arrow, lambda: _read_examples(files, read_examples, schema), shown, True, read_from=files)
     found, batches = readers.open_files(files, schema)
     return TableSource(found, batches, shown, True, files=files, read_from=files)
 
 
-def _read_tfrecords(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
+def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
     for path in files.paths:
         with files.filesystem.open(path, "rb", compression="infer") as stream:
             yield from read(stream, schema, path)

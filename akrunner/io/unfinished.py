@@ -8,7 +8,7 @@ from typing import List
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import redacted
-from akrunner.io import paths
+from akrunner.io import formats
 
 
 def partial_of(target: str) -> str:
@@ -48,7 +48,7 @@ def check_ours(shown: str, held: List[str]) -> None:
     """
     for path in held:
         name = posixpath.basename(path)
-        if not (name.startswith(("part-", "_")) or paths.format_of(name) or name.endswith((".crc", ".partial"))):
+        if not (name.startswith(("part-", "_")) or formats.format_of(name) or name.endswith((".crc", ".partial"))):
             raise SinkError(
                 f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a directory as a "
                 "whole, so it takes none but directories of tables"

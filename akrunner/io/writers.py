@@ -1,22 +1,18 @@
-"""The formats' own writers: batches to an open stream. pyarrow, and DuckDB for JSON: a TaskManager's Python has no more."""
+"""What formats write batches to an open stream with. pyarrow, and DuckDB for JSON: a TaskManager's Python has no more."""
 
 from __future__ import annotations
 
 import io
-import os
 from typing import IO, Any, Callable, List, Optional, Protocol, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
-from akrunner.errors import SinkError, WriteError
+from akrunner.errors import WriteError
 from akrunner.schema import is_list
 
 #: writes a batch to a TFRecord stream
 ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
-#: formats pyarrow alone writes
-SPREAD = ("parquet", "arrow")
 #: seconds, from 1970 on, to the beginning of the year 1 and to the last one of 9999
 _FIRST, _LAST = -62135596800, 253402300799
 
@@ -27,27 +23,7 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
-def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> Writer:
-    if form == "parquet":
-        import pyarrow.parquet as pq
-
-        return _Arrow(pq.ParquetWriter(stream, schema))
-    if form in ("csv", "jsonl"):
-        return text_writer(form, stream, schema)
-    if form == "arrow":
-        return _Arrow(pa.ipc.new_file(stream, schema))
-    return _Examples(stream, write_examples)
-
-
-def text_writer(form: str, stream: IO[bytes], schema: pa.Schema, at_once: bool = False) -> Writer:
-    """Args: form: csv or jsonl; at_once: each batch goes out by itself."""
-    if form == "jsonl":
-        return _Dated(JsonLines(stream), form)
-    lines = pa_csv.CSVWriter(stream, schema)
-    return _Dated(lines if at_once else _Arrow(lines), form)
-
-
-class _Dated:
+class Dated:
     """Refuses timestamps and dates that no calendar has: Arrow writes `<value out of range>` in their place, DuckDB years of six digits."""
 
     def __init__(self, writer: Writer, form: str) -> None:
@@ -113,7 +89,7 @@ class Gate(io.RawIOBase):
         """Whoever made the stream flushes it."""
 
 
-class _Arrow:
+class Gathered:
     """One of Arrow's own writers. Small batches are gathered: a row group or an IPC message a batch would be slow to read."""
 
     _ROWS = 65536
@@ -159,7 +135,7 @@ class JsonLines:
         self._connection.close()
 
 
-class _Examples:
+class Examples:
     def __init__(self, stream: IO[bytes], write_examples: ExampleWriter) -> None:
         self._stream = stream
         self._write = write_examples
@@ -169,44 +145,3 @@ class _Examples:
 
     def close(self) -> None:
         pass
-
-
-class PartError(Exception):
-    """A file that cannot be written, in words."""
-
-
-class PartFile:
-    """One file of a `PartsSink`, written by the machine its rows are on; made with its first rows. Methods raise PartError."""
-
-    def __init__(self, path: str, form: str, schema: pa.Schema) -> None:
-        self._path = path
-        self._form = form
-        self._schema = schema
-        self._stream: Optional[IO[bytes]] = None
-        self._writer: Optional[Writer] = None
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        try:
-            if self._writer is None:
-                self._stream = open(self._path, "wb")
-                self._writer = writer_of(self._form, self._stream, self._schema, _no_examples)
-            self._writer.write(batch)
-        except OSError as e:
-            raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
-
-    def close(self) -> None:
-        """All of it is on disk then."""
-        if self._writer is None or self._stream is None:
-            return
-        try:
-            self._writer.close()
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-            self._stream.close()
-        except OSError as e:
-            raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
-        self._writer = self._stream = None
-
-
-def _no_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:
-    raise SinkError("output: TFRecords are written by the host")

@@ -9,11 +9,15 @@ from typing import Any, Dict, Optional, Sequence
 import pyarrow as pa
 
 from akrunner.errors import SchemaError
+from akrunner.io import formats
+from akrunner.io.formats import arrow, parquet
 from akrunner.io.packed import DESCRIPTION
 from akrunner.leftovers.private import private_file
 from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
 
 LABELS = "labels.json"
+#: format of columns -> what reads a file of it
+_READ = {parquet.FORMAT.name: "pq.read_table(path)", arrow.FORMAT.name: "pa.ipc.open_file(path).read_all()"}
 _DTYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 
 _SNIPPET = """\
@@ -98,10 +102,8 @@ def feature_of(name: str, data_type: pa.DataType) -> Optional[str]:
 
 def snippet(schema: pa.Schema, image: bool, split: str, form: str) -> str:
     """Python that reads the shards with TensorFlow alone, 1.15 and 2.x."""
-    if form != "tfrecord":
-        return _COLUMNS.format(
-            split=split, read="pq.read_table(path)" if form == "parquet" else "pa.ipc.open_file(path).read_all()"
-        )
+    if not formats.named(form).examples:
+        return _COLUMNS.format(split=split, read=_READ[form])
     lines = []
     for name, one in feature_spec(schema).items():
         dtype = f"tf.{one['dtype']}"

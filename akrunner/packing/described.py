@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional
 import pyarrow as pa
 
 from akrunner.errors import SchemaError
+from akrunner.io import formats
 from akrunner.io.packed import MADE_BY, VERSION
 from akrunner.packing import dataset
 from akrunner.packing.shards import writer_of
@@ -43,7 +44,7 @@ def check_columns(schema: pa.Schema, form: str) -> None:
 
 def rounded(schema: pa.Schema, form: str) -> List[str]:
     """What is to be said of doubles, which a `tf.train.Example` keeps as 32 bits."""
-    names = [field.name for field in schema if _is_double(field.type)] if form == "tfrecord" else []
+    names = [field.name for field in schema if _is_double(field.type)] if formats.named(form).examples else []
     if not names:
         return []
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
@@ -59,7 +60,7 @@ def _is_double(data_type: pa.DataType) -> bool:
 
 def _not_held(field: pa.Field, form: str) -> Iterator[str]:
     """Why files of a format do not hold a column, if they do not."""
-    if form == "tfrecord":
+    if formats.named(form).examples:
         try:
             feature_kind(field.name, field.type)
         except SchemaError as e:
@@ -81,7 +82,7 @@ def type_words(data_type: pa.DataType, form: str) -> str:
     if pa.types.is_dictionary(data_type):
         return type_words(data_type.value_type, form)
     if pa.types.is_floating(data_type) or pa.types.is_null(data_type):
-        return "double" if data_type == pa.float64() and form != "tfrecord" else "float"
+        return "double" if data_type == pa.float64() and not formats.named(form).examples else "float"
     if pa.types.is_timestamp(data_type):
         return f"timestamp({_UNITS[data_type.unit]})"
     if data_type in _WORDS:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, octets_of
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io.paths import ENDINGS as TABLES
+from akrunner.io.formats import BUILT_IN
 from akrunner.io.paths import is_local
 from akrunner.packing import images
 from akrunner.packing.index import CLASS, MTIME, NAME, ROWS, SIZE, Gathered, Index, numbers, text_of, truths
@@ -137,7 +137,7 @@ def kind_of(table: pa.Table, source: str) -> str:
     """What a directory holds, by the names of its files: images, texts or rows (of tables). Raises: SourceError: none of them."""
     if not table.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
-    tables = tuple(one for endings in TABLES.values() for one in endings)
+    tables = tuple(ending for form in BUILT_IN for ending in form.endings)
     for kind, endings in (("images", images.ENDINGS), ("rows", tables), ("texts", TEXTS)):
         if matching(table, endings).any():
             return kind

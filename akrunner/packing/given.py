@@ -15,6 +15,7 @@ from akrunner.checks import check_choice, check_names, check_path, check_text
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io import formats
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
@@ -301,7 +302,7 @@ def _of_table(
     base = table.read_from.base
     every = list(table.read_from.paths)
     files = _files(every, base)
-    if options["select"] is not None or table.read_from.format == "tfrecord" or len(every) == 1:
+    if options["select"] is not None or formats.named(table.read_from.format).examples or len(every) == 1:
         return Given("rows", place, None, [(b"", table)], files, chosen, {**asked, "whole": True}, said)
     # each for itself, so that those that come later can be packed alone; in the types of the first
     wanted = options["input_schema"] or Schema.from_arrow(table.schema)

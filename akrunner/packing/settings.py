@@ -10,10 +10,11 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.checks import check_choice, check_count, check_path, check_text, shown
 from akrunner.errors import ConfigError
-from akrunner.io.paths import ENDINGS
+from akrunner.io import formats
+from akrunner.io.formats import arrow, parquet, tfrecord
 
 KINDS = ("images", "texts", "files", "rows")
-FORMATS = ("tfrecord", "parquet", "arrow")
+FORMATS = (tfrecord.FORMAT.name, parquet.FORMAT.name, arrow.FORMAT.name)
 CHECKS = ("none", "header", "whole")
 SPLIT_BY = ("name", "exact")
 #: what splits are called that nobody named
@@ -203,4 +204,4 @@ def resize_of(given: Any) -> Tuple[int, int]:
 
 
 def ending(form: str) -> str:
-    return ENDINGS[form][0]
+    return formats.named(form).endings[0]

@@ -23,6 +23,8 @@ from akrunner.arrays import Octets, octets_of
 from akrunner.codec import crc32c, encode_records
 from akrunner.codec.binary import data_of, offsets_of
 from akrunner.codec.encode import HEAD, record_fronts
+from akrunner.io import formats
+from akrunner.io.formats import arrow, parquet
 from akrunner.io.rename import sync
 
 #: buffers one call of writev takes
@@ -58,7 +60,9 @@ class ShardFile:
         leftovers.register(self._partial)
         self._stream = open(self._partial, "xb", buffering=0)
         self.rows = 0
-        self._writer: Writer = _Records(self._stream, writer) if form == "tfrecord" else _Columns(form, self._stream, schema)
+        self._writer: Writer = (
+            _Records(self._stream, writer) if formats.named(form).examples else _Columns(form, self._stream, schema)
+        )
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
         self._writer.write_rows(batch)
@@ -178,10 +182,7 @@ class _Sink(io.RawIOBase):
         return size
 
 
-def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
-    """Arrow's writer of Parquet or Arrow files. Raises: ArrowException: they do not hold a column."""
-    if form == "arrow":
-        return pa.ipc.new_file(stream, schema)
+def _parquet(stream: Any, schema: pa.Schema) -> Any:
     import pyarrow.parquet as pq
 
     # encoded images get no smaller
@@ -189,6 +190,15 @@ def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
     compression = {field.name: "none" if field.name in blobs else "snappy" for field in schema}
     dictionary: Any = [name for name in schema.names if name not in blobs] if blobs else True
     return pq.ParquetWriter(stream, schema, compression=compression, use_dictionary=dictionary or False)
+
+
+#: format of columns -> what makes Arrow's writer of its files
+_WRITERS = {parquet.FORMAT.name: _parquet, arrow.FORMAT.name: pa.ipc.new_file}
+
+
+def writer_of(form: str, stream: Any, schema: pa.Schema) -> Any:
+    """Arrow's writer of Parquet or Arrow files. Raises: ArrowException: they do not hold a column."""
+    return _WRITERS[form](stream, schema)
 
 
 def _write_all(fd: int, buffers: List[Any]) -> None:

@@ -22,8 +22,9 @@ from akrunner.checks import check_count, check_environment, check_names, check_p
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours
+from akrunner.io.formats import check_format
 from akrunner.io.partition import rechunk
-from akrunner.io.paths import check_apart, check_format
+from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, environments

@@ -15,7 +15,7 @@ import pyarrow as pa
 from akrunner import codec, foreign
 from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
-from akrunner.io import paths
+from akrunner.io import formats, paths
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.schema import Field, Schema, nearest
@@ -74,7 +74,7 @@ def put(
         with ours(SourceError, "source: it cannot be read"):
             table = open_source(file, input_schema=wanted, **given)
     info = known or TableInfo(types.as_columns(table.schema), tuple(key for key, _ in name.partition))
-    text = table.read_from is not None and table.read_from.format == "csv"
+    text = table.read_from is not None and _headed(table.read_from)
     check_columns(name, info, table.schema, f"; for {_BARE.format(table=name.sql)}" if text and select is None else "")
     output = store.output(name, overwrite) if known is not None else new_table(store, name, info)
     rows = 0
@@ -89,6 +89,12 @@ def put(
     return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
 
 
+def _headed(files: paths.Files) -> bool:
+    """Whether their first lines name the columns."""
+    form = formats.lines_named(files.format)
+    return form is not None and form.headed
+
+
 def _check_header(file: Any, input_format: Optional[str], name: TableName, known: Optional[TableInfo]) -> None:
     """Raises: SourceError: what a CSV has for names of its columns is a row, most likely; it would be lost."""
     many = file if isinstance(file, (list, tuple)) else [file]
@@ -96,7 +102,7 @@ def _check_header(file: Any, input_format: Optional[str], name: TableName, known
         return
     with ours(SourceError, "source: it cannot be read"):
         found = paths.expand(file, input_format)
-        if found.format != "csv":
+        if not _headed(found):
             return
         with found.filesystem.open(found.paths[0], "rb", compression="infer") as stream:
             text = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
@@ -126,7 +132,7 @@ def _put_bare(
         raise SourceError("--no-header: --select needs names; put the file into a table first, and query that")
     with ours(SourceError, "source: it cannot be read"):
         found = paths.expand(file, input_format or "csv")
-    if found.format != "csv" or not found.is_local:
+    if not _headed(found) or not found.is_local:
         raise SourceError("--no-header is for CSV files of this machine")
     known = store.describe(name.whole) if store.exists(name.whole) else None
     if known is None and input_schema is None:

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from akrunner import leftovers
 from akrunner.errors import ConfigError, SourceError
-from akrunner.io.paths import format_of
+from akrunner.io.formats import format_of
 from akrunner.io.unfinished import is_partial, partial_of
 from akrunner.tables import renames, waiting
 from akrunner.tables.names import Partition, TableName

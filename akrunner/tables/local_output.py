@@ -19,10 +19,11 @@ from typing import IO, TYPE_CHECKING, Any, Dict, List, Optional, Sequence, cast
 import pyarrow as pa
 
 from akrunner.arrays import truths_of
-from akrunner.errors import DataError, SinkError, WriteError
+from akrunner.errors import DataError, WriteError
 from akrunner.foreign import ours
+from akrunner.io.formats import parquet
 from akrunner.io.rename import sync
-from akrunner.io.writers import Gate, Writer, writer_of
+from akrunner.io.writers import Gate, Writer
 from akrunner.schema import nearest, to_floats
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
@@ -54,7 +55,7 @@ class LocalPart:
                 self.path = os.path.join(self._output.staged(), f"{self._number}.new")
                 self._stream = open(self.path, "xb")
                 self._gate = Gate(self._stream)
-                self._writer = writer_of("parquet", cast(IO[bytes], self._gate), self._output.schema, _no_examples)
+                self._writer = parquet.FORMAT.writer(cast(IO[bytes], self._gate), self._output.schema)
             self._writer.write(fitted)
         self.rows += batch.num_rows
 
@@ -345,10 +346,6 @@ def _family(kind: pa.DataType) -> str:
     if is_.is_string(kind) or is_.is_large_string(kind) or "binary" in words or "string" in words:
         return "text"
     return "time" if is_.is_timestamp(kind) or is_.is_date(kind) else ""
-
-
-def _no_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:
-    raise SinkError("output: local tables are Parquet files")
 
 
 __all__ = ["LocalOutput", "LocalPart", "commit", "fits", "fitted_to"]

@@ -65,7 +65,7 @@ def test_lines_are_read_there(
     flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     host_reads_nothing(monkeypatch)
-    monkeypatch.setattr("akrunner.io.blocks.LINES_BYTES", 500)
+    monkeypatch.setattr("akrunner.io.formats.lines.LINES_BYTES", 500)
     table = tmp_path / "table.csv"
     # of one column, an empty line would be a row: such a table is the submitter's to read
     table.write_text("i,j\n" + "".join(f"{i},x\n" for i in range(ROWS)))

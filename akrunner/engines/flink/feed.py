@@ -27,9 +27,9 @@ import pyarrow as pa
 from akrunner import codec
 from akrunner.engines.flink.threads import Failed, started
 from akrunner.errors import DataError, ProtocolError, ReadError
-from akrunner.io import blocks
+from akrunner.io import formats
+from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.partition import rechunk
-from akrunner.io.writers import PartError, PartFile
 from akrunner.schema import Schema
 from akrunner.wire import frames
 
@@ -312,12 +312,12 @@ class FileFeed(Feed):
     """Rows of files that this machine reads itself; see `akrunner.engines.flink.files`."""
 
     def _chunks(self, order: Dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        form, schema = order["files"]["format"], schema_from(order["files"]["schema"])
+        form, schema = formats.named(order["files"]["format"]), schema_from(order["files"]["schema"])
         for path, block, start, stop in order["files"]["parts"]:
             if self._over.is_set():
                 return
             try:
-                read = _between(blocks.rows(form, path, block, schema), start, stop)
+                read = _between(form.rows(path, block, schema), start, stop)
                 yield from rechunk(read, order["chunk_rows"], order["chunk_bytes"])
             except (pa.ArrowException, OSError) as e:
                 raise ReadError(f"source: cannot read {path} on {socket.gethostname()}: {e}") from None

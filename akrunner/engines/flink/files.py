@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import pyarrow as pa
 
 from akrunner.engines.flink.feed import schema_text
-from akrunner.io import blocks
+from akrunner.io import formats
 from akrunner.io.table import TableSource
 
 #: with fewer blocks for each task, rows that lie together would go to one task together: they are dealt one by one, by the host
@@ -21,7 +21,7 @@ _FILES = 2000
 
 @dataclass(frozen=True)
 class Part:
-    """Rows `start` to `stop` of a block of a file (`akrunner.io.blocks`)."""
+    """Rows `start` to `stop` of a block of a file (`akrunner.io.formats.Format.blocks`)."""
 
     path: str
     block: Any
@@ -96,10 +96,12 @@ def dealt(parts: List[Part], tasks: int) -> List[List[Part]]:
 
 def _parts(form: str, paths: List[str], schema: pa.Schema) -> List[Part]:
     """Every block that has rows; none when the files are not all of one schema: the host casts then, or says what is wrong."""
-    header = blocks.first_line(paths[0]) if form == "csv" else None
     found: List[Part] = []
     for path in paths:
-        counted = blocks.blocks(form, path, schema, header)
+        try:
+            counted = formats.named(form).blocks(path, schema, paths[0])
+        except (pa.ArrowException, OSError):
+            counted = None
         if counted is None:
             return []
         found += [Part(path, block, 0, rows) for block, rows in counted if rows]

@@ -11,6 +11,7 @@ import pytest
 from akrunner.errors import SourceError
 from akrunner.io import text
 from akrunner.io.follow import open_text
+from akrunner.io.formats import LINES, lines_of
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
@@ -29,7 +30,7 @@ def through_a_pipe(parts: List[bytes], form: str, schema: Optional[Schema]) -> A
     thread = threading.Thread(target=send)
     thread.start()
     try:
-        table = open_text(read, form, schema, False, "stdin")
+        table = open_text(read, lines_of(f".{form}") or LINES[0], schema, False, "stdin")
         return [row for batch in table.batches() for row in batch.to_pylist()]
     finally:
         thread.join()
@@ -89,7 +90,7 @@ def test_a_growing_file(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1, "s": "x"}\n')
     with open(path, "rb", buffering=0) as f:
-        table: TableSource = open_text(f.fileno(), "jsonl", None, True, str(path))
+        table: TableSource = open_text(f.fileno(), LINES[0], None, True, str(path))
         batches = table.batches()
         assert next(batches).to_pylist() == [{"a": 1, "s": "x"}]
         with open(path, "a") as more:

@@ -16,10 +16,10 @@ import pytest
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import ConfigError, SinkError, WriteError
 from akrunner.io import local_places
+from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.paths import local_path
 from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.sources import open_source
-from akrunner.io.writers import PartError, PartFile
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 

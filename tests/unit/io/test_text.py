@@ -12,7 +12,7 @@ import pytest
 
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
-from akrunner.io import blocks, text
+from akrunner.io import formats, text
 from akrunner.io.sources import open_source
 from akrunner.schema import Schema
 
@@ -234,8 +234,9 @@ def test_a_file_that_is_changed_while_it_is_read(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_blocks_leave_open_quotes_to_the_host(tmp_path: Path, form: str, data: bytes, schema: Any) -> None:
-    (tmp_path / f"t.{form}").write_bytes(data)
-    assert blocks.blocks(form, str(tmp_path / f"t.{form}"), pa.schema(schema), b"a,b") is None
+    path = str(tmp_path / f"t.{form}")
+    Path(path).write_bytes(data)
+    assert formats.named(form).blocks(path, pa.schema(schema), path) is None
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_blocks_of_what_is_not_right(tmp_path: Path, form: str, data: bytes, sch
     path = tmp_path / f"t.{form}"
     path.write_bytes(data)
     with pytest.raises(pa.ArrowInvalid, match=words):
-        list(blocks.rows(form, str(path), [0, len(data)], pa.schema(schema)))
+        list(formats.named(form).rows(str(path), [0, len(data)], pa.schema(schema)))
 
 
 @pytest.mark.parametrize(

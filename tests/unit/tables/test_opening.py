@@ -217,7 +217,7 @@ def test_an_output_and_output_tables_are_there_together_or_not_at_all(
         store.create(named("v"), store.describe(named("u")))
     else:
         with monkeypatch.context() as patched, pytest.raises(WriteError):
-            patched.setattr("akrunner.io.writers._Arrow.close", lambda self: broken("a full disk, found when it is finished"))
+            patched.setattr("akrunner.io.writers.Gathered.close", lambda self: broken("a full disk, found when it is finished"))
             joined()
         assert rows() == before
         with pytest.raises(

@@ -9,7 +9,7 @@ import json
 
 import pyarrow as pa
 
-from akrunner.io.writers import text_writer
+from akrunner.io.formats import jsonl
 from akrunner.tables.shown import plain, texts
 
 _MOMENT = datetime.datetime(2026, 1, 2, 3, 4, 5, 123000)
@@ -32,7 +32,7 @@ ROWS = pa.table(
 
 def test_values_are_what_get_writes() -> None:
     written = io.BytesIO()
-    writer = text_writer("jsonl", written, ROWS.schema)
+    writer = jsonl.FORMAT.writer(written, ROWS.schema)
     for batch in ROWS.to_batches():
         writer.write(batch)
     writer.close()

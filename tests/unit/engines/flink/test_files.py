@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from akrunner import codec
 from akrunner.engines.flink.feed import FileFeed, schema_text
 from akrunner.engines.flink.files import BLOCKS_EACH, Part, SharedFiles, dealt
-from akrunner.io import blocks
+from akrunner.io.formats import lines
 from akrunner.io.sources import open_source
 
 
@@ -62,7 +62,7 @@ def in_format(form: str, path: Path, table: pa.Table) -> Path:
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
 def test_what_the_shares_read_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    monkeypatch.setattr(blocks, "LINES_BYTES", 100)
+    monkeypatch.setattr(lines, "LINES_BYTES", 100)
     paths = [in_format(form, tmp_path / "a", TABLE.slice(0, 95)), in_format(form, tmp_path / "b", TABLE.slice(95))]
     source = open_source(paths, read_examples=codec.read_examples)
     files = SharedFiles.of(source, 3)
@@ -92,7 +92,7 @@ def test_what_the_submitter_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     year = tmp_path / "years" / "year=2026"
     year.mkdir(parents=True)
     (year / "a.csv").write_text(texts[0].read_text())
-    monkeypatch.setattr(blocks, "LINES_BYTES", 10)
+    monkeypatch.setattr(lines, "LINES_BYTES", 10)
 
     def shared(source: object, **options: object) -> object:
         files = SharedFiles.of(open_source(source, read_examples=codec.read_examples, **options), 2)  # type: ignore[arg-type]

@@ -1,0 +1,74 @@
+"""Arrow's own files and streams."""
+
+from __future__ import annotations
+
+from typing import IO, Any, Iterator, List, Optional
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.io.formats.base import Counted, Format, Opened, Reading, closed_on_failure
+from akrunner.io.writers import Gathered, Writer
+
+_MAGIC = b"ARROW1"
+#: the last bytes of an Arrow stream that was ended, not cut short
+_STREAM_ENDS = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+class Arrow(Format):
+    """Its blocks are the numbers of record batches; a stream has none."""
+
+    name = "arrow"
+    endings = (".arrow", ".feather", ".ipc")
+    spread = True
+
+    def begins(self, head: bytes) -> bool:
+        return head.startswith(_MAGIC)
+
+    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+        source = table.seekable(path)
+        with closed_on_failure(source.close):
+            if source.read(len(_MAGIC)) == _MAGIC:
+                reader = pa.ipc.open_file(source)
+                batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+                return reader.schema, _valid(batches)
+            return _stream(source, path)
+
+    def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        return Gathered(pa.ipc.new_file(stream, schema))
+
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+        with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
+            if not file.schema.equals(schema):
+                return None
+            return [(number, file.get_batch(number).num_rows) for number in range(file.num_record_batches)]
+
+    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
+            yield file.get_batch(block)
+
+
+def _stream(source: Any, path: str) -> Opened:
+    size = source.seek(0, 2)
+    source.seek(max(0, size - len(_STREAM_ENDS)))
+    if source.read() != _STREAM_ENDS:
+        raise SourceError(f"source: cannot read {path} as arrow: it is no Arrow file or stream, or is cut short")
+    source.seek(0)
+    stream = pa.ipc.open_stream(source)
+    return stream.schema, _whole(_valid(iter(stream)), source, size, path)
+
+
+def _valid(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What others wrote is looked through before anything follows its offsets. Raises: pa.ArrowInvalid."""
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
+
+
+def _whole(batches: Iterator[pa.RecordBatch], source: Any, size: int, path: str) -> Iterator[pa.RecordBatch]:
+    yield from batches
+    if source.tell() < size:
+        raise SourceError(f"source: {path} holds more behind the end of its Arrow stream: several streams in one file?")
+
+
+FORMAT = Arrow()

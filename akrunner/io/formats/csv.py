@@ -1,0 +1,57 @@
+"""CSV, whose first line names the columns."""
+
+from __future__ import annotations
+
+from typing import IO, List, Optional
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from akrunner.io import parse
+from akrunner.io.ahead import ahead
+from akrunner.io.formats.base import Counted, Opened, Reading, closed_on_failure, closing, is_blob, pieces_of
+from akrunner.io.formats.lines import Lines
+from akrunner.io.text import Pieces
+from akrunner.io.writers import Dated, Gathered, Writer
+
+
+class Csv(Lines):
+    name = "csv"
+    endings = (".csv", ".csv.gz", ".csv.bz2")
+    title = "a CSV"
+    quoted = True
+    headed = True
+
+    def parser(self, pieces: Pieces, asked: Optional[pa.Schema], like: Optional[pa.Schema] = None) -> parse.CsvParser:
+        return parse.CsvParser(pieces, asked, like, asked.names if asked is not None else None)
+
+    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse.CsvParser:
+        return parse.CsvParser(pieces, like=schema, names=schema.names)
+
+    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+        pieces, close = pieces_of(table.files, path, self.quoted)
+        asked = table.asked
+        only = asked.names if asked is not None else None
+        if asked is not None:
+            # text is no list: the cast says so
+            asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
+        with closed_on_failure(close):
+            schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, only))
+        return schema, ahead(closing(batches, close))
+
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+        # an empty line of a table of one column is an empty cell
+        return super().blocks(path, schema, first) if len(schema) > 1 else None
+
+    def holds(self, data_type: pa.DataType) -> bool:
+        return not (pa.types.is_nested(data_type) or is_blob(data_type))
+
+    def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        return Dated(Gathered(pa_csv.CSVWriter(stream, schema)), self.name)
+
+    def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        made: Writer = pa_csv.CSVWriter(stream, schema)
+        return made
+
+
+FORMAT = Csv()

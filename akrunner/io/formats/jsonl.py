@@ -1,0 +1,69 @@
+"""JSON lines, an object a line."""
+
+from __future__ import annotations
+
+from typing import IO, Iterator, List, Optional
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.io import parse
+from akrunner.io.ahead import ahead
+from akrunner.io.formats.base import Opened, Opener, Reading, closed_on_failure, closing, is_blob, pieces_of
+from akrunner.io.formats.lines import Lines
+from akrunner.io.text import Pieces
+from akrunner.io.writers import JsonLines, Writer
+from akrunner.schema import is_list
+
+
+class Jsonl(Lines):
+    name = "jsonl"
+    endings = (".jsonl", ".ndjson", ".json", ".jsonl.gz")
+    title = "JSON"
+
+    def parser(self, pieces: Pieces, asked: Optional[pa.Schema], like: Optional[pa.Schema] = None) -> parse.JsonParser:
+        # columns the schema does not name are passed over
+        return parse.JsonParser(pieces, asked, like if asked is None else None)
+
+    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse.JsonParser:
+        return parse.JsonParser(pieces, like=schema)
+
+    def opener(self, table: Reading) -> Opener:
+        return _Files(self, table).open
+
+    def holds(self, data_type: pa.DataType) -> bool:
+        return not is_blob(data_type.value_type if is_list(data_type) else data_type)
+
+    def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        return self.line_writer(stream, schema)
+
+    def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        return JsonLines(stream)
+
+
+class _Files:
+    """Files of one table: a column that no object of any of them has was misspelt."""
+
+    def __init__(self, form: Jsonl, table: Reading) -> None:
+        self._form = form
+        self._table = table
+        self._unseen: List[str] = []
+
+    def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
+        pieces, close = pieces_of(self._table.files, path, self._form.quoted)
+        parser = self._form.parser(pieces, self._table.asked, like)
+        with closed_on_failure(close):
+            schema, batches = parse.opened(pieces, parser)
+        return schema, ahead(closing(self._seen(parser, path, batches), close))
+
+    def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Raises: SourceError: no object of any file has a column that was asked for."""
+        yield from batches
+        paths, unseen = self._table.files.paths, parser.unseen.names
+        self._unseen = unseen if path == paths[0] else [name for name in self._unseen if name in unseen]
+        if path == paths[-1] and self._unseen:
+            where = path if len(paths) == 1 else f"{paths[0]} to {path}"
+            raise SourceError(f"input_schema: no object in {where} has a {self._unseen[0]!r}")
+
+
+FORMAT = Jsonl()

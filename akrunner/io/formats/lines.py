@@ -1,0 +1,92 @@
+"""Text, a row a line: what stdin, stdout and files that still grow are read and written as, too."""
+
+from __future__ import annotations
+
+from typing import IO, Any, Iterator, List, Optional
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.io.formats.base import Counted, Format
+from akrunner.io.lines import row_ends, rows_before
+from akrunner.io.parse import Parser
+from akrunner.io.table import BATCH_ROWS
+from akrunner.io.text import ROW_BYTES, Piece, Pieces
+from akrunner.io.writers import Dated, Writer
+
+#: bytes of lines in a block, about
+LINES_BYTES = 1 << 20
+
+
+class Lines(Format):
+    """A format of lines. Its blocks are [first byte, byte behind the last].
+
+    Attributes: quoted: a cell may have ends of lines in it, in quotes; headed: the first line names the columns, and is no row.
+    """
+
+    quoted = False
+    headed = False
+
+    def parser(self, pieces: Pieces, asked: Optional[pa.Schema], like: Optional[pa.Schema] = None) -> Parser:
+        """What parses a text from its beginning. Args: asked: as of `Reading`; like: as of `Format.open`."""
+        raise NotImplementedError
+
+    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> Parser:
+        """What parses rows from the middle of a text, of which the schema is known."""
+        raise NotImplementedError
+
+    def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        """What writes each batch at once."""
+        raise NotImplementedError
+
+    def line_writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        """As `lines`; refuses times that no calendar has."""
+        return Dated(self.lines(stream, schema), self.name)
+
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+        """As `Format.blocks`. Text that is unpacked on the way has none, nor has one with lists."""
+        if not path.endswith(self.endings[0]) or any(map(pa.types.is_nested, schema.types)):
+            return None
+        found: List[Counted] = []
+        with open(path, "rb") as file:
+            if self.headed and file.readline().rstrip(b"\r\n") != _first_line(first):
+                return None
+            start, data = file.tell(), b""
+            while more := file.read(LINES_BYTES):
+                data += more
+                ends = row_ends(data, quoted=self.quoted)
+                if ends is None or len(data) > ROW_BYTES:
+                    return None
+                if ends.size:
+                    length = int(ends[-1])
+                    found.append(([start, start + length], rows_before(data, ends)))
+                    start, data = start + length, data[length:]
+            if data:
+                ends = row_ends(data + b"\n", quoted=self.quoted)
+                if ends is None or not ends.size:
+                    # a quote is not closed: the host says where
+                    return None
+                found.append(([start, start + len(data)], 1))
+        return found
+
+    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with open(path, "rb") as file:
+            file.seek(block[0])
+            data = file.read(block[1] - block[0])
+        parser = self.block_parser(Pieces(lambda size: b"", self.quoted, path), schema)
+        try:
+            batch = parser.parse(Piece(data, 1, True))
+        except SourceError as e:
+            raise pa.ArrowInvalid(f"{e} (lines are counted from byte {block[0]})") from None
+        closed = data if data.endswith(b"\n") else data + b"\n"
+        ends = row_ends(closed, quoted=self.quoted)
+        if len(data) < block[1] - block[0] or ends is None or rows_before(closed, ends) != batch.num_rows:
+            raise pa.ArrowInvalid(
+                "the rows are not as they were counted: the file was changed, or a line holds several objects"
+            )
+        yield from pa.Table.from_batches([batch]).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _first_line(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.readline().rstrip(b"\r\n")

@@ -1,0 +1,86 @@
+"""Parquet."""
+
+from __future__ import annotations
+
+from typing import IO, Any, Counter, Dict, Iterator, List, Optional
+
+import pyarrow as pa
+
+from akrunner.errors import SourceError
+from akrunner.io.formats.base import Counted, Format, Opened, Reading, closed_on_failure
+from akrunner.io.table import BATCH_ROWS
+from akrunner.io.writers import Gathered, Writer
+
+
+class Parquet(Format):
+    """Its blocks are the numbers of row groups."""
+
+    name = "parquet"
+    endings = (".parquet", ".pq")
+    spread = True
+    lakes = True
+
+    def begins(self, head: bytes) -> bool:
+        return head.startswith(b"PAR1")
+
+    def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
+        source = table.seekable(path)
+        with closed_on_failure(source.close):
+            file = _file(source)
+        return file.schema_arrow.remove_metadata(), _counted(file, path)
+
+    def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        import pyarrow.parquet as pq
+
+        return Gathered(pq.ParquetWriter(stream, schema))
+
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:
+        with _file(path) as file:
+            if not file.schema_arrow.remove_metadata().equals(schema):
+                return None
+            return [(group, file.metadata.row_group(group).num_rows) for group in range(file.num_row_groups)]
+
+    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with _file(path) as file:
+            yield from file.iter_batches(BATCH_ROWS, row_groups=[block])
+
+    def row_count(self, path: str) -> Optional[int]:
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(path).num_rows)
+
+    def null_counts(self, path: str) -> Dict[str, Optional[int]]:
+        import pyarrow.parquet as pq
+
+        metadata = pq.read_metadata(path)
+        found: Counter[str] = Counter()
+        unknown = set()
+        for group in range(metadata.num_row_groups):
+            for place in range(metadata.num_columns):
+                column = metadata.row_group(group).column(place)
+                statistics = column.statistics
+                if statistics is None or not statistics.has_null_count or "." in column.path_in_schema:
+                    unknown.add(column.path_in_schema.partition(".")[0])
+                else:
+                    found[column.path_in_schema] += statistics.null_count
+        return {**found, **dict.fromkeys(unknown)}
+
+
+def _file(source: Any) -> Any:
+    """A `ParquetFile` that reads as it is asked, and not a whole row group, or file, before the first batch."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+
+
+def _counted(file: Any, path: str) -> Iterator[pa.RecordBatch]:
+    rows, said = 0, file.metadata.num_rows
+    with file:
+        for batch in file.iter_batches(BATCH_ROWS):
+            rows += batch.num_rows
+            yield batch
+    if rows != said:
+        raise SourceError(f"source: {path} says it has {said} rows, and has {rows}: it is damaged")
+
+
+FORMAT = Parquet()

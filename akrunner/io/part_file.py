@@ -1,0 +1,53 @@
+"""A file of an output directory that the machine writes whose rows it has."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Optional
+
+import pyarrow as pa
+
+from akrunner.errors import SinkError
+from akrunner.io import formats
+from akrunner.io.writers import Writer
+
+
+class PartError(Exception):
+    """A file that cannot be written, in words."""
+
+
+class PartFile:
+    """One file of a `PartsSink`, written by the machine its rows are on; made with its first rows. Methods raise PartError."""
+
+    def __init__(self, path: str, form: str, schema: pa.Schema) -> None:
+        self._path = path
+        self._form = form
+        self._schema = schema
+        self._stream: Optional[IO[bytes]] = None
+        self._writer: Optional[Writer] = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        try:
+            if self._writer is None:
+                self._stream = open(self._path, "wb")
+                self._writer = formats.writer_of(self._form, self._stream, self._schema, _no_examples)
+            self._writer.write(batch)
+        except OSError as e:
+            raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
+
+    def close(self) -> None:
+        """All of it is on disk then."""
+        if self._writer is None or self._stream is None:
+            return
+        try:
+            self._writer.close()
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+        except OSError as e:
+            raise PartError(f"output: cannot write {self._path}: {e.strerror or e}") from None
+        self._writer = self._stream = None
+
+
+def _no_examples(stream: IO[bytes], batch: pa.RecordBatch) -> None:
+    raise SinkError("output: TFRecords are written by the host")

@@ -1,0 +1,201 @@
+"""Which format a name, an ending or the first bytes tell; what packages add, and what is wrong with some."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import akrunner
+from akrunner import codec
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.io import formats
+from akrunner.io.formats.base import Format
+from akrunner.io.sources import open_source
+from tests.packages import install
+
+ROOT = Path(akrunner.__file__).parent
+GROUP = "akrunner.formats"
+ONE = """
+from akrunner.io.formats.base import Format
+
+class One(Format):
+    name = {name!r}
+    endings = {endings!r}
+
+FORMAT = One()
+"""
+Installs = Callable[..., None]
+
+
+@pytest.fixture
+def installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installs]:
+    """Installs a package: (its name, text of its module, format -> what is named; the module is called as the package)."""
+    modules: List[str] = []
+
+    def made(package: str, text: str, points: Dict[str, str]) -> None:
+        modules.append(package)
+        install(tmp_path / package, package, {f"{package}.py": text}, {GROUP: points}, monkeypatch)
+
+    yield made
+    for name in modules:
+        sys.modules.pop(name, None)
+
+
+def test_built_in_formats() -> None:
+    assert formats.names() == ["csv", "parquet", "jsonl", "arrow", "tfrecord"]
+    for form in formats.BUILT_IN:
+        assert formats.named(form.name) is form
+        assert all(formats.format_of(f"A{ending.upper()}") == form.name for ending in form.endings)
+    assert formats.format_of("a.txt") is None
+    assert [form.name for form in formats.LINES] == ["jsonl", "csv"]
+
+
+def test_each_ending_is_of_one_format() -> None:
+    endings = [ending for form in formats.BUILT_IN for ending in form.endings]
+    assert len(endings) == len(set(endings))
+
+
+@pytest.mark.parametrize("given", ["cvs", "CSV", "tsv"])
+def test_a_format_that_is_none(given: str) -> None:
+    with pytest.raises(SourceError, match="input_format=.*known formats are csv, parquet, jsonl, arrow, tfrecord"):
+        formats.check_format(given, "input_format")
+    with pytest.raises(SourceError, match="known formats are"):
+        formats.named(given)
+
+
+def test_a_format_is_text() -> None:
+    with pytest.raises(ConfigError, match="input_format"):
+        formats.check_format(1, "input_format")
+
+
+def test_files_without_an_ending_tell_their_format_by_how_they_begin(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2]})
+    pq.write_table(table, tmp_path / "part-0")
+    with pa.OSFile(str(tmp_path / "part-1"), "wb") as stream, pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "part-2").write_text("a\n1\n2\n")
+    for number in range(2):
+        source = open_source(tmp_path / f"part-{number}", read_examples=codec.read_examples)
+        assert pa.Table.from_batches(list(source.batches())).equals(table)
+    with pytest.raises(SourceError, match=r"part-2 does not say its format \(known: .csv .parquet .jsonl .arrow .tfrecord\)"):
+        open_source(tmp_path / "part-2", read_examples=codec.read_examples)
+
+
+def test_a_format_does_what_it_overrides() -> None:
+    class Bare(Format):
+        name = "bare"
+        endings = (".bare",)
+        writes = False
+
+    form, schema = Bare(), pa.schema([("a", pa.int64())])
+    with pytest.raises(SinkError, match="bare files are read, and not written"):
+        form.check(schema)
+    assert form.blocks("a.bare", schema, "a.bare") is None
+    assert form.row_count("a.bare") is None and form.null_counts("a.bare") == {}
+    assert not form.begins(b"bare")
+
+
+@pytest.mark.parametrize(
+    ("form", "data_type", "held"),
+    [
+        ("csv", pa.list_(pa.int64()), False),
+        ("csv", pa.binary(), False),
+        ("csv", pa.string(), True),
+        ("jsonl", pa.list_(pa.int64()), True),
+        ("jsonl", pa.list_(pa.large_binary()), False),
+        ("parquet", pa.binary(), True),
+        ("arrow", pa.list_(pa.binary()), True),
+    ],
+)
+def test_types_that_formats_hold(form: str, data_type: pa.DataType, held: bool) -> None:
+    schema = pa.schema([("a", pa.int64()), ("b", data_type)])
+    if held:
+        formats.named(form).check(schema)
+        return
+    with pytest.raises(SinkError, match="cannot hold column 'b'.*write parquet or arrow"):
+        formats.named(form).check(schema)
+
+
+def test_a_package_is_imported_when_it_is_asked_for(installs: Installs) -> None:
+    installs("adds_one", ONE.format(name="one", endings=(".one",)), {"one": "adds_one:FORMAT"})
+    assert formats.names()[-1] == "one"
+    assert formats.format_of("a.csv") == "csv" and formats.named("parquet") and formats.check_format("arrow", "input_format")
+    assert "adds_one" not in sys.modules
+    assert formats.format_of("A.ONE") == "one"
+    assert "adds_one" in sys.modules
+    assert formats.check_format("one", "input_format") == "one" and formats.named("one").endings == (".one",)
+
+
+@pytest.mark.parametrize(
+    ("text", "point", "words"),
+    [
+        ("import nothing_of_that_name", "breaks:FORMAT", "cannot be imported: .*nothing_of_that_name"),
+        ("FORMAT = 1 / 0", "breaks:FORMAT", "cannot be imported: .*division by zero"),
+        ("", "breaks:FORMAT", "cannot be imported: .*FORMAT"),
+        ("FORMAT = 1", "breaks:FORMAT", "cannot be used: it is int"),
+        (ONE.format(name="two", endings=(".one",)), "breaks:One", "cannot be used: it is type"),
+        (ONE.format(name="two", endings=(".one",)), "breaks:FORMAT", "the name of the format in it is 'two'"),
+        (ONE.format(name="one", endings=()), "breaks:FORMAT", "its endings must be a tuple"),
+        (ONE.format(name="one", endings=".one"), "breaks:FORMAT", "its endings must be a tuple"),
+        (ONE.format(name="one", endings=("one",)), "breaks:FORMAT", "the ending 'one' must begin with a dot"),
+        (ONE.format(name="one", endings=(".One",)), "breaks:FORMAT", "the ending '.One' must begin with a dot"),
+    ],
+)
+def test_a_broken_package_is_named_and_breaks_nothing_else(
+    tmp_path: Path, installs: Installs, text: str, point: str, words: str
+) -> None:
+    installs("breaks", text, {"one": point})
+    for asked in (lambda: formats.named("one"), lambda: formats.check_format("one", "input_format")):
+        with pytest.raises(SourceError, match=f"format 'one' of the package breaks .*{words}"):
+            asked()
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    assert open_source(tmp_path / "a.csv", read_examples=codec.read_examples).schema.names == ["a"]
+    (tmp_path / "a.one").write_text("a\n1\n")
+    with pytest.raises(SourceError, match=f"does not say its format .*of the package breaks .*{words}"):
+        open_source(tmp_path / "a.one", read_examples=codec.read_examples)
+
+
+def test_a_package_does_not_take_what_is_built_in(installs: Installs) -> None:
+    text = ONE.format(name="csv", endings=(".csv", ".parquet", ".new"))
+    installs("takes", text, {"csv": "takes:FORMAT"})
+    assert formats.names().count("csv") == 1
+    assert formats.format_of("a.parquet") == "parquet" and formats.named("csv") is formats.BUILT_IN[0]
+    assert "takes" not in sys.modules
+
+
+def test_two_packages_with_one_name_or_one_ending(installs: Installs) -> None:
+    for package in ("adds_b", "adds_a"):
+        installs(package, ONE.format(name="one", endings=(".one",)), {"one": f"{package}:FORMAT"})
+    with pytest.raises(SourceError, match="format 'one': the packages adds_a and adds_b both add it"):
+        formats.named("one")
+    for name in ("three", "four"):
+        installs(f"adds_{name}", ONE.format(name=name, endings=(".shared",)), {name: f"adds_{name}:FORMAT"})
+    with pytest.raises(SourceError, match="a.shared may be four or three by its name"):
+        formats.format_of("a.shared")
+
+
+def test_nobody_compares_names_of_formats() -> None:
+    """What differs from format to format is said by its class."""
+    names = {form.name for form in formats.BUILT_IN}
+
+    def texts(node: ast.expr) -> Iterator[Any]:
+        if isinstance(node, ast.Constant):
+            yield node.value
+        for one in getattr(node, "elts", ()):
+            yield from texts(one)
+
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted(ROOT.rglob("*.py"))
+        # it reads words of Deep Learning on Flink, which has no formats of ours
+        if "worker" not in path.relative_to(ROOT).parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare) and names & {text for side in (node.left, *node.comparators) for text in texts(side)}
+    ]
+    assert found == []
