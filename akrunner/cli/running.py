@@ -24,6 +24,8 @@ Run SCRIPT over a table: each worker process gets its share of the rows and call
 
   akrunner run program.py -i iris.csv -- --epochs 3 --lr 0.1
 
+  akrunner run job.toml --num-workers 4
+
   akrunner run ps.py -i iris.csv --num-workers 2 --num-ps 1 --coordinator --max-restarts 2
 
   akrunner run train.py -i s3://bucket/day.parquet --engine flink --flink-master HOST:8081 --detach --output s3://bucket/out.parquet

@@ -30,7 +30,7 @@ OPTIONS = (
         required=(*SCRIPTS, "plan"),
         positional=True,
         inner="Union[ScriptLike, ScriptSpec]",
-        help="File that defines main(task_config), or a program; what stands behind -- is its command line.",
+        help="File that defines main(task_config), or a program; what stands behind -- is its command line. Or a job file (job.toml), which says options, too.",
         often=True,
     ),
     Option(
