@@ -50,6 +50,7 @@ def help_of(name: str) -> str:
 def _common(
     env_file: List[str] = typer.Option(
         [],
+        metavar="FILE",
         help="File of KEY=VALUE lines for the tasks' environment: nobody can read it in the process list. --env wins over it.",
         rich_help_panel=PYTHON,
     ),

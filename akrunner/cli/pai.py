@@ -96,7 +96,9 @@ def pai(
     keras: Optional[str] = typer.Option(None, help=given.help_of("keras")),
     tensorboard: Optional[str] = typer.Option(None, help=given.help_of("tensorboard")),
     env: List[str] = typer.Option([], "--env", help=given.help_of("env")),
-    env_file: List[str] = typer.Option([], help="File of KEY=VALUE lines for the tasks' environment. --env wins over it."),
+    env_file: List[str] = typer.Option(
+        [], metavar="FILE", help="File of KEY=VALUE lines for the tasks' environment. --env wins over it."
+    ),
     num_workers: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
     num_ps: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
     gpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),

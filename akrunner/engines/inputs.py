@@ -36,7 +36,7 @@ from typing import Any, List, Mapping, Optional, Union
 from akrunner.engines import blame, unseen
 from akrunner.engines.advice import WORTH_SAYING, Advice, advised, first_pass, if_it_waits
 from akrunner.engines.base import Stats
-from akrunner.engines.unseen import TOO_SHORT, most_waiting, wait_share
+from akrunner.engines.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 
 #: of a task that was looked at closely, how many things to change are named; else one
 _MOST = 4
@@ -49,8 +49,6 @@ _BESIDE_A_SERVER = (
 )
 #: share of the time up to which that is said; from there to WORTH_SAYING it may be either, at the next look
 _SURELY_FINE = 0.05
-#: rules of what a script does that is neither reading nor computing, and is timed
-_SAVING = ("checkpoint", "report", "output")
 #: rules of what is not the input
 _NO_INPUT = ("pandas", "between", "thread", "beside")
 #: of the waiting, what the first pass must have for it to be said
@@ -118,10 +116,10 @@ def _sentences(record: Mapping[str, Any]) -> List[str]:
         changes = told[:_MOST]
     else:
         # what was timed is no guess
-        changes = [*[one for one in told if one.rule not in _SAVING][:1], *[one for one in told if one.rule in _SAVING]]
+        changes = [*[one for one in told if one.rule not in SAVING][:1], *[one for one in told if one.rule in SAVING]]
     ranked = []
     if share >= WORTH_SAYING and _whole(record) >= TOO_SHORT and record["by"] != "feed_dict":
-        node = next((one for one in changes if one.rule not in (*_SAVING, *_NO_INPUT)), None)
+        node = next((one for one in changes if one.rule not in (*SAVING, *_NO_INPUT)), None)
         changes = [one for one in changes if one is not node]
         ranked.append((node.saves if node is not None else 0.0, _waiting(record, share, node)))
     ranked += [(one.saves, _saving(one)) for one in changes]

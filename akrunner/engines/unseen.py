@@ -17,7 +17,7 @@ INSIDE = ("function", "session")
 #: seconds of steps for which it is worth saying that nobody has looked
 _LONG = 5.0
 #: what a script does between its steps that is neither reading nor computing
-_SAVING = ("checkpoint", "report", "output")
+SAVING = ("checkpoint", "report", "output")
 #: of the time, what of that a script must have to be told of that, and not that it computes
 _SAVES = 0.25
 #: and of waiting
@@ -62,7 +62,7 @@ def late(record: Mapping[str, Any]) -> bool:
 def _computes(record: Mapping[str, Any]) -> bool:
     """Whether it is known that a script does not wait for its input."""
     steps = record["wait"] + record["between"]
-    saving = sum(record["spent"].get(what, 0.0) for what in _SAVING)
+    saving = sum(record["spent"].get(what, 0.0) for what in SAVING)
     if unsure(record) or most_waiting(record) > _WAITS or saving > _SAVES * steps:
         return False
     if record["by"] in ("dataset", "batches") and record["first"] > max(_WAITS * record["main"], 1.0):
