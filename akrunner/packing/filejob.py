@@ -77,16 +77,15 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         part = None
     # what this run could not fetch a moment ago, and then what it is asked again of, is left to the next one
     asks = part is None
-    if asks:
-        bad.asked = {name for name, _, again in broken if again}
+    bad.asked = {one.name for one in broken if one.again}
     if part is not None:
+        # what a run that failed tried again, this one tells
+        asked = set(state.index(part).column(NAME).to_pylist()) if broken else set()
         try:
             rows += _finish(given, settings, state, part, meter, bad, earlier)
         except ReadError as e:
             raise _with_the_rest(e, earlier, given, settings, state, part, meter, overwrite) from None
         overwrite = False
-        # what a run that failed tried again, this one has told just now
-        asked = set(state.index(part).column(NAME).to_pylist()) if broken else set()
         broken = [one for one in broken if one.name not in asked]
     new, told = _new(given.index, state, overwrite, asks)
     warnings += told
@@ -266,7 +265,9 @@ def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> Tupl
 def _difference(index: Index, state: State, broken: Dict[bytes, str]) -> Difference:
     """Of an index and what was packed. Args: broken: what was left out of that."""
     packed_ = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
-    return difference(index.table, _latest(packed_), leftout.names_of(broken))
+    return difference(
+        index.table, _latest(packed_), leftout.names_of(broken), leftout.names_of(leftout.marked(state, leftout.UNFETCHED))
+    )
 
 
 def _latest(table: pa.Table) -> pa.Table:

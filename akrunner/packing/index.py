@@ -214,8 +214,8 @@ class Difference:
     some: Dict[str, List[str]]
 
 
-def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array) -> Difference:
-    """Args: bad: names of `packed` that were left out as broken: one that has changed since is new."""
+def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array, unfetched: Optional[pa.Array] = None) -> Difference:
+    """Args: bad: names of `packed` that were left out as broken: one that has changed since is new; unfetched: that could not be fetched, None: all could."""
     where = pc.index_in(listed.column(NAME), value_set=packed.column(NAME).combine_chunks())
     known = truths(pc.is_valid(where))
     rows = numbers(where)
@@ -226,10 +226,13 @@ def difference(listed: pa.Table, packed: pa.Table, bad: pa.Array) -> Difference:
             changed |= known & (before[rows] != numbers(listed.column(name)))
     left_out = truths(pc.is_in(listed.column(NAME), value_set=bad))
     mended = left_out & changed
-    changed &= ~left_out
+    never = [bad] if unfetched is None else [bad, unfetched]
+    for names in never:
+        changed &= ~truths(pc.is_in(listed.column(NAME), value_set=names))
     # what was left out was not packed, so nobody misses it
     there = truths(pc.is_in(packed.column(NAME), value_set=listed.column(NAME).combine_chunks()))
-    there |= truths(pc.is_in(packed.column(NAME), value_set=bad))
+    for names in never:
+        there |= truths(pc.is_in(packed.column(NAME), value_set=names))
     # several parts have the name of a file that was left out, and mended
     gone = pc.unique(packed.column(NAME).filter(array_of(~there)))
     few = {

@@ -130,7 +130,8 @@ def test_what_servers_do_is_said_in_words_and_what_may_come_is_tried_again(
             "fails-500.jpg",
             "fails-404.jpg",
         ]
-        source = listed(tmp_path, server, *names)
+        every, few = names, [name for name in names if name not in ("short.jpg", "file.jpg")]
+        source = listed(tmp_path, server, *every)
         with pytest.raises(akrunner.ReadError, match=r"3 files could not be fetched, 3 broken images"):
             akrunner.pack(source, tmp_path / "out", max_file_size="1MB")
         done = akrunner.pack(source, tmp_path / "out", max_file_size="1MB", bad_rows="skip")
@@ -162,6 +163,16 @@ def test_what_servers_do_is_said_in_words_and_what_may_come_is_tried_again(
         # that run began a part, with those that it tried again: each is named once
         again = akrunner.pack(source, tmp_path / "out", max_file_size="1MB", bad_rows="skip")
         names = [path for path, _ in again.skipped]
+        # again a part that was begun, of which nothing is new: it goes
+        with pytest.raises(akrunner.ReadError, match=r"2 broken images"):
+            akrunner.pack(source, tmp_path / "out", max_file_size="1MB")
+        once_more = akrunner.pack(source, tmp_path / "out", max_file_size="1MB", bad_rows="skip")
+        assert (once_more.skipped_rows, once_more.skipped_before, once_more.skipped) == (2, 2, again.skipped)
+        assert not (tmp_path / "out" / ".pack" / f"{int(parts[-2]) + 2:04d}").exists()
+        # what never came was not packed, and is not missed
+        fewer = akrunner.pack(listed(tmp_path, server, *few), tmp_path / "out", max_file_size="1MB", bad_rows="skip")
+        assert [one for one in fewer.warnings if "gone" in one] == []
+        source = listed(tmp_path, server, *every)
         dry = akrunner.pack(source, tmp_path / "dry", max_file_size="1MB", dry_run=True)
         said = [one for one in dry.warnings if "learn their sizes" in one]
         assert "of 8 files that were fetched to learn their sizes, 4 would not be packed" in said[0], said
