@@ -5,6 +5,7 @@ The fewer imports stand up here, the shorter is the time in which Ctrl-C is Pyth
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+_RESERVE = 8 << 20
 
 
 def main() -> NoReturn:
@@ -63,6 +66,8 @@ def _run() -> int:
     from akrunner.cli import signals
 
     _stand_in()
+    # address space, untouched: what is said where an import finds no memory needs some, too
+    reserve = [bytearray(_RESERVE)]
     try:
         from akrunner.launch import cramped
 
@@ -75,12 +80,16 @@ def _run() -> int:
         number = signals.seen()
         if number is not None:
             return signals.say_early(number)
-        if isinstance(e, SystemError):
-            # what C code raises that had no room even for the exception
+        if isinstance(e, SystemError) or (isinstance(e, OSError) and e.errno == errno.ENOMEM):
+            # what C code raises that had no room even for the exception, and what importing does
             e = MemoryError()
         if isinstance(e, (ImportError, MemoryError)):
+            # its frames hold what was being imported
+            e = e.with_traceback(None)
+            reserve.clear()
             return _say_no_room(e)
         raise
+    reserve.clear()
     number = signals.seen()
     return commands.main() if number is None else signals.say_early(number)
 
