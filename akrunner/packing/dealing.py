@@ -145,12 +145,11 @@ class Dealing:
             for i, (a, b) in enumerate(zip(cuts[:-1], cuts[1:])):
                 shards.append({"split": name, "file": name_of(name, i) + ending(self._settings.form), "first": a, "end": b})
         labels, order = self._classes.sorted()
-        none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self._schema], schema=self._schema)
         return {
             "labels": labels,
             "label": self._label,
             "splits": list(self._settings.splits),
-            "columns": words_of(labelled(none, self._label, labels).schema),
+            "columns": words_of(schema_of(self._schema, self._label)),
             "shards": shards,
             "rows": int(self._rows.sum()),
             "dealt": self._classes.dealt[order].tolist(),
@@ -227,6 +226,12 @@ class _Classes:
         names = [*self._there, *new]
         place = {name: i for i, name in enumerate(self._names)}
         return names, np.array([place[name] for name in names] or [0], np.int64)
+
+
+def schema_of(schema: pa.Schema, label: Optional[str]) -> pa.Schema:
+    """The columns of what is packed. Args: schema: of the table."""
+    none = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return labelled(none, label, []).schema
 
 
 def labelled(batch: pa.RecordBatch, label: Optional[str], labels: List[str]) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import pyarrow as pa
 
-from akrunner.errors import SchemaError
+from akrunner.errors import SchemaError, SinkError
 from akrunner.io import formats
 from akrunner.io.packed import MADE_BY, VERSION
 from akrunner.packing import dataset
@@ -40,6 +40,23 @@ def check_columns(schema: pa.Schema, form: str) -> None:
         others = [name for name, _ in odd[1:]]
         more = f". Nor do they hold {', '.join(map(repr, others[:_NAMED]))}" if others else ""
         raise SchemaError(f"{odd[0][1]}{more}")
+
+
+def check_as_before(before: Optional[Dict[str, Any]], schema: pa.Schema) -> None:
+    """Args: before: `dataset.json`, None: nothing counts yet; schema: of rows that are to be added. Raises: SinkError: they have other columns than those there,
+    and nobody could read both."""
+    if before is None:
+        return
+    form = before["format"]
+    there = {one["name"]: one["type"] for one in before["columns"]}
+    new = {field.name: type_words(field.type, form) for field in schema}
+    odd = [name for name in [*there, *new] if there.get(name) != new.get(name)]
+    if odd:
+        has, comes = (f"{odd[0]!r} is {some[odd[0]]}" if odd[0] in some else f"there is no {odd[0]!r}" for some in (there, new))
+        raise SinkError(
+            f"output: what is new has other columns than what is packed: there {has}, and now {comes}; input_schema= and select= (--input-schema, --select) "
+            "make them as they were, overwrite=True (--overwrite) packs everything anew"
+        )
 
 
 def rounded(schema: pa.Schema, form: str) -> List[str]:

@@ -13,7 +13,7 @@ from akrunner.arrays import array_of, texts_of
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import ConfigError, ReadError
 from akrunner.packing import copies, files, folders, leftout
-from akrunner.packing.described import described
+from akrunner.packing.described import check_as_before, described
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
 from akrunner.packing.pool import is_url
@@ -146,9 +146,10 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     """What `packed` would do."""
     assert given.index is not None
     bad = Bad()
-    bad.before([one for one in _still_broken(given.index, state, overwrite) if not one.again])
-    if settings.bad_rows == "fail" and bad.rows:
-        raise leftout.refused(given.kind, [], earlier=bad.some, packed=False)
+    broken = [one for one in _still_broken(given.index, state, overwrite) if not one.again]
+    if settings.bad_rows == "fail" and broken:
+        raise leftout.refused(given.kind, [], earlier=[one.told for one in broken], packed=False)
+    bad.before(broken)
     new, told = _new(given.index, state, overwrite)
     before = None if overwrite else state.about
     splits: Dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
@@ -326,6 +327,7 @@ def _plan(given: Given, new: Index, settings: Settings, state: State, overwrite:
         folder = numbers(pc.index_in(firsts, value_set=texts_of(splits)))
     if before is not None and bool(old) != bool(labels):
         raise ConfigError(f"source: it has classes, and {state.path} was packed without; --overwrite packs all anew")
+    check_as_before(before, files.schema_of(given.kind, bool(labels), new.extra))
     dealt, there = (before or {}).get("dealt", ()), _there(before, splits, len(labels))
     plan = files.planned(new, settings, labels, splits, dealt, there, state.namer(overwrite), folder, given.kind)
     about = {
@@ -372,8 +374,8 @@ def _finish(
         bad.earlier += sum(bytes.fromhex(name) in bad.asked for name in one["bad_names"]) if bad.asked else 0
         again += [(name, why) for name, (_, why) in zip(one.get("again", ()), one.get("unfetched", ()))]
     rows = sum(int(one["rows"]) for one in results)
-    if not rows and not plan["alone"] and leftout.untold(state.index(part)).all() and _known(state, broken, again):
-        # URLs that were tried once more are as they were, and of others it is kept how they are now
+    if not rows and not plan["alone"] and leftout.asked_again(state.index(part), again).all() and _known(state, broken, again):
+        # what was tried once more is as it was; of others it is kept how they are now
         state.drop(part)
         return 0
     state.note(part, {**plan, leftout.BROKEN: broken, leftout.UNFETCHED: again})

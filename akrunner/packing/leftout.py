@@ -89,6 +89,12 @@ def untold(table: pa.Table) -> NDArray[np.bool_]:
     return there
 
 
+def asked_again(table: pa.Table, unfetched: Sequence[Tuple[str, str]]) -> NDArray[np.bool_]:
+    """[rows] Which of an index every run tries again. Args: unfetched: (name as hex, why) of those that it could not fetch."""
+    names = octets_of([bytes.fromhex(name) for name, _ in unfetched], _NAMES)
+    return untold(table) | truths(pc.is_in(table.column(NAME).combine_chunks().cast(_NAMES), value_set=names))
+
+
 def refused(
     kind: str, bad: Sequence[Tuple[str, str]], unfetched: Sequence[Tuple[str, str]] = (), earlier: Sequence[Tuple[str, str]] = (), packed: bool = True
 ) -> ReadError:  # fmt: skip

@@ -12,6 +12,7 @@ Many small files of this machine's disks are read by a process of their own (`he
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import stat
@@ -27,7 +28,7 @@ from akrunner.codec import crc32c
 from akrunner.foreign import in_words
 from akrunner.packing import helping
 from akrunner.packing.helper import PIECES, Helper, can_help
-from akrunner.packing.remote import Fetcher, too_large
+from akrunner.packing.remote import Fetcher, Unfetched, too_large
 from akrunner.packing.settings import MOST_BYTES
 
 #: files that one thread reads at a time
@@ -42,6 +43,10 @@ _ADVISED, _READ = 2, 2
 _TRIED, _SLOW = 8, 0.0003
 #: seconds a file from which on several are read at a time although the system was asked to read them
 _LATE = 0.003
+#: of this process, and no fault of a file
+_OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+#: of what may be so today: nothing that a listing has changes when it ends
+_PASSING = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 
 
 #: (key, names, sizes they were listed with) of a batch
@@ -246,6 +251,8 @@ class Pool:
                 return None, f"it is {kind_in_words(mode)}, not a file"
             fd = os.open(name, helping.FLAGS, dir_fd=self._fd)
         except (OSError, ValueError) as e:
+            if isinstance(e, OSError) and e.errno in _OURS:
+                raise
             return None, self._unopened(name, e)
         try:
             if size < 0:
@@ -286,13 +293,14 @@ def is_url(name: bytes) -> bool:
 
 
 def why_not(error: Exception) -> str:
-    """Half a sentence: why a file cannot be read."""
+    """Half a sentence: why a file cannot be read; `Unfetched`, if nothing is known to be wrong with it."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, BlockingIOError):
         # of a process it means something else
         return "it cannot be read now: it is locked, or no plain file"
-    return in_words(error)
+    words = in_words(error)
+    return Unfetched(words) if isinstance(error, OSError) and error.errno in _PASSING else words
 
 
 @contextlib.contextmanager

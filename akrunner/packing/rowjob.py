@@ -10,8 +10,8 @@ import pyarrow as pa
 from akrunner.arrays import array_of, octets_of
 from akrunner.errors import SourceError
 from akrunner.io.table import TableSource
-from akrunner.packing.dealing import Before, deal
-from akrunner.packing.described import described
+from akrunner.packing.dealing import Before, deal, schema_of
+from akrunner.packing.described import check_as_before, described
 from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, difference, text_of
@@ -80,7 +80,10 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
         raise SourceError(f"source: there are new files, and what select= makes of them depends on all{_ANEW}")
     fresh = given.files.filter(array_of(found.new))
     names = set(fresh.column(NAME).to_pylist())
-    return [one for one in given.tables if one[0] in names], fresh
+    tables = [one for one in given.tables if one[0] in names]
+    if tables:
+        check_as_before(state.about, schema_of(tables[0][1].schema, given.label))
+    return tables, fresh
 
 
 def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:

@@ -304,6 +304,73 @@ def test_a_table_that_names_files_is_packed_with_a_word(tmp_path: Path) -> None:
     assert done.rows == 3 and done.warnings == []
 
 
+def test_what_may_not_be_read_today_is_tried_again_and_what_this_process_lacks_is_no_files_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = photos(tmp_path / "in"), tmp_path / "out"
+    opened, refused = os.open, {b"cat/1.jpg": errno.EACCES}
+
+    def opening(path: Any, *args: Any, **options: Any) -> int:
+        if path in refused:
+            raise OSError(refused[path], os.strerror(refused[path]))
+        return opened(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opening)
+        for again in (False, True):
+            done = akrunner.pack(source, out, bad_rows="skip")
+            assert (done.rows, done.skipped_rows, done.unfetched_rows) == (0 if again else 29, 0, 1), done
+            assert done.unfetched[0][0] == "cat/1.jpg" and "ermission denied" in done.unfetched[0][1]
+        assert len(list((out / ".pack").glob("0*"))) == 1, "what is as it was is not noted again"
+    assert akrunner.pack(source, out, bad_rows="skip").rows == 1, "no time of the file tells that it may be read now"
+    for number in (errno.EMFILE, errno.ENOMEM):
+        refused[b"cat/1.jpg"] = number
+        other = tmp_path / str(number)
+        with monkeypatch.context() as patch, pytest.raises(akrunner.JobError, match="kept, and the next run"):
+            patch.setattr(os, "open", opening)
+            akrunner.pack(source, other, bad_rows="skip")
+        done = akrunner.pack(source, other, bad_rows="skip")
+        assert (done.rows, done.skipped_rows, done.unfetched_rows) == (30, 0, 0)
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "parquet", "arrow"])
+def test_rows_of_other_columns_are_not_packed_beside_what_is_there(tmp_path: Path, form: str) -> None:
+    photos(tmp_path / "in", 6, ("cat",))
+    source, out, table = tmp_path / "list.csv", tmp_path / "out", tmp_path / "table"
+
+    def listed(name: str, *values: str) -> Path:
+        source.write_text(f"path,{name}\n" + "".join(f"in/cat/{i}.jpg,{value}\n" for i, value in enumerate(values)))
+        return source
+
+    assert akrunner.pack(listed("w", "5", "6"), out, format=form).rows == 2
+    before = digests(out)
+    for dry_run in (True, False):
+        for name, last, words in (
+            ("w", "1.5", "'w' is bigint, and now 'w' is"),
+            ("w", "abc", "now 'w' is string"),
+            ("z", "7", "no 'w'"),
+        ):
+            with pytest.raises(akrunner.SinkError, match=words):
+                akrunner.pack(listed(name, "5", "6", last), out, format=form, dry_run=dry_run)
+    assert digests(out) == before
+    assert akrunner.pack(listed("w", "5", "6", "7"), out, format=form).total_rows == 3 == rows(out / "all").num_rows
+    # tables of which the first have left the directory
+    table.mkdir()
+    (table / "1.csv").write_text("id,s\n1,a\n2,b\n")
+    (table / "2.csv").write_text("id,s\n3,c\n")
+    akrunner.pack(table, tmp_path / "of", format=form)
+    for name in ("1.csv", "2.csv"):
+        (table / name).unlink()
+    for name in ("3.csv", "4.csv"):
+        (table / name).write_text("id,s\nx,c\n")
+    with pytest.raises(akrunner.SinkError, match="there 'id' is bigint, and now 'id' is string"):
+        akrunner.pack(table, tmp_path / "of", format=form)
+    for name in ("3.csv", "4.csv"):
+        (table / name).write_text("id,s\n9,c\n")
+    assert akrunner.pack(table, tmp_path / "of", format=form).total_rows == 5 == rows(tmp_path / "of" / "all").num_rows
+    assert akrunner.pack(listed("z", "5"), out, format=form, overwrite=True).total_rows == 1
+
+
 def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> None:
     source, bad = photos(tmp_path / "in"), tmp_path / "bad"
     (source / "dog" / "page.jpg").write_bytes(b"<!DOCTYPE html>")
