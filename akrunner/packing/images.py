@@ -215,6 +215,11 @@ def _read_webp(head: bytes, row: int, found: Looked) -> None:
     elif chunk == b"VP8L" and body[0] == 0x2F:
         bits = int.from_bytes(body[1:5], "little")
         found.width[row], found.height[row] = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    elif chunk == b"VP8X" and body[0] & 0x02:
+        # its own memory is damaged by them (2.20)
+        found.problems[row] = (
+            "a moving WEBP, which ends the process of TensorFlow's that decodes it; resize= (--resize) makes a PNG of its first picture"
+        )
     elif chunk == b"VP8X":
         found.width[row] = int.from_bytes(body[4:7], "little") + 1
         found.height[row] = int.from_bytes(body[7:10], "little") + 1

@@ -54,6 +54,13 @@ class Images(object):
             % self.column
         )
 
+    @property
+    def _moving(self) -> str:
+        return (
+            "image=: a value of column %s is a moving WEBP, which TensorFlow does not decode: akrunner pack --resize makes a PNG of its first picture"
+            % self.column
+        )
+
     def bytes_each(self) -> Optional[int]:
         """Bytes of a decoded image; None: nobody knows before it is decoded."""
         return self.size[0] * self.size[1] * self.channels if self.size else None
@@ -128,8 +135,15 @@ class Images(object):
             return _as(tf, tf.image.decode_image(encoded, channels=asked, expand_animations=False), there, wanted)
 
         def webp() -> Any:
+            # of a moving one TensorFlow's decoder writes beyond its memory
+            header = tf.strings.substr(encoded + b"\0" * 21, 12, 9)
+            extended = tf.equal(tf.strings.substr(header, 0, 4), b"VP8X")
+            flags = tf.cast(tf.io.decode_raw(tf.strings.substr(header, 8, 1), tf.uint8)[0], tf.int32)
+            moving = tf.logical_and(extended, tf.equal(tf.math.floormod(flags // 2, 2), 1))
+            with tf.control_dependencies([tf.debugging.Assert(tf.logical_not(moving), [self._moving])]):
+                whole = tf.identity(encoded)
             # it gives what there is, or nothing
-            pixels = tf.image.decode_image(encoded, channels=0, expand_animations=False)
+            pixels = tf.image.decode_image(whole, channels=0, expand_animations=False)
             return tf.cond(
                 tf.equal(tf.shape(pixels)[2], 4), lambda: _as(tf, pixels, 4, wanted), lambda: _as(tf, pixels, 3, wanted)
             )

@@ -54,6 +54,7 @@ def test_sizes_of_every_format_looked_at_together() -> None:
         (made("PNG")[:16] + bytes(8) + made("PNG")[24:], "0 x 0"),
         (made("GIF", mode="P")[:9], "cut short"),
         (made("WEBP")[:24], "cut short"),
+        (b"RIFF" + bytes(4) + b"WEBPVP8X" + bytes([10, 0, 0, 0, 2]) + bytes(60), "a moving WEBP"),
     ],
 )
 def test_what_is_no_image_is_told_why(data: bytes, words: str) -> None:
