@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import re
@@ -50,7 +49,6 @@ def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
     assert (PACKAGE / "py.typed").exists()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="no basedpyright in .venv: scripts/setup tf,dev")
 def test_pyright_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
     asked = {"include": ["*.py"], "typeCheckingMode": "standard", "extraPaths": [str(PACKAGE.parent)]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(asked))

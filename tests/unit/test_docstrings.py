@@ -10,14 +10,12 @@ import textwrap
 from functools import cached_property
 from typing import Any, Callable, Iterator, List, Optional, Set, Tuple
 
-import pytest
+import docstring_parser as parsing
 
 import akrunner
 import akrunner.alink
 import akrunner.flink
 import akrunner.worker
-
-parsing = pytest.importorskip("docstring_parser", reason="no docstring_parser in .venv: scripts/setup tf,dev")
 
 _SECTION = re.compile(
     r"^ *(Args|Attributes|Raises|Returns|Yields):(?! *$)|[.\w] (Args|Attributes|Raises|Returns|Yields):", re.MULTILINE
