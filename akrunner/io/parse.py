@@ -29,6 +29,10 @@ _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
 
+class NoColumns(SourceError):
+    """A text without rows says nothing of its columns, and there is no other one that does."""
+
+
 class Parser(Protocol):
     """Parses pieces of one text. Attributes: form: its format; name: of the text; names: of all its columns, where they have numbers; schema: known once it
     has parsed a row, or from the start; asked: columns whose types the user gave."""
@@ -340,7 +344,7 @@ class JsonParser:
 
     def end(self) -> pa.Schema:
         """The schema of a text that has no row. Raises: SourceError: there is none."""
-        raise SourceError(f"source: {self.name} is empty, so its columns are not known; give input_schema= (--input-schema)")
+        raise NoColumns(f"source: {self.name} is empty, so its columns are not known; give input_schema= (--input-schema)")
 
     def _at(self, row: int) -> str:
         return f"row {self._rows + row} of {self.name}"

@@ -6,36 +6,45 @@ scanner reads far ahead.
 
 from __future__ import annotations
 
+import itertools
 import os
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
 
 from akrunner.arrays import known_numbers_of
 from akrunner.errors import SourceError
-from akrunner.foreign import ours
+from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
 from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
-from akrunner.io.table import BATCH_ROWS, opened_once
+from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema
 
 
-def open_files(files: Files, wanted: Optional[Schema]) -> Tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
-    """(schema, what opens the batches of all files one after another).
+def open_files(files: Files, wanted: Optional[Schema], shown: str) -> TableSource:
+    """The table that files of one format are, one after another.
 
     Args:
-        files: of one format, not of Examples; wanted: the columns to take, and their types where the format leaves them to be guessed.
+        files: not of Examples; wanted: the columns to take, and their types where the format leaves them to be guessed; shown: the table's name, for errors.
     Raises: SourceError: the first file cannot be read, or has no such column.
     """
     reader = _Reader(files, wanted)
-    schema, first = reader.open(files.paths[0], None)
+    schema, first = reader.begin()
 
     def again() -> Iterator[pa.RecordBatch]:
-        return reader.every(schema, reader.open(files.paths[0], None)[1])
+        return reader.every(schema, reader.open(files.paths[0], None if reader.leads == files.paths[0] else schema)[1])
 
-    return schema, opened_once(reader.every(schema, first), again)
+    def each(like: Optional[pa.Schema], of: str) -> List[Tuple[str, TableSource]]:
+        return [
+            (path, reader.alone(path, schema if like is None else like, reader.leads if like is None else of))
+            for path in files.paths
+        ]
+
+    return TableSource(
+        schema, opened_once(reader.every(schema, first), again), shown, True, files=files, read_from=files, each=each
+    )
 
 
 class _Reader:
@@ -46,6 +55,31 @@ class _Reader:
         self.wanted = pa.schema([(field.name, field.type) for field in wanted]) if wanted is not None else None
         self.named = partitions.columns(files.paths, files.base)
         self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted)))
+        #: the file whose columns are the table's
+        self.leads = files.paths[0]
+
+    def begin(self) -> Opened:
+        """(the table's schema, the batches of the first file). Where text without rows does not tell the types, the first file that has rows does."""
+        paths = self.files.paths
+        told: Optional[Tuple[str, pa.Schema, Iterator[pa.RecordBatch]]] = None
+        for path in paths:
+            try:
+                schema, batches = self.open(path, None)
+            except parse.NoColumns:
+                if path == paths[-1] and told is None:
+                    raise
+                continue
+            if not _untold(schema):
+                told = path, schema, batches
+                break
+            first = next(batches, None)
+            if first is not None:
+                told = path, schema, itertools.chain([first], batches)
+                break
+            told = told or (path, schema, iter(()))
+        assert told is not None
+        self.leads, schema, batches = told
+        return schema, batches if self.leads == paths[0] else self.batches(paths[0], schema, self.leads)
 
     def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
         """Args: like: the schema of the first file; None: this is it."""
@@ -59,22 +93,22 @@ class _Reader:
     def every(self, schema: pa.Schema, first: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from first
         for path in self.files.paths[1:]:
-            other, batches = self.open(path, schema)
-            if other.equals(schema):
-                yield from batches
-                continue
-            self._check_names(path, other.names, schema.names)
-            for batch in batches:
-                columns = [_cast(batch, field, path) for field in schema]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            yield from self.batches(path, schema, self.leads)
 
-    def _check_names(self, path: str, names: List[str], first: List[str]) -> None:
-        for one, other, some, more in ((path, self.files.paths[0], names, first), (self.files.paths[0], path, first, names)):
-            missing = next((name for name in more if name not in some), None)
-            if missing is not None:
-                raise SourceError(
-                    f"source: {one} has no column {missing!r}, which {other} has; input_schema= (--input-schema) says which to take"
-                )
+    def alone(self, path: str, schema: pa.Schema, of: str) -> TableSource:
+        """A file as a table, in the types of another's."""
+        return TableSource(schema, lambda: self.batches(path, schema, of), redacted(path), True)
+
+    def batches(self, path: str, schema: pa.Schema, of: str) -> Iterator[pa.RecordBatch]:
+        """A file's rows as the table has them. Args: of: what has the schema. Raises: SourceError: it has other columns, or what does not become them."""
+        other, batches = self.open(path, schema)
+        if other.equals(schema):
+            yield from batches
+            return
+        _check_names(path, other.names, of, schema.names)
+        for batch in batches:
+            columns = [_cast(batch, field, path) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _taken(self, path: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Opened:
         """Only the columns that are wanted."""
@@ -92,6 +126,20 @@ class _Reader:
         if like is None:
             return None
         return pa.schema([field for field in like if field.name not in self.named])
+
+
+def _untold(schema: pa.Schema) -> bool:
+    """Whether text without rows may have said so little."""
+    return not len(schema) or any(pa.types.is_null(field.type) for field in schema)
+
+
+def _check_names(path: str, names: List[str], first: str, those: List[str]) -> None:
+    for one, other, some, more in ((path, first, names, those), (first, path, those, names)):
+        missing = next((name for name in more if name not in some), None)
+        if missing is not None:
+            raise SourceError(
+                f"source: {one} has no column {missing!r}, which {other} has; input_schema= (--input-schema) says which to take"
+            )
 
 
 def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

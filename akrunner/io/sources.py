@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-from typing import IO, Any, Callable, Iterable, Iterator, Mapping, Optional
+from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -134,8 +134,7 @@ def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Option
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
         return TableSource(schema.arrow, lambda: _read_examples(files, read_examples, schema), shown, True, read_from=files)
-    found, batches = readers.open_files(files, schema)
-    return TableSource(found, batches, shown, True, files=files, read_from=files)
+    return readers.open_files(files, schema, shown)
 
 
 def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -157,7 +156,11 @@ def _plain(table: TableSource) -> TableSource:
             rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return dataclasses.replace(table, schema=schema, open=batches, files=None)
+    def each(like: Optional[pa.Schema], like_of: str) -> List[Tuple[str, TableSource]]:
+        assert table.each is not None
+        return [(path, _plain(one)) for path, one in table.each(like, like_of)]
+
+    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=each if table.each is not None else None)
 
 
 def _cast(table: TableSource, wanted: Schema) -> TableSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Iterator, Optional
+from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
 
@@ -28,7 +28,9 @@ class TableSource:
 
     Attributes: schema: of every batch; name: for errors; replayable: whether it can be read again; elsewhere: whether its rows reach
     the tasks without coming through this process; files: what it is read from as it stands, None when there is more to it;
-    read_from: the files it comes from, whatever is done with them; stop: ends a read that another thread is in, as far as it can be.
+    read_from: the files it comes from, whatever is done with them; stop: ends a read that another thread is in, as far as it can be;
+    each: (schema, what has it) -> (path, table) of each file, in that schema, or in the table's if it is None. Nothing is opened before it is read.
+    None: it is not made of files.
     """
 
     schema: pa.Schema
@@ -39,6 +41,7 @@ class TableSource:
     files: "Optional[Files]" = None
     read_from: "Optional[Files]" = None
     stop: Callable[[], None] = _nothing
+    each: "Optional[Callable[[Optional[pa.Schema], str], List[Tuple[str, TableSource]]]]" = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in order. Raises: SourceError: they cannot be read."""

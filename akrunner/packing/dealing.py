@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
-from akrunner.errors import ReadError, SourceError, WriteError
+from akrunner.errors import ReadError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
@@ -129,10 +129,10 @@ class Dealing:
         self._size += (np.bincount(split, minlength=splits) * (batch.nbytes / batch.num_rows)).astype(np.int64)
         self._meter.add(batch.num_rows, batch.nbytes)
 
-    def plan(self, name_of: Callable[[str, int], str]) -> Dict[str, Any]:
-        """What is to be written: shards of as many rows each. Args: name_of: (split, number of a new shard) -> its name without an ending. Raises: SourceError: nothing was read."""
+    def plan(self, name_of: Callable[[str, int], str]) -> Optional[Dict[str, Any]]:
+        """What is to be written: shards of as many rows each; None: no row was read. Args: name_of: (split, number of a new shard) -> its name without an ending."""
         if self._buckets is None or self._schema is None:
-            raise SourceError("source: there are no rows")
+            return None
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
             self._buckets.close()
         shards: List[Dict[str, Any]] = []
@@ -150,6 +150,7 @@ class Dealing:
             "label": self._label,
             "splits": list(self._settings.splits),
             "columns": words_of(schema_of(self._schema, self._label)),
+            "table": words_of(self._schema),
             "shards": shards,
             "rows": int(self._rows.sum()),
             "dealt": self._classes.dealt[order].tolist(),
@@ -162,11 +163,11 @@ class Dealing:
 def deal(
     state: State, part: int, settings: Settings, meter: Meter, sources: Sequence[Tuple[bytes, TableSource]], label: Optional[str], before: Before,
     files: Optional[pa.Table], about: Dict[str, Any],
-) -> None:  # fmt: skip
+) -> bool:  # fmt: skip
     """Read the tables of a part, and write its plan.
 
     Args: sources: (name, table) of each file; files: the index of the files; about: what the plan says besides.
-    Raises: ReadError, WriteError; SourceError: there are no rows. Nothing of the part is left then.
+    Returns: whether there are rows. Raises: ReadError, WriteError. Nothing of the part is left then, nor where there are none.
     """
     home = state.begin(part)
     try:
@@ -176,11 +177,15 @@ def deal(
         for name, table in sources:
             dealing.read(name, table)
         plan = dealing.plan(state.namer(about["alone"]))
+        if plan is None:
+            shutil.rmtree(home, ignore_errors=True)
+            return False
         with underway(WriteError, f"output: cannot write {folder}", at=folder):
             if files is not None:
                 with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
             dataset.write(home, PLAN, {**about, **plan}, private=True)
+        return True
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise

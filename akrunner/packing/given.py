@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
+import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import fsspec
 import pyarrow as pa
@@ -15,7 +16,6 @@ from akrunner.checks import check_choice, check_names, check_path, check_text
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
@@ -36,8 +36,10 @@ _TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 
 @dataclass
 class Given:
-    """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; index: of files; tables: (name, table) of each
-    file, or of the only table; files: what the tables are read from, None: no files; label: the column of classes; said: what was found out, in words."""
+    """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; home: in place of it, the directory or URL that what
+    is named lies in, so that it is the same whatever else lies there tomorrow; only: the one file that was named; paths: all of them; index: of files; tables: (name, table) of each
+    file, or of the only table; each: (schema, what has it) -> tables in other types; files: what the tables are read from, None: no files; label: the column of
+    classes; typed: the user gave their types; said: what was found out, in words."""
 
     kind: str
     place: Optional[str]
@@ -48,6 +50,11 @@ class Given:
     asked: Dict[str, Any] = field(default_factory=dict)
     said: List[str] = field(default_factory=list)
     splits: Tuple[str, ...] = ()
+    home: Optional[str] = None
+    only: Optional[str] = None
+    paths: Optional[Sequence[str]] = None
+    typed: bool = False
+    each: Optional[Callable[[pa.Schema, str], Sequence[Tuple[bytes, TableSource]]]] = None
 
     @property
     def is_files(self) -> bool:
@@ -55,7 +62,16 @@ class Given:
 
     def kept(self, settings: Settings) -> Dict[str, Any]:
         """What has to be the same the next time."""
-        return {"kind": self.kind, **settings.kept(), "source": self.place, **self.asked}
+        return {"kind": self.kind, **settings.kept(), "source": self.only or self.home or self.place, **self.asked}
+
+    def goes_with(self, before: Any) -> None:
+        """A directory's only file is named as the directory was, if that is what was packed before. Args: before: the source that was kept."""
+        if self.only is not None and before == self.home:
+            self.only = None
+
+    def holds(self, before: Any) -> bool:
+        """Whether the one file that was named before is one of those named now."""
+        return self.only is None and before in (self.paths or ())
 
     def classes(self) -> List[str]:
         """The names of the classes of files, sorted."""
@@ -154,7 +170,7 @@ def _directory(name: str) -> Optional[str]:
         if io_paths.is_local(fs):
             return os.path.realpath(path) if os.path.isdir(path) else None
         web = "http" in io_paths.protocols(fs)
-        return name if not web and not posixpath.splitext(path)[1] and fs.isdir(path) else None
+        return (name.rstrip("/") or name) if not web and not posixpath.splitext(path)[1] and fs.isdir(path) else None
 
 
 def _is_text_file(name: str) -> bool:
@@ -198,22 +214,22 @@ def _of_texts(names: List[str], columns: Optional[List[str]], label: Optional[st
     if columns is not None and len(columns) != (len(every) if beside else 1):
         raise ConfigError(f"columns (--columns): {counted(len(columns), 'name')} for {counted(len(every), 'file')}")
     named = columns or (texts.columns_for(every) if beside else ["text"])
-    tables = [(os.fsencode(os.path.basename(one)), texts.lines_of(one, named[0])) for one in every]
+    # what stands before the wildcards is the same whatever they meet
+    home = _holding([re.split(r"[*?\[]", one)[0] for one in patterns] + [one for one in every if not patterns])
+    tables = [(_named_in(home if patterns else os.path.dirname(one), one), texts.lines_of(one, named[0])) for one in every]
     if beside:
         tables = [(b"\0".join(name for name, _ in tables), texts.side_by_side(every, named))]
-    elif len({name for name, _ in tables}) < len(tables):
-        tables = [(os.fsencode(one), table) for one, (_, table) in zip(every, tables)]
     chosen = lists.label_of(tables[0][1].schema, label)
     said = [f"the files stand side by side, as the columns {', '.join(named)}"] if beside else []
-    asked = {"label": chosen, "columns": named, "whole": len(tables) == 1 and not patterns}
-    by_name = {os.fsencode(one): name for one, (name, _) in zip(every, tables)} if not beside else {}
-    return Given("rows", names[0] if patterns else every[0], None, tables, _files(every, names_of=by_name), chosen, asked, said)
+    asked = {"label": chosen, "columns": named, "whole": not patterns}
+    files = _files(every, home if patterns else None)
+    return Given("rows", every[0], None, tables, files, chosen, asked, said, home=home if patterns else None)
 
 
-def _text_files(names: List[str]) -> Tuple[List[str], bool]:
-    """(the files, whether patterns name them). Raises: SourceError: there is none."""
+def _text_files(names: List[str]) -> Tuple[List[str], List[str]]:
+    """(the files, the patterns that name some). Raises: SourceError: there is none."""
     found: List[str] = []
-    patterns = False
+    patterns: List[str] = []
     for name in names:
         path = os.path.abspath(os.path.expanduser(name)) if not is_url(name.encode()) else name
         if os.path.isfile(path):
@@ -222,17 +238,17 @@ def _text_files(names: List[str]) -> Tuple[List[str], bool]:
         matches = sorted(glob.glob(path)) if not is_url(name.encode()) else []
         if not matches:
             raise SourceError(f"source: there is no text file {redacted(name)} on this machine")
-        patterns = True
+        patterns.append(path)
         found += [one for one in matches if os.path.isfile(one)]
     return found, patterns
 
 
-def _files(names: Sequence[str], base: Optional[str] = None, names_of: Optional[Dict[bytes, bytes]] = None) -> pa.Table:
+def _files(names: Sequence[str], base: Optional[str] = None) -> pa.Table:
+    """Args: base: that names are relative to; None: of each its last part."""
     gathered = Gathered()
     for name in names:
         about = os.stat(name)
-        shown = os.path.relpath(name, base) if base else os.path.basename(name)
-        gathered.add((names_of or {}).get(os.fsencode(name)) or os.fsencode(shown), about.st_size, about.st_mtime_ns)
+        gathered.add(_named_in(base or os.path.dirname(name), name), about.st_size, about.st_mtime_ns)
     return gathered.table()
 
 
@@ -255,16 +271,19 @@ def _of_table(
     first: Optional[pa.RecordBatch] = None
     said: List[str] = []
     local = table.read_from is not None and table.read_from.is_local
-    place = None
+    place = home = only = None
     if table.read_from is not None:
         place = (table.read_from.directories or tuple(table.read_from.paths))[0]
+        home = _home(table.read_from)
+        only = table.read_from.paths[0] if names is not None and len(names) == 1 and table.read_from.base is None else None
+    where: Dict[str, Any] = dict(home=home, only=only, paths=table.read_from.paths if table.read_from is not None else None)
     if paths is None and kind in (None, "images") and table.replayable:
         first = next(iter(table.batches()), None)
         paths = lists.column_of_paths(table.schema, first)
         if paths is not None:
             said.append(f"column {paths!r} has paths of images: these are packed (--kind rows packs the table itself)")
         elif half := lists.half_paths(table.schema, first) or (
-            kind is None and lists.named_files(table.schema, first, below or _beside(place, local))
+            kind is None and lists.named_files(table.schema, first, below or _beside(home, local))
         ):
             said.append(half)
     if paths is not None and paths not in table.schema.names:
@@ -285,11 +304,9 @@ def _of_table(
             raise ConfigError(f"label (--label): {paths!r} is the column of paths")
         if below is None:
             # relative to the list, wherever one stands
-            below = (
-                posixpath.dirname(str(names[0] if names else "")) if place is not None and not local else _beside(place, local)
-            )
+            below = _url_of(str(names[0])) if names and home is not None and not local else _beside(home, local)
         index = lists.index_of(table, paths, chosen, below, settings.threads, kind or "images", settings.form)
-        return Given(kind or "images", place, index, label=chosen, asked=asked, said=said)
+        return Given(kind or "images", place, index, label=chosen, asked=asked, said=said, **where)
     clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
     if clash is not None:
         raise SourceError(
@@ -298,29 +315,51 @@ def _of_table(
     if below is not None:
         raise ConfigError("paths_in= (--paths-in) is for a table with a column of paths (paths=, --paths)")
     if table.read_from is None or not local:
-        return Given("rows", place, None, [(b"", table)], None, chosen, asked, said)
-    base = table.read_from.base
-    every = list(table.read_from.paths)
-    files = _files(every, base)
-    if options["select"] is not None or formats.named(table.read_from.format).examples or len(every) == 1:
-        return Given("rows", place, None, [(b"", table)], files, chosen, {**asked, "whole": True}, said)
-    # each for itself, so that those that come later can be packed alone; in the types of the first
-    wanted = options["input_schema"] or Schema.from_arrow(table.schema)
-    each = [
-        (
-            os.fsencode(os.path.relpath(name, base) if base else os.path.basename(name)),
-            _later(name, {**options, "input_schema": wanted}, table.schema),
-        )
-        for name in every
-    ]
-    return Given("rows", place, None, each, files, chosen, asked, said)
+        return Given("rows", place, None, [(b"", table)], None, chosen, asked, said, **where)
+    files = _files(table.read_from.paths, home)
+    if options["select"] is not None or table.each is None:
+        return Given("rows", place, None, [(b"", table)], files, chosen, {**asked, "whole": True}, said, **where)
+    # each for itself, so that those that come later can be packed alone
+    of_files = table.each
+
+    def each(like: Optional[pa.Schema], of: str) -> List[Tuple[bytes, TableSource]]:
+        return [(_named_in(str(home), name), one) for name, one in of_files(like, of)]
+
+    return Given(
+        "rows",
+        place,
+        None,
+        each(None, ""),
+        files,
+        chosen,
+        asked,
+        said,
+        each=each,
+        typed=options["input_schema"] is not None,
+        **where,
+    )
 
 
-def _beside(place: Optional[str], local: bool) -> str:
+def _home(files: io_paths.Files) -> str:
+    """The directory (or the beginning of the URLs) that files are named below: that which was given, or all of them lie in."""
+    return files.base.rstrip("/") or "/" if files.base is not None else _holding(files.paths)
+
+
+def _holding(names: Sequence[str]) -> str:
+    """The directory, or the beginning of URLs, that all of these lie in."""
+    return re.sub(r"\A(\w+):/(?!/)", r"\1://", posixpath.commonpath([posixpath.dirname(one) for one in names]))
+
+
+def _named_in(home: str, path: str) -> bytes:
+    return os.fsencode(os.path.relpath(path, home))
+
+
+def _url_of(name: str) -> str:
+    """What stands in the URL of a list before its name, or its wildcards; all of that of a directory."""
+    stem = re.split(r"[*?\[]", name)[0]
+    return stem.rstrip("/") if stem == name and not posixpath.splitext(name)[1] else posixpath.dirname(stem)
+
+
+def _beside(home: Optional[str], local: bool) -> str:
     """The directory of a list, or the current one."""
-    return os.path.dirname(place) if place is not None and local else os.getcwd()
-
-
-def _later(name: str, options: Dict[str, Any], schema: pa.Schema) -> TableSource:
-    """A table that is opened when it is read: there may be thousands."""
-    return TableSource(schema, lambda: open_source(name, **options).batches(), name, replayable=True)
+    return home if home is not None and local else os.getcwd()

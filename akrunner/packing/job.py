@@ -174,9 +174,11 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
     """Raises: SinkError: what is there was packed in another way."""
     if state.about is None or overwrite:
         return
-    asked, there = given.kept(settings), state.about.get("settings", {})
+    there = state.about.get("settings", {})
+    given.goes_with(there.get("source"))
+    asked = given.kept(settings)
     for name, value in asked.items():
-        if name in there and there[name] != value:
+        if name in there and there[name] != value and not (name == "source" and given.holds(there[name])):
             raise SinkError(
                 f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new, overwrite=True "
                 "(--overwrite) to pack everything anew, or another directory"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
 
 from akrunner.arrays import array_of, octets_of
-from akrunner.errors import SourceError
+from akrunner.errors import ReadError, SourceError
+from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
 from akrunner.packing.dealing import Before, deal, schema_of
-from akrunner.packing.described import check_as_before, described
+from akrunner.packing.described import check_as_before, described, schema_in
 from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
-from akrunner.packing.index import MTIME, NAME, SIZE, difference, text_of
+from akrunner.packing.index import MTIME, NAME, SIZE, difference
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
 from akrunner.packing.rows import RowPacker
@@ -34,7 +36,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if part is not None:
         rows += _finish(settings, state, part, meter)
         overwrite = False
-    tables, files = _new(given, state, overwrite)
+    tables, files, told = _new(given, state, overwrite)
     if tables:
         part = state.next()
         before = None if overwrite else state.about
@@ -44,23 +46,27 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
             "generation": state.generation(overwrite),
         }  # fmt: skip
         earlier = Before(list((before or {}).get("labels", ())), (before or {}).get("dealt", ()))
-        deal(state, part, settings, meter, tables, given.label, earlier, files, about)
-        rows += _finish(settings, state, part, meter)
-    return result(state, given.kind, rows, Bad(), given.said)
+        with _fitting(None if overwrite else state):
+            there_are = deal(state, part, settings, meter, tables, given.label, earlier, files, about)
+        if there_are:
+            rows += _finish(settings, state, part, meter)
+        elif before is None:
+            raise SourceError("source: there are no rows")
+    return result(state, given.kind, rows, Bad(), [*given.said, *told])
 
 
 def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
     """What `packed` would do, as far as it can be told without reading the tables."""
-    tables, _ = _new(given, state, overwrite)
+    tables, _, gone = _new(given, state, overwrite)
     found = result(state, given.kind, 0, Bad(), given.said)
     told = f"{counted(len(tables), 'table')} would be read; the rows are counted then" if tables else "there is nothing new"
-    return dataclasses.replace(found, warnings=[*found.warnings, told])
+    return dataclasses.replace(found, warnings=[*found.warnings, *gone, told])
 
 
-def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes, TableSource]], Any]:
-    """(the tables that are not packed yet, the files they are read from). Raises: SourceError: that cannot be told."""
+def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes, TableSource]], Any, List[str]]:
+    """(the tables that are not packed yet, the files they are read from, what is to be said of others). Raises: SourceError: that cannot be told."""
     if overwrite or not state.parts():
-        return list(given.tables), given.files
+        return list(given.tables), given.files, []
     if given.files is None:
         raise SourceError(
             f"source: {given.tables[0][1].name} is not read from files, so its new rows cannot be told from those packed{_ANEW}"
@@ -71,19 +77,46 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
         raise SourceError(
             f"source: {found.some['changed'][0]} has changed since it was packed, and single rows are not compared{_ANEW}"
         )
-    if found.new.any() and (len(given.tables) < 2 or given.asked.get("whole")):
-        if len(given.tables) == 1 and len(given.files) == 1:
-            name = text_of(given.files.column(NAME))[0].as_py()
-            raise SourceError(
-                f"source: {name} is not among the files that were packed, and single files are packed whole{_ANEW}"
-            )
-        raise SourceError(f"source: there are new files, and what select= makes of them depends on all{_ANEW}")
+    if found.new.any() and given.asked.get("whole"):
+        raise SourceError(f"source: there are new files, and {_why_whole(given)}{_ANEW}")
+    told = []
+    if found.gone:
+        one = found.gone == 1
+        told.append(
+            f"{counted(found.gone, 'file')} that {'was' if one else 'were'} packed {'is' if one else 'are'} not among those given now, and the rows are still "
+            f"there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
+        )
     fresh = given.files.filter(array_of(found.new))
     names = set(fresh.column(NAME).to_pylist())
     tables = [one for one in given.tables if one[0] in names]
+    if tables and given.each is not None and not given.typed:
+        # in the types of what is there, whatever the first of them looks like; no types make up for another name
+        there = schema_in(state.plan(state.parts()[0])["table"])
+        if set(tables[0][1].schema.names) == set(there.names):
+            tables = [one for one in given.each(there, state.path) if one[0] in names]
     if tables:
         check_as_before(state.about, schema_of(tables[0][1].schema, given.label))
-    return tables, fresh
+    return tables, fresh, told
+
+
+@contextlib.contextmanager
+def _fitting(state: Optional[State]) -> Iterator[None]:
+    """Args: state: to which tables are added; None: to nothing. Raises: ReadError: they cannot be read, with what they have to be like."""
+    try:
+        yield
+    except ReadError as e:
+        if state is None or state.about is None or shortage(e):
+            raise
+        raise ReadError(
+            f"{e}. What is new is read in the types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs everything anew"
+        ) from None
+
+
+def _why_whole(given: Given) -> str:
+    """Why new files cannot be packed alone."""
+    if given.asked.get("select") is not None:
+        return "what select= (--select) makes of them depends on all"
+    return "files that stand side by side, or hold Examples, are packed as a whole"
 
 
 def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 import fsspec
 import numpy as np
@@ -363,12 +363,75 @@ def test_rows_of_other_columns_are_not_packed_beside_what_is_there(tmp_path: Pat
         (table / name).unlink()
     for name in ("3.csv", "4.csv"):
         (table / name).write_text("id,s\nx,c\n")
-    with pytest.raises(akrunner.SinkError, match="there 'id' is bigint, and now 'id' is string"):
+    with pytest.raises(akrunner.ReadError, match=r"line 2: column 'id'.*invalid value 'x'.*in the types of what is packed"):
         akrunner.pack(table, tmp_path / "of", format=form)
+    with pytest.raises(akrunner.SinkError, match="there 'id' is bigint, and now 'id' is string"):
+        akrunner.pack(table, tmp_path / "of", format=form, input_schema="id string, s string")
+    (table / "3.csv").write_text("id,t\n9,c\n")
+    with pytest.raises(akrunner.SinkError, match="there 's' is string, and now there is no 's'"):
+        akrunner.pack(table, tmp_path / "of", format=form, dry_run=True)
     for name in ("3.csv", "4.csv"):
         (table / name).write_text("id,s\n9,c\n")
     assert akrunner.pack(table, tmp_path / "of", format=form).total_rows == 5 == rows(tmp_path / "of" / "all").num_rows
     assert akrunner.pack(listed("z", "5"), out, format=form, overwrite=True).total_rows == 1
+
+
+def test_tables_come_and_go(tmp_path: Path) -> None:
+    table, out = tmp_path / "x", tmp_path / "out"
+    table.mkdir()
+
+    def put(name: str, *values: float) -> Path:
+        (table / name).write_text("id,p\n" + "".join(f"{i},{value:g}\n" for i, value in enumerate(values)))
+        return table / name
+
+    def packed(source: Any) -> Tuple[int, int]:
+        done = akrunner.pack(source, out, format="parquet")
+        return done.rows, done.total_rows
+
+    # a pattern, that of a shell, the directory: one file that is there alone, one that sorts first, that has gone, without rows, with whole numbers only
+    assert packed([put("b.csv", 1.5)]) == (1, 1)
+    assert packed([put("a.csv", 2.5, 3.5), table / "b.csv"]) == (2, 3)
+    (table / "b.csv").unlink()
+    (table / "a.csv").unlink()
+    assert packed(f"{table}/{put('c.csv', 4).name}") == (1, 4)
+    put("0.csv")
+    assert packed(f"{table}/*.csv") == (0, 4)
+    assert packed(f"{table}/") == (0, 4)
+    put("0.csv", 5)
+    put("d.csv", 7.5)
+    assert packed(table) == (2, 6)
+    assert sorted(rows(out / "all").column("p").to_pylist()) == [1.5, 2.5, 3.5, 4, 5, 7.5]
+    gone = akrunner.pack(table, out, format="parquet").warnings
+    assert len(gone) == 1 and gone[0].startswith("2 files that were packed are not among those given now")
+    # another file that is named alone is another table
+    akrunner.pack(table / "c.csv", tmp_path / "one", format="parquet")
+    with pytest.raises(akrunner.SinkError, match=r"packed with source='.*/c.csv', not '.*/d.csv'"):
+        akrunner.pack(table / "d.csv", tmp_path / "one", format="parquet")
+    with pytest.raises(akrunner.ReadError, match="no column 'more'"):
+        (table / "e.csv").write_text("id,p,more\n1,2,3\n")
+        akrunner.pack(table, out, format="parquet")
+
+
+def test_lines_of_json_without_a_line_are_no_rows(tmp_path: Path) -> None:
+    table, out = tmp_path / "x", tmp_path / "out"
+    table.mkdir()
+    for number, text in enumerate(("", '{"id": 1, "s": "a"}\n', "", '{"id": 2}\n')):
+        (table / f"{number}.jsonl").write_text(text)
+    assert akrunner.pack(table, out).rows == 2
+    (table / "4.jsonl").write_text("")
+    assert akrunner.pack(table, out).rows == 0
+    (table / "5.jsonl").write_text('{"id": 3}\n')
+    assert akrunner.pack(table, out).total_rows == 3
+
+
+def test_files_of_several_directories_are_told_apart(tmp_path: Path) -> None:
+    for form, content in (("csv", "id\n1\n2\n"), ("txt", "one\ntwo\n")):
+        pattern, out = f"{tmp_path}/{form}/*/x.{form}", tmp_path / f"out.{form}"
+        for number, folder in enumerate(("b", "a", "c"), 1):
+            (tmp_path / form / folder).mkdir(parents=True)
+            (tmp_path / form / folder / f"x.{form}").write_text(content)
+            assert akrunner.pack(pattern, out, seed=1).total_rows == 2 * number
+        assert akrunner.pack(pattern, out, seed=1).rows == 0
 
 
 def test_broken_files_are_copied_where_they_can_be_looked_at(tmp_path: Path) -> None:

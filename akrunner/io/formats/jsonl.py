@@ -48,6 +48,7 @@ class _Files:
         self._form = form
         self._table = table
         self._unseen: List[str] = []
+        self._rows = 0
 
     def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
         pieces, close = pieces_of(self._table.files, path, self._form.quoted)
@@ -58,10 +59,14 @@ class _Files:
 
     def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises: SourceError: no object of any file has a column that was asked for."""
-        yield from batches
-        paths, unseen = self._table.files.paths, parser.unseen.names
+        paths = self._table.files.paths
+        self._rows = 0 if path == paths[0] else self._rows
+        for batch in batches:
+            self._rows += batch.num_rows
+            yield batch
+        unseen = parser.unseen.names
         self._unseen = unseen if path == paths[0] else [name for name in self._unseen if name in unseen]
-        if path == paths[-1] and self._unseen:
+        if path == paths[-1] and self._unseen and self._rows:
             where = path if len(paths) == 1 else f"{paths[0]} to {path}"
             raise SourceError(f"input_schema: no object in {where} has a {self._unseen[0]!r}")
 
