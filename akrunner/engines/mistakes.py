@@ -249,7 +249,7 @@ _KNOWN: Tuple[Tuple["re.Pattern[str]", Callable[[Match[str], Columns], Optional[
     ),
     (
         re.compile(
-            r"jpeg::Uncompress failed|Invalid JPEG data|Invalid PNG (?:data|header)|Invalid GIF data|Incomplete (?:BMP|GIF|bmp)|Not enough data|Could not decode (?:GIF|PNG|WebP)"
+            r"jpeg::Uncompress failed|Invalid JPEG data|Invalid PNG (?:data|header)|Invalid GIF data|Incomplete (?:BMP|GIF|bmp)|Not enough data|Could not decode (?:GIF|PNG|WebP)|Failed to decode WebP"
         ),
         _always(
             "an encoded image is broken or cut short, which nothing but its decoding tells: `akrunner pack --check whole --bad-rows skip` names such files "

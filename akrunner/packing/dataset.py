@@ -71,11 +71,17 @@ def tables(split):
 # for table in tables("{split}"): ...
 '''
 _DECODE = """\
-    image = tf.io.decode_image(row["image"], channels=3)  # [height, width, 3] bytes; of a GIF [pictures, height, width, 3]
+    {decoded}  # [height, width, 3] bytes; of a GIF [pictures, height, width, 3]
     image = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0))[0]
     image.set_shape([None, None, 3])
     row["image"] = tf.image.resize(tf.cast(image, tf.float32) / 255, [224, 224])
 """
+_DECODED = 'image = tf.io.decode_image(row["image"], channels=3)'
+# of a WebP image only the channels that it has
+_DECODED_WEBP = """\
+data = row["image"]
+    web = tf.equal(tf.strings.substr(data, 0, 4), b"RIFF")
+    image = tf.cond(web, lambda: tf.io.decode_image(data)[..., :3], lambda: tf.io.decode_image(data, channels=3))"""
 
 
 def feature_spec(schema: pa.Schema) -> Dict[str, Dict[str, Any]]:
@@ -100,8 +106,8 @@ def feature_of(name: str, data_type: pa.DataType) -> Optional[str]:
         return None
 
 
-def snippet(schema: pa.Schema, image: bool, split: str, form: str) -> str:
-    """Python that reads the shards with TensorFlow alone, 1.15 and 2.x."""
+def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = False) -> str:
+    """Python that reads the shards with TensorFlow alone, 1.15 and 2.x. Args: webp: some of the images are WebP."""
     if not formats.named(form).examples:
         return _COLUMNS.format(split=split, read=_READ[form])
     lines = []
@@ -116,7 +122,11 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str) -> str:
         else:
             made = f"tf.io.FixedLenFeature({one['shape']}, {dtype})"
         lines.append(f"    {json.dumps(name)}: {made},")
-    return _SNIPPET.format(features="\n".join(lines), decode=_DECODE if image else "", split=split)
+    return _SNIPPET.format(
+        features="\n".join(lines),
+        decode=_DECODE.format(decoded=_DECODED_WEBP if webp else _DECODED) if image else "",
+        split=split,
+    )
 
 
 def read(folder: str) -> Optional[Dict[str, Any]]:

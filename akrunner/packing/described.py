@@ -165,6 +165,7 @@ def described(
             plan["kind"] == "images",
             next(name for name in splits if splits[name]["rows"] or name == list(splits)[-1]),
             settings["format"],
+            bool(formats.get("webp")),
         ),
     }
 

@@ -8,19 +8,22 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import ConfigError, ReadError
+from akrunner.foreign import redacted
 from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import check_as_before, described
 from akrunner.packing.given import Given
-from akrunner.packing.index import MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Difference, Index, difference, numbers, text_of, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
 from akrunner.packing.settings import CHECKS, Settings
 from akrunner.packing.state import State
+from akrunner.schema import is_text
 
 #: bad rows of a result
 _NAMED = 1000
@@ -260,7 +263,41 @@ def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> Tupl
         fresh = (
             fresh | truths(pc.is_in(index.table.column(NAME), value_set=again)) | (found.broken & leftout.untold(index.table))
         )
-    return Index(index.table.filter(array_of(fresh)), index.base), _told(found)
+    return Index(index.table.filter(array_of(fresh)), index.base), [*_told(found), *_said_otherwise(index, state, fresh)]
+
+
+def _said_otherwise(index: Index, state: State, fresh: NDArray[np.bool_]) -> List[str]:
+    """What is to be said of a list's rows whose classes, or other columns, are not as they were packed. Args: fresh: what is packed now."""
+    if not index.listed:
+        return []
+    packed_ = [state.index(part) for part in state.parts()]
+    names = [CLASS, *(field.name for field in index.extra if _compared(field.type))]
+    names = [name for name in names if all(name in one.column_names for one in packed_)]
+    before = pa.chunked_array([one for table in packed_ for one in _keys(table, names).chunks], pa.large_binary())
+    other = ~truths(pc.is_in(_keys(index.table, names), value_set=before.combine_chunks())) & ~fresh
+    left_out = [leftout.names_of(leftout.marked(state, what)) for what in (leftout.BROKEN, leftout.UNFETCHED)]
+    for some in left_out:
+        other &= ~truths(pc.is_in(index.table.column(NAME), value_set=some))
+    count = int(other.sum())
+    if not count:
+        return []
+    few = ", ".join(redacted(one) for one in text_of(index.table.column(NAME).filter(array_of(other))[:_FEW]).to_pylist())
+    says = (
+        "says another thing of its file than when that was"
+        if count == 1
+        else "say other things of their files than when those were"
+    )
+    return [f"{counted(count, 'row')} of the list {says} packed ({few}); --overwrite packs all anew"]
+
+
+def _compared(data_type: pa.DataType) -> bool:
+    return is_text(data_type) or data_type in (pa.bool_(), pa.float32(), pa.float64()) or pa.types.is_integer(data_type)
+
+
+def _keys(table: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
+    """A row's name and other columns as one value."""
+    texts = [pc.fill_null(pc.cast(pc.cast(table.column(name), pa.large_string()), pa.large_binary()), b"\0") for name in names]
+    return pc.binary_join_element_wise(table.column(NAME), *texts, pa.scalar(b"\x1f", pa.large_binary()))
 
 
 def _difference(index: Index, state: State, broken: Dict[bytes, str]) -> Difference:

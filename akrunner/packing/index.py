@@ -35,12 +35,13 @@ ROWS = 65536
 @dataclass
 class Index:
     """Attributes: table: a row a file, in any order; base: the directory names are relative to, None if they are all URLs; passed_over: names
-    that were not taken, and how many; total: how many were looked at."""
+    that were not taken, and how many; listed: a table names the files."""
 
     table: pa.Table
     base: Optional[str]
     passed_over: Sequence[str] = ()
     passed: int = 0
+    listed: bool = False
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

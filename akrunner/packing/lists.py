@@ -156,7 +156,7 @@ def index_of(
             os.close(fd)
     if not rows:
         raise SourceError(f"source: {table.name} has no rows")
-    return Index(spilled.table(table.schema), directory)
+    return Index(spilled.table(table.schema), directory, listed=True)
 
 
 def _batch(

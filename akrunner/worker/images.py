@@ -24,6 +24,7 @@ _DRAWS = 5
 _LARGEST = 1 << 16
 #: of what TensorFlow decodes, JPEG, PNG, GIF, BMP, and WebP with the newest: its first bytes; and how many of another value are told
 _JPEG, _PNG = b"\xff\xd8", b"\x89P"
+_GREY_OF_FEW_BITS = [b"\x01\0", b"\x02\0", b"\x04\0"]
 _BEGINS, _SHOWN = (_JPEG, _PNG, b"GI", b"BM", b"RI"), 60
 _HOW = "give (height, width), True for images that are of one size already, or a dict of %s" % ", ".join(_KEYS)
 
@@ -161,10 +162,27 @@ class Images(object):
                 known.append((tf.equal(begins, b"RI"), webp))
             return tf.case(known, default=lambda: read(3), exclusive=True)
 
-        def usual() -> Any:
+        def png() -> Any:
+            pixels = read(wanted)
             if wanted < 4:
-                return read(wanted)
-            return tf.cond(tf.equal(begins, _PNG), lambda: read(4), lambda: read(3))
+                return pixels
+            # TensorFlow makes the fourth channel of grey ones of 1, 2 and 4 bits in their own bits
+            few = tf.reduce_any(tf.equal(tf.strings.substr(encoded + b"\0" * 26, 24, 2), tf.constant(_GREY_OF_FEW_BITS)))
+            return tf.cond(
+                few,
+                lambda: tf.concat([pixels[:, :, :3], 255 * tf.cast(pixels[:, :, 3:] > 0, tf.uint8)], 2),
+                lambda: pixels,
+            )
+
+        def jpeg() -> Any:
+            if wanted != 1:
+                return read(3)
+            # of four inks it makes no grey
+            inks = tf.equal(tf.image.extract_jpeg_shape(encoded)[2], 4)
+            return tf.cond(inks, lambda: read(3), lambda: read(1))
+
+        def usual() -> Any:
+            return tf.cond(tf.equal(begins, _PNG), png, jpeg)
 
         return tf.cond(tf.reduce_any(tf.equal(begins, tf.constant([_JPEG, _PNG]))), usual, others)
 

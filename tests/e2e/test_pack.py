@@ -354,6 +354,13 @@ def test_rows_of_other_columns_are_not_packed_beside_what_is_there(tmp_path: Pat
                 akrunner.pack(listed(name, "5", "6", last), out, format=form, dry_run=dry_run)
     assert digests(out) == before
     assert akrunner.pack(listed("w", "5", "6", "7"), out, format=form).total_rows == 3 == rows(out / "all").num_rows
+    for values, words in (
+        ("597", "1 row of the list says another thing of its file than when that was packed (in/cat/1.jpg);"),
+        ("75x", "3 rows of the list say other things of their files than when those were packed (in/cat/0.jpg,"),
+        ("567", ""),
+    ):
+        told = [one for one in akrunner.pack(listed("w", *values), out, format=form).warnings if "of the list" in one]
+        assert len(told) == bool(words) and all(one.startswith(words) for one in told)
     # tables of which the first have left the directory
     table.mkdir()
     (table / "1.csv").write_text("id,s\n1,a\n2,b\n")
@@ -1131,6 +1138,9 @@ def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -
     (source / "cat" / "g.gif").write_bytes(picture(1, "GIF", mode="P"))
     (source / "dog" / "c.jpg").write_bytes(picture(1, mode="CMYK"))
     (source / "dog" / "p.png").write_bytes(picture(1, "PNG", mode="RGBA"))
+    if name == "newest":
+        (source / "dog" / "w.webp").write_bytes(picture(1, "WEBP", mode="RGBA"))
+        (source / "dog" / "x.webp").write_bytes(picture(1, "WEBP"))
     akrunner.pack(source, tmp_path / "out")
     (tmp_path / "reads.py").write_text(_READ)
     done = subprocess.run(
@@ -1139,4 +1149,7 @@ def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [[0] * 4 + [1] * 5 + [2] * 3, [[224, 224, 3]]]
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        [0] * 4 + [1] * (7 if name == "newest" else 5) + [2] * 3,
+        [[224, 224, 3]],
+    ]

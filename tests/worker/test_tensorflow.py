@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
 import struct
 import zlib
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 import google_crc32c
 import pyarrow as pa
@@ -158,10 +157,12 @@ def check_reading(script: Script, folder: Path, form: str, python_env: Optional[
     for i in range(10):
         texts = pa.array([b"%d" % (10 * i + j) for j in range(3)], pa.binary())
         (folder / f"{i}.tfrecord").write_bytes(b"".join(map(framed, texts.to_pylist())))
-    for kind, mode in itertools.product(("PNG", "JPEG", "GIF", "BMP"), ("L", "RGB", "RGBA")):
-        if (kind, mode) not in (("JPEG", "RGBA"), ("GIF", "RGBA"), ("GIF", "RGB")):
-            colour = 77 if mode == "L" else (9, 20, 30, 40)[: len(mode)]
-            Image.new(mode, (8, 6), colour).save(folder / f"{kind}-{mode}.image", kind)
+    colours: Dict[str, Any] = {
+        "1": 1, "L": 77, "RGB": (9, 20, 30), "RGBA": (9, 20, 30, 40), "CMYK": (246, 235, 225, 0)
+    }  # fmt: skip
+    for kind, modes in (("PNG", "1 L RGB RGBA"), ("JPEG", "L RGB CMYK"), ("GIF", "L"), ("BMP", "L RGB RGBA")):
+        for mode in modes.split():
+            Image.new(mode, (8, 6), colours[mode]).save(folder / f"{kind}-{mode}.image", kind)
     pixels = pa.array([a_png(10 * i) for i in range(10)], pa.binary())
     rows = pa.table(
         {"id": range(10), "image": pixels, "label": [i % 2 for i in range(10)], "name": [f"n{i}" for i in range(10)]}
