@@ -357,12 +357,14 @@ def no_memory(error: BaseException) -> bool:
 
 def shortage(error: BaseException) -> bool:
     """Whether it was raised because this process may have no more memory, threads, processes or open files."""
-    return any(
-        no_memory(one)
-        or _no_thread(one)
-        or (isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN))
-        for one in _chain(error)
+    return no_files(error) or any(
+        no_memory(one) or _no_thread(one) or (isinstance(one, OSError) and one.errno == errno.EAGAIN) for one in _chain(error)
     )
+
+
+def no_files(error: BaseException) -> bool:
+    """Whether it was raised because too many files are open."""
+    return any(isinstance(one, OSError) and one.errno in (errno.EMFILE, errno.ENFILE) for one in _chain(error))
 
 
 def _no_thread(error: BaseException) -> bool:
@@ -393,4 +395,4 @@ _LOOKS: Tuple[Callable[[BaseException], str], ...] = (
     _resources,
 )
 
-__all__ = ["disk_full", "in_words", "no_memory", "ours", "redacted", "secrets", "shortage", "underway"]
+__all__ = ["disk_full", "in_words", "no_files", "no_memory", "ours", "redacted", "secrets", "shortage", "underway"]

@@ -46,7 +46,7 @@ def _doctor(app: typer.Typer) -> None:
 def _pack(app: typer.Typer) -> None:
     from akrunner.cli import pack
 
-    app.command("pack", help=pack.HELP, epilog=EPILOG)(pack.pack)
+    app.command("pack", help=pack.HELP, epilog=pack.EPILOG)(pack.pack)
 
 
 def _odpscmd(app: typer.Typer) -> None:

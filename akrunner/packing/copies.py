@@ -71,7 +71,7 @@ def keep(
                 raise
             taken = e.errno in (errno.ENOTDIR, errno.ELOOP)
             return "", "a link or a file lies where its directory would be" if taken else why_not(e)
-    return os.fsdecode(place).encode("utf-8", "backslashreplace").decode(), ""
+    return place.decode("utf-8", "backslashreplace"), ""
 
 
 def _copied(source: bytes, name: bytes, why: str, folder: str, most: int) -> Tuple[bytes, str]:

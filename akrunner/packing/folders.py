@@ -51,7 +51,9 @@ def _local(base: str) -> pa.Table:
     folders = [b""]
     while folders:
         inside = folders.pop()
-        names, sizes, times = _files_in(os.path.join(os.fsencode(base), inside), inside, gathered, folders, met)
+        path = os.path.join(os.fsencode(base), inside)
+        with ours(SourceError, f"source: cannot look into {os.fsdecode(path)}"):
+            names, sizes, times = _files_in(path, inside, gathered, folders, met)
         gathered.more(names, sizes, times)
     return gathered.table()
 

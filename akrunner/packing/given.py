@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import posixpath
@@ -107,10 +108,13 @@ def given_of(
         if value is not None
     ]
     names = _paths_of(source)
-    if names is not None and len(names) == 1 and not of_table and input_format is None and (directory := _directory(names[0])):
+    if names is not None and len(names) == 1 and input_format is None and (directory := _directory(names[0])):
         table, base = folders.listed(names[0])
-        kind = kind or folders.kind_of(table, names[0])
-        if kind != "rows":
+        if of_table or kind == "rows":
+            _check_tables(table, names[0], of_table)
+        else:
+            kind = kind or folders.kind_of(table, names[0])
+        if kind != "rows" and not of_table:
             if named is not None:
                 raise ConfigError("columns= (--columns) is for text files that stand side by side")
             return _of_folder(table, base, kind, names[0], directory, label, settings)
@@ -130,6 +134,24 @@ def given_of(
         )
     options: Dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
     return _of_table(source, names, options, kind, label, paths, below, settings)
+
+
+def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> None:
+    """Args: table: its files; of_table: parameters that are for tables. Raises: ConfigError: a directory holds images or texts."""
+    with contextlib.suppress(SourceError):
+        # of formats that packages add it knows nothing
+        holds = folders.kind_of(table, directory)
+        if holds != "rows" and of_table:
+            raise ConfigError(
+                f"{of_table[0]}= (--{of_table[0].replace('_', '-')}) is for tables, and {redacted(directory)} holds {holds}"
+            )
+        if holds != "rows":
+            lines = (
+                f"; their lines are packed by a pattern, '{redacted(directory).rstrip('/')}/*.txt'" if holds == "texts" else ""
+            )
+            raise ConfigError(
+                f"kind='rows' (--kind rows): by their names, the files in {redacted(directory)} are {holds}, not tables{lines}"
+            )
 
 
 def _schema(given: Any) -> Optional[Schema]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from akrunner.checks import check_flag, check_path
 from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
-from akrunner.foreign import in_words, ours, shortage
+from akrunner.foreign import in_words, no_files, ours, shortage
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded
@@ -26,6 +26,9 @@ from akrunner.packing.result import Packed
 from akrunner.packing.settings import Settings, Split, settings_of
 from akrunner.packing.state import State
 from akrunner.schema import Schema
+
+#: open files that are enough whatever is packed: threads of the network, buckets of tables within each other, shards of each split
+_OPEN_FILES = 1024
 
 
 def pack(
@@ -92,6 +95,7 @@ def pack(
         ConfigError: an argument is wrong; nothing was written.
         ReadError: a file is broken.
         WriteError: a disk is full.
+        JobError: there is too little memory, or too few threads or open files; the next run goes on.
     """
     began = time.monotonic()
     settings = settings_of(split, split_by, seed, shard_size, resize, format, check, bad_rows, threads, memory, max_file_size)
@@ -126,10 +130,12 @@ def _short() -> Iterator[None]:
             raise
         what = str(e) if isinstance(e, AkrunnerError) else in_words(e)
         words = what.rpartition("; ")[0] or what
-        raise JobError(
-            f"{words}; threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are smaller need less. What was packed so far is kept, and the next run "
-            "goes on from there"
-        ) from e
+        helps = (
+            f"{_OPEN_FILES} are enough (ulimit -n {_OPEN_FILES})"
+            if no_files(e)
+            else "threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are smaller need less"
+        )
+        raise JobError(f"{words}; {helps}. What was packed so far is kept, and the next run goes on from there") from e
 
 
 def _check(given: Given, settings: Settings, state: State) -> None:

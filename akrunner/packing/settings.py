@@ -182,8 +182,13 @@ def size_of(name: str, given: Any, least: int, most: int) -> int:
     else:
         value = check_count(name, given, 0, most)
     if not least <= value <= most:
-        raise ConfigError(f"{name}={shown(given)}: give between {least:,} and {most:,} bytes")
+        raise ConfigError(f"{name}={shown(given)}: give between {_bytes_in_words(least)} and {_bytes_in_words(most)}")
     return int(value)
+
+
+def _bytes_in_words(number: int) -> str:
+    power = next((power for power in (4, 3, 2, 1) if number % 1024**power == 0), 0)
+    return f"{number >> 10 * power} {' KMGT'[power]}iB" if power else f"{number:,} bytes"
 
 
 def resize_of(given: Any) -> Tuple[int, int]:
