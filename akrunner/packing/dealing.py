@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from akrunner.arrays import array_of, texts_of
+from akrunner.arrays import array_of, octets_of, texts_of
 from akrunner.errors import ReadError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
 from akrunner.packing import dataset, ranks
 from akrunner.packing.described import words_of
-from akrunner.packing.index import numbered, plain_text
+from akrunner.packing.index import NAME, numbered, plain_text
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.state import INDEX, PLAN, State
@@ -101,14 +101,15 @@ class Dealing:
         self._buckets: Optional[Buckets] = None
         self._schema: Optional[pa.Schema] = None
 
-    def read(self, name: bytes, table: TableSource) -> None:
-        """All rows of a table. Raises: ReadError, WriteError."""
+    def read(self, name: bytes, table: TableSource) -> int:
+        """All rows of a table. Returns: how many. Raises: ReadError, WriteError."""
         first = 0
         with underway(ReadError, f"source: cannot read {table.name}"):
             for batch in table.batches():
                 if batch.num_rows:
                     self._add(batch, ranks.hashes_of_rows(name, self._settings.seed, first, batch.num_rows), first, table.name)
                     first += batch.num_rows
+        return first
 
     def _add(self, batch: pa.RecordBatch, hashed: U64, first: int, name: str) -> None:
         settings, classes, splits = self._settings, self._classes, len(self._settings.splits)
@@ -174,14 +175,15 @@ def deal(
         folder = os.path.join(home, BUCKETS)
         os.makedirs(folder)
         dealing = Dealing(settings, folder, label, before, meter)
-        for name, table in sources:
-            dealing.read(name, table)
+        empty = [name for name, table in sources if not dealing.read(name, table)]
         plan = dealing.plan(state.namer(about["alone"]))
         if plan is None:
             shutil.rmtree(home, ignore_errors=True)
             return False
         with underway(WriteError, f"output: cannot write {folder}", at=folder):
             if files is not None:
+                # nothing of one without rows is packed, so it may be filled yet
+                files = files.filter(pc.invert(pc.is_in(files.column(NAME), value_set=octets_of(empty, pa.large_binary()))))
                 with private_file(os.path.join(home, INDEX), "wb") as sink, pa.ipc.new_file(sink, files.schema) as writer:
                     writer.write_table(files)
             dataset.write(home, PLAN, {**about, **plan}, private=True)

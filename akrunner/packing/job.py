@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import time
 from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Union
 
@@ -186,9 +187,16 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
     for name, value in asked.items():
         if name in there and there[name] != value and not (name == "source" and given.holds(there[name])):
             raise SinkError(
-                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new, overwrite=True "
-                "(--overwrite) to pack everything anew, or another directory"
+                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new{_by_directory(given) if name == 'source' else ''}, "
+                "overwrite=True (--overwrite) to pack everything anew, or another directory"
             )
+
+
+def _by_directory(given: Given) -> str:
+    """What to give in place of files that come and go. (A shell makes one name of a pattern where there is one file.)"""
+    if given.home is None or not given.paths:
+        return ""
+    return f" (of files that come and go their directory, or a pattern in quotes: {os.path.join(given.home, '*' + os.path.splitext(given.paths[0])[1])!r})"
 
 
 def _as_given(name: str, value: Any) -> str:
