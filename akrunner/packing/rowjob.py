@@ -91,12 +91,18 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
     tables = [one for one in given.tables if one[0] in names]
     if tables and given.each is not None and not given.typed:
         # in the types of what is there, whatever the first of them looks like; no types make up for another name
-        there = schema_in(state.plan(state.parts()[0])["table"])
-        if set(tables[0][1].schema.names) == set(there.names):
+        there = columns_of(state)
+        if there is not None and set(tables[0][1].schema.names) == set(there.names):
             tables = [one for one in given.each(there, state.path) if one[0] in names]
     if tables:
         check_as_before(state.about, schema_of(tables[0][1].schema, given.label))
     return tables, fresh, told
+
+
+def columns_of(state: State) -> Optional[pa.Schema]:
+    """The columns of the tables that are packed; None: there are none."""
+    words = state.plan(state.parts()[0]).get("table") if state.parts() else None
+    return schema_in(words) if words is not None else None
 
 
 @contextlib.contextmanager

@@ -435,6 +435,12 @@ def test_lines_of_json_without_a_line_are_no_rows(tmp_path: Path) -> None:
     assert akrunner.pack(table, out).rows == 0
     (table / "5.jsonl").write_text('{"id": 3}\n')
     assert akrunner.pack(table, out).total_rows == 3
+    for one in table.iterdir():
+        one.unlink()
+    (table / "6.jsonl").write_text("")
+    assert akrunner.pack(table, out).total_rows == 3
+    with pytest.raises(akrunner.SourceError, match="6.jsonl is empty"):
+        akrunner.pack(table, tmp_path / "other")
 
 
 def test_files_of_several_directories_are_told_apart(tmp_path: Path) -> None:
