@@ -19,6 +19,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
+from akrunner.io.parse import NoColumns
 from akrunner.io.table import TableSource
 from akrunner.packing import folders, images, lists, texts
 from akrunner.packing.dataset import LABELS
@@ -92,8 +93,9 @@ def given_of(
     select: Any,
     input_schema: Any,
     input_format: Any,
+    there: Optional[pa.Schema] = None,
 ) -> Given:
-    """Raises: ConfigError, SourceError: it cannot be packed so."""
+    """Args: there: the columns of the tables that are packed already. Raises: ConfigError, SourceError: it cannot be packed so."""
     if kind is not None:
         check_choice("kind", kind, KINDS)
     label = check_text("label", label) if label is not None else None
@@ -133,7 +135,7 @@ def given_of(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
         )
     options: Dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
-    return _of_table(source, names, options, kind, label, paths, below, settings)
+    return _of_table(source, names, options, kind, label, paths, below, settings, there)
 
 
 def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> None:
@@ -283,13 +285,14 @@ def _of_table(
     paths: Optional[str],
     below: Optional[str],
     settings: Settings,
+    there: Optional[pa.Schema],
 ) -> Given:
     if names is not None and options["input_format"] is None and all(name.lower().endswith(images.ENDINGS) for name in names):
         raise SourceError(
             "source: give the directory that holds the images, or a table with a column of their paths, not the images themselves"
         )
     with ours(SourceError, "source: it cannot be read"):
-        table = open_source(source, **options)
+        table = _opened(source, options, there)
     first: Optional[pa.RecordBatch] = None
     said: List[str] = []
     local = table.read_from is not None and table.read_from.is_local
@@ -313,9 +316,9 @@ def _of_table(
     if kind in ("images", "texts", "files") and paths is None:
         likely = lists.named_as_paths(table.schema)
         if len(likely) != 1:
-            there = ", ".join(likely or table.schema.names)
+            shown = ", ".join(likely or table.schema.names)
             raise ConfigError(
-                f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths); there {'are' if ',' in there else 'is'} {there}"
+                f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths); there {'are' if ',' in shown else 'is'} {shown}"
             )
         paths = likely[0]
         said.append(f"column {paths!r} has the paths, by its name: the files it names are packed")
@@ -360,6 +363,26 @@ def _of_table(
         typed=options["input_schema"] is not None,
         **where,
     )
+
+
+def _opened(source: Any, options: Dict[str, Any], there: Optional[pa.Schema]) -> TableSource:
+    """The table; one whose text has no row, and so does not tell its types, has those of the tables that are packed."""
+    table: Optional[TableSource] = None
+    try:
+        table = open_source(source, **options)
+    except NoColumns:
+        if there is None:
+            raise
+    told = table is not None and (
+        there is None
+        or options["input_schema"] is not None
+        or set(table.schema.names) != set(there.names)
+        or not any(pa.types.is_null(field.type) for field in table.schema)
+    )
+    if table is not None and told:
+        return table
+    assert there is not None
+    return open_source(source, **{**options, "input_schema": Schema.from_arrow(there)})
 
 
 def _home(files: io_paths.Files) -> str:

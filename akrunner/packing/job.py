@@ -18,7 +18,6 @@ import pyarrow as pa
 from akrunner.checks import check_flag, check_path
 from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
 from akrunner.foreign import in_words, no_files, ours, shortage
-from akrunner.io.parse import NoColumns
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded
@@ -114,16 +113,8 @@ def pack(
 
     meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
-    try:
-        given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format)
-    except NoColumns:
-        # tables that are all empty today have the columns of those that were packed
-        there = rowjob.columns_of(state)
-        if there is None:
-            raise
-        given = given_of(
-            source, settings, kind, label, paths, paths_in, columns, select, Schema.from_arrow(there), input_format
-        )
+    there = rowjob.columns_of(state)
+    given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format, there)
     _check(given, settings, state)
     whole = _dry if dry_run else _packed
     with _short():

@@ -408,6 +408,11 @@ def test_tables_come_and_go(tmp_path: Path) -> None:
     put("d.csv", 7.5)
     assert packed(table) == (2, 6)
     assert sorted(rows(out / "all").column("p").to_pylist()) == [1.5, 2.5, 3.5, 4, 5, 7.5]
+    # one without rows is alone, and which of its columns has classes nobody sees
+    (tmp_path / "y").mkdir()
+    for name, line in (("b", "cat,1\n"), ("c", "")):
+        (tmp_path / "y" / f"{name}.csv").write_text("label,n\n" + line)
+        assert akrunner.pack(f"{tmp_path}/y/{name}*.csv", tmp_path / "labelled").total_rows == 1
     # one without rows beside others may be filled yet
     put("f.csv")
     put("g.csv", 8.5)
