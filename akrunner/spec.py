@@ -151,7 +151,7 @@ class ClusterSpec:
     @property
     def awaited(self) -> Tuple[TaskSpec, ...]:
         """The tasks whose end is the job's, unless they only serve: chief and workers."""
-        return tuple(t for t in self.tasks if t.role == CHIEF or (t.role == WORKER and not self.coordinator))
+        return tuple(t for t in self.tasks if t.role in (CHIEF, WORKER))
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,10 @@ def in_vain(
     server in it, is there even if they are done.
     """
     done = [task.name for task in sessions if results[task].state == "finished"]
-    left = [task for task in sessions if results[task].state != "finished"]
+    left = [task for task in sessions if results[task].state not in ("finished", "serving")]
     if not (done and left):
         return ""
-    if "chief:0" in done and all(_in_join(stacks.get(task, "")) for task in left):
+    if "chief:0" in done and all(in_join(stacks.get(task, "")) for task in left):
         return _serve_on(left)
     gone = [task.name for task in sessions if task.name in done and task not in there]
     if not (gone and all(_in_session(stacks.get(task, "")) for task in left)):
@@ -151,10 +151,16 @@ def _in_session(stack: str) -> bool:
     return bool(calls) and calls[0]["function"] in ("_extend_graph", "close") and calls[0]["file"].endswith("client/session.py")
 
 
-def _in_join(stack: str) -> bool:
+def in_join(stack: str) -> bool:
     """Whether the main thread is in `server.join()`, which TensorFlow has no end for."""
     calls = _main_thread(stack)
     return bool(calls) and calls[0]["function"] == "join" and calls[0]["file"].endswith("training/server_lib.py")
+
+
+def waits(stack: str) -> bool:
+    """Whether the main thread waits without end: in `server.join()`, or for an event."""
+    calls = _main_thread(stack)
+    return in_join(stack) or (bool(calls) and calls[0]["function"] == "wait" and calls[0]["file"].endswith("threading.py"))
 
 
 def _main_thread(stack: str) -> List[Dict[str, str]]:

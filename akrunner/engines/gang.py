@@ -6,7 +6,8 @@
     reader threads   pipe of each task -> events
     this thread      events -> states, rows -> sink; deadlines; the end
 
-The end: chief and workers are done (in PAI mode their processes stay until all are); the evaluator gets its time; then who only serves is told to stop; then all processes go.
+The end: chief and workers are done, or serve (in PAI mode their processes stay until all are); the evaluator gets its time; then who only serves is told to
+stop; then all processes go.
 """
 
 from __future__ import annotations
@@ -44,12 +45,16 @@ from akrunner.launch.guard import Guard
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import stop_all
 from akrunner.launch.session import EVENTS, Event, TaskSession, wait_for_exits
-from akrunner.spec import EVALUATOR, JobSpec, TaskSpec
+from akrunner.spec import EVALUATOR, PS, JobSpec, TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
 
 _TICK = 0.1
 #: after the first failure, how long others may still report one that came before it
 _GATHER = 0.1
+#: when the chief of those who serve it is done: how long until somebody looks whether the others are in `server.join()`; then twice as long, up to the most
+_FIRST_LOOK, _LAST_LOOK = 0.2, 10.0
+#: how long a parameter server that does not say that it serves may go on when all others are done, where rows are written
+_ROWS_GRACE = 0.5
 #: how long the end of a process may stay unknown that no longer takes its rows
 _GONE_WAIT = 5.0
 
@@ -115,6 +120,8 @@ class Gang:
         self.staying = bool(job.staying)
         self.events_taken = 0
         self.last_look = 0.0
+        self.next_look = _FIRST_LOOK
+        self.chief_done: Optional[float] = None
         self.looking = False
         self.streaming = StreamFeeder(job, source, self.sessions) if job.mode == "stream" else None
         self.feeder = self.streaming or Feeder(job, source, self.sessions)
@@ -236,6 +243,7 @@ class Gang:
                 f"[evaluator:0] was still in main() {self.wait.evaluator_timeout:g} s after chief and workers were done, and was "
                 "ended (evaluator_timeout=)"
             )
+        self.let_write()
         others = [task for task, result in self.results.items() if result.state != "finished"]
         self.stopping = True
         for task in others:
@@ -252,6 +260,38 @@ class Gang:
         for task in stay:
             if task in self.sessions and self.results[task].state == "finished":
                 self.sessions[task].stop()
+
+    def let_write(self) -> None:
+        """A parameter server that does not say that it serves may be about to write rows."""
+        servers = [task for task in self.job.cluster.tasks if task.role == PS] if self.job.output_schema is not None else []
+
+        def running() -> List[TaskSpec]:
+            return [task for task in servers if self.results[task].state == "running"]
+
+        if not running() or self.attend(lambda: not running(), _ROWS_GRACE):
+            return
+        stacks = self.stacks(running())
+        for task in running():
+            if not doctor.waits(stacks.get(task, "")):
+                self.warnings.append(
+                    f"[{task.name}] was ended in main(), as chief and workers were done: what it may yet have written is not there. A parameter server says that "
+                    "it serves: return task_config.serve()"
+                )
+
+    def check_servers(self, now: float) -> None:
+        """Whether workers that only serve a chief, who is done, are in `server.join()`: they do not say so."""
+        awaited = self.job.cluster.awaited
+        if not self.job.cluster.coordinator or self.stopping or self.results[awaited[0]].state != "finished":
+            return
+        self.chief_done = now if self.chief_done is None else self.chief_done
+        left = [task for task in awaited if self.results[task].state == "running"]
+        if not left or now - self.chief_done < self.next_look:
+            return
+        self.next_look += min(2 * self.next_look, _LAST_LOOK)
+        stacks = self.stacks(left)
+        for task in left:
+            if doctor.in_join(stacks.get(task, "")) and self.results[task].state == "running":
+                self.results[task].state = "serving"
 
     def attend(self, until: Callable[[], bool], seconds: Optional[float] = None) -> bool:
         """Take events until something is so, for at most so long; whether it is."""
@@ -294,6 +334,7 @@ class Gang:
         if self.cancel is not None and self.cancel.is_set():
             raise JobCancelledError("the job was stopped by its caller")
         self.check_threads(now)
+        self.check_servers(now)
         try:
             self.launcher.check()
         except JobError as e:

@@ -101,6 +101,44 @@ def test_a_coordinators_rows_are_the_workers(run: Run, script: Script) -> None:
     assert all(task.exit == "exit code 0" for task in result.tasks)
 
 
+#: every task writes a row, some when the chief is done for long
+EVERY_TASK_WRITES = """
+    import os, time
+
+    def main(task_config):
+        task, notes = (task_config.task_type, task_config.task_index), task_config.user_params["notes"]
+        if task[0] != "chief":
+            while not os.path.exists(os.path.join(notes, "chief0")):
+                time.sleep(0.02)
+        if task[0] != "ps" or task_config.user_params["ps"] == "writes":
+            time.sleep({"chief": 0, "worker": 0.8, "ps": 0.1}[task[0]])
+            task_config.output_writer.write_batch({"id": [task[1]], "p": [len(task[0])]})
+        open(os.path.join(notes, task[0] + str(task[1])), "w").close()
+        if task[0] == "ps" and task_config.user_params["ps"] == "computes":
+            while True:
+                sum(range(1000))
+        if task == ("worker", 1):
+            # as TensorFlow's own, which never returns
+            namespace = {"time": time}
+            exec(compile("def join():\\n    time.sleep(1000)", "/tensorflow/python/training/server_lib.py", "exec"), namespace)
+            namespace["join"]()
+    """
+
+
+@pytest.mark.parametrize("ps", ["writes", "computes"])
+def test_no_row_is_lost_of_who_does_not_say_that_it_serves(run: Run, script: Script, tmp_path: Path, ps: str) -> None:
+    told = tmp_path / "notes"
+    told.mkdir()
+    params = {"notes": str(told), "ps": ps}
+    result = run(
+        script(EVERY_TASK_WRITES), num_workers=2, num_ps=1, coordinator=True, data_format="columns", user_params=params
+    )
+    rows = sorted((row["p"], row["id"]) for row in result.table.to_pylist())
+    assert rows == [(2, 0)] * (ps == "writes") + [(5, 0), (6, 0), (6, 1)]
+    warned = [one for one in result.stats.warnings if "ps:0" in one and "return task_config.serve()" in one]
+    assert len(warned) == (ps == "computes"), result.stats.warnings
+
+
 def test_an_evaluator_gets_its_last_evaluation(run: Run, script: Script, tmp_path: Path) -> None:
     body = """
         import os, time
