@@ -167,19 +167,6 @@ def shorten(command: Any) -> None:
             parameter.rich_help_panel = None
 
 
-def elsewhere(error: Any, name: str) -> None:
-    """Have the error of an option that a command does not have name the one that is meant, or the commands that have it."""
-    word = error.option_name
-    renamed = [one.words[0] for one in taken(name) if one.words and word == "--" + one.name.replace("_", "-")]
-    if renamed:
-        error.possibilities = renamed
-        return
-    others = [f"akrunner {other}" for other in COMMANDS if any(word in one.words for one in taken(other))]
-    if others:
-        error.possibilities = None
-        error.message = f"No such option: {word}. It is one of {', '.join(others)}."
-
-
 def options(verb: str, words: Mapping[str, Any], params_file: Optional[str] = None) -> Dict[str, Any]:
     """What was given, as a function takes it: no script, model, source. Raises: ConfigError: something of it is wrong."""
     made = {one.name: words[one.name] for one in of_verb(verb) if one.help and not one.positional}

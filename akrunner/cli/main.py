@@ -216,10 +216,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             with command.make_context("akrunner", words, obj=script_words, **more) as context:
                 return command.invoke(context)
         except Exception as e:
-            if ours[:1] in [[name] for name in _JOBS] and hasattr(e, "option_name") and hasattr(e, "possibilities"):
-                from akrunner.cli.given import elsewhere
+            if hasattr(e, "option_name") and hasattr(e, "possibilities"):
+                from akrunner.cli import mistaken
 
-                elsewhere(e, ours[0])
+                mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
             raise
 
     return ended(run, asks_for_json(given), is_help=not ours or "--help" in ours or ours == ["--version"])

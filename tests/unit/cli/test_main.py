@@ -1,5 +1,6 @@
 """Which module is imported for which command."""
 
+import json
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def test_a_word_that_is_no_command_stands_beside_all_that_are(capsys: pytest.Cap
     assert "No such command 'pakc'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["--version"], ["status", "--nonsense"], ["flink", "stop", "--help"]])
+@pytest.mark.parametrize("words", [["--version"], ["status", "--help"], ["flink", "stop", "--help"]])
 def test_what_needs_no_rows_imports_nothing_that_carries_them(words: list) -> None:
     code = "import sys; from akrunner.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
@@ -39,6 +40,33 @@ def _every(command: Any, words: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[st
     yield words, command
     for name, one in getattr(command, "commands", {}).items():
         yield from _every(one, (*words, name))
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("run --mode batch s.py -i a.csv", "Each mode is a command: akrunner run SCRIPT --input TABLE."),
+        ("run s.py -i a.csv --mode=train", "Each mode is a command: akrunner train SCRIPT --input TABLE."),
+        ("predict m.zip --mode nonsense", "Each mode is a command: akrunner run (batch), akrunner train, akrunner stream."),
+        ("run --num_workers 2", "Did you mean --num-workers?"),
+        ("run --user-params a=1", "Did you mean --param?"),
+        ("run --workers 2", "Did you mean --num-workers?"),
+        ("run --schema x", "Did you mean --input-schema or --output-schema?"),
+        ("run --watch x", "It is an option of akrunner predict."),
+        ("run --tables x", "tables= is an argument of akrunner.run(), in Python only."),
+        ("predict --script x", "MODEL stands there without a name: akrunner predict MODEL --input TABLE."),
+        ("run --script-args 3", "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."),
+        ("tables ls --projct x", "Did you mean --project?"),
+        ("status --num-ps 1", "It is an option of akrunner run, akrunner train, akrunner stream, akrunner pai."),
+        ("--num-ps 1 run", "and stands behind the command's name."),
+        ("train --frobnicate", "See akrunner train --help-all."),
+        ("tables ls --frobnicate", "See akrunner tables ls --help."),
+    ],
+)
+def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--json", *line.split()] if line[0] != "-" else [*line.split(), "--json"]) == 2
+    message = json.loads(capsys.readouterr().out)["message"]
+    assert message.startswith("No such option: --") and message.endswith(words)
 
 
 @pytest.mark.parametrize("width", [80, 200])

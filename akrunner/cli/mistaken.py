@@ -1,0 +1,108 @@
+"""What is said of an option that a command does not have: the one that is meant, or the commands that have it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
+
+from akrunner.cli.given import ALL, COMMANDS, taken
+from akrunner.options import OPTIONS
+
+#: `--mode` of earlier versions -> the command it has become
+_MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "stream": "stream"}
+#: as likely as this, and it may be meant; and it is, whatever others have
+_NEAR, _SURE = 0.7, 0.8
+_MOST, _LISTED = 3, 5
+
+
+def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> None:
+    """Have an error of Typer's say what to type. Args: words: the command line; everything: gives Typer's command of all commands."""
+    flag = error.option_name
+    path = error.ctx.command_path.split()[1:] if error.ctx is not None else []
+    said = _said(flag, path, words, everything)
+    error.possibilities = None
+    error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
+
+
+def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable[[], Any]) -> str:
+    name = " ".join(path)
+    if flag == "--mode" and name in ("", *COMMANDS):
+        return _mode(words)
+    if flag == "--script-args" and name in COMMANDS:
+        return "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."
+    positional = next(
+        (one for one in OPTIONS if one.positional and one.help and not one.words and _flag(one.name) == flag), None
+    )
+    if positional is not None and name in COMMANDS:
+        needed = next((one.name for one in taken(name) if one.positional and not one.words), positional.name)
+        return f"{needed.upper()} stands there without a name: akrunner {name} {needed.upper()} --input TABLE."
+    flags = dict(_flags(everything()))
+    own = [one for one in flags.get(name, []) if one.startswith("--")]
+    meant = _meant(flag, name, own)
+    if meant:
+        return meant
+    misspelt = difflib.get_close_matches(flag, own, 1, _SURE)
+    others = [other for other in flags if other and other != name and flag in flags[other] and not misspelt]
+    if others and not path:
+        return f"It is an option of {_listed(others)}, and stands behind the command's name."
+    if others:
+        return f"It is an option of {_listed(others)}."
+    near = _near(flag, own)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _mode(words: Sequence[str]) -> str:
+    """Every mode has a command of its own."""
+    given = [after for before, after in zip(words, [*words[1:], ""]) if before == "--mode"]
+    given += [word.partition("=")[2] for word in words if word.startswith("--mode=")]
+    command = _MODES.get(given[0]) if given else None
+    if command is None:
+        return "Each mode is a command: akrunner run (batch), akrunner train, akrunner stream."
+    return f"Each mode is a command: akrunner {command} SCRIPT --input TABLE."
+
+
+def _meant(flag: str, name: str, own: Sequence[str]) -> str:
+    """As Python has it (`--num_workers`, `--user-params`), or in capitals."""
+    dashed = flag.replace("_", "-").lower()
+    if dashed in own:
+        return f"Did you mean {dashed}?"
+    called = [one.words[0] for one in taken(name) if one.words and _flag(one.name) == dashed] if name in COMMANDS else []
+    if called:
+        return f"Did you mean {called[0]}?"
+    only = next((one for one in OPTIONS if _flag(one.name) == dashed and not one.help), None)
+    if only is not None:
+        verbs = ", ".join(f"akrunner.{verb}()" for verb in only.verbs)
+        return f"{only.name}= is an argument of {verbs}, in Python only."
+    return ""
+
+
+def _near(flag: str, own: Sequence[str]) -> List[str]:
+    """Flags that look like it, or have a word with it; those alone that are surely meant."""
+    sure = difflib.get_close_matches(flag, own, _MOST, _SURE)
+    if sure:
+        return sure
+    near = difflib.get_close_matches(flag, own, _MOST, _NEAR)
+    parts = {part for part in flag.lower().strip("-").replace("_", "-").split("-") if len(part) > 3}
+    near += [one for one in own if parts & set(one.strip("-").split("-"))]
+    return list(dict.fromkeys(near))[:_MOST]
+
+
+def _flags(command: Any, name: str = "") -> Iterator[Tuple[str, List[str]]]:
+    """(command, what it has) of a command of Typer's and those in it."""
+    yield name, [word for one in command.params for word in (*one.opts, *one.secondary_opts) if word[:1] == "-"]
+    inner: Dict[str, Any] = getattr(command, "commands", {})
+    for one, below in inner.items():
+        yield from _flags(below, f"{name} {one}".strip())
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [f"akrunner {name}" for name in names[:_LISTED]]
+    return ", ".join(shown) + (" and others" if len(names) > len(shown) else "")
+
+
+def _help(path: Sequence[str]) -> str:
+    return " ".join(["akrunner", *path, ALL if path[:1] and path[0] in COMMANDS else "--help"])
