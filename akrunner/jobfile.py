@@ -20,7 +20,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, ParamSpec, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Collection, Dict, List, Mapping, ParamSpec, Sequence, Tuple, TypeVar
 
 from akrunner.checks import check_path
 from akrunner.errors import ConfigError
@@ -118,6 +118,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
         value = _substituted(value, variables)
         if key in taken:
             _check_kind(at, taken[key], value)
+            value = _texts(at, value) if key == "env" else value
             value = _whole(taken[key], value, os.path.dirname(name))
         values[key] = value
     head = HEADS[meant]
@@ -148,7 +149,10 @@ def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
             whole: Dict[str, Any] = {**file.options, **given, **both}
             if verb == "plan" and file.verb:
                 whole.setdefault(VERB, file.verb)
-            return function(**whole)  # type: ignore[call-arg]
+            try:
+                return function(**whole)  # type: ignore[call-arg]
+            except ConfigError as e:
+                raise located(e, file, given)
 
         return called
 
@@ -228,6 +232,23 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
     }
     if not any(right[kind] for kind in kinds):
         raise ConfigError(f"{at}: {option.name} = {value!r:.100}: it is {' or '.join(_WORDS[kind] for kind in kinds)}")
+
+
+def _texts(at: str, variables: Mapping[str, Any]) -> Dict[str, str]:
+    """Environment variables, which are texts: numbers as they are written."""
+    for name, value in variables.items():
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise ConfigError(f'{at}: env: {name} = {value!r:.100}: an environment variable is text: {name} = "1"')
+    return {name: str(value) for name, value in variables.items()}
+
+
+def located(error: ConfigError, file: JobFile, elsewhere: Collection[str]) -> ConfigError:
+    """The error, which says the file's line if it begins with an option whose value is the file's. Args: elsewhere: options given in another place, too."""
+    words = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+    name = re.match(r"[a-z_]+(?=\b[=: (])", words)
+    if name and name[0] in file.options and (name[0] not in elsewhere or name[0] in MERGED):
+        error.args = (f"{file.path}:{file.lines.get(name[0], 1)}: {words}", *error.args[1:])
+    return error
 
 
 def _whole(option: Option, value: Any, folder: str) -> Any:

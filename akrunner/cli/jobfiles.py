@@ -4,7 +4,9 @@ file, which wins over akrunner's defaults."""
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 import typer
 
@@ -16,15 +18,26 @@ _NOT_IN_FILES = ("help", "help_all", "dry_run")
 _STREAM = ("-",)
 
 
-def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Tuple[List[str], List[str], Dict[str, Any]]:
-    """A command line with a job file in it. Args: command: of Typer's; words: of it, its name first; script_args: behind `--`.
+@dataclass(frozen=True)
+class Line:
+    """A command line. Attributes: words: with the script, or model, in the job file's place; script_args: the script's own; more: what else its context is made
+    with; file: None: there is none; elsewhere: options that the line, or the environment, has."""
 
-    Returns: (the words with the script, or model, in the file's place; the script's own; what else its context is made with).
+    words: List[str]
+    script_args: List[str]
+    more: Dict[str, Any] = field(default_factory=dict)
+    file: Optional[jobfile.JobFile] = None
+    elsewhere: Sequence[str] = ()
+
+
+def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line:
+    """A command line that may have a job file in it. Args: command: of Typer's; words: of it, its name first; script_args: behind `--`.
+
     Raises: ConfigError: the file is wrong.
     """
     place = _place(words, {flag for one in command.params if getattr(one, "is_flag", False) for flag in one.opts})
     if place is None:
-        return list(words), list(script_args), {}
+        return Line(list(words), list(script_args))
     name = words[0]
     parameters = {one.name: one for one in command.params}
     known = [one for one in parameters if one not in _NOT_IN_FILES]
@@ -40,7 +53,13 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Tupl
             f"{file.where(python_only[0])}: {python_only[0]} is for akrunner.{verb}(); the command does not have it"
         )
     defaults = {key: _as_given(parameters[key], value) for key, value in options.items()}
-    return line, list(script_args) or list(own), {"default_map": {name: defaults}}
+    flags = {word.partition("=")[0] for word in words}
+    elsewhere = [
+        key
+        for key, one in parameters.items()
+        if flags & {*one.opts, *one.secondary_opts} or (one.envvar and os.environ.get(one.envvar) is not None)
+    ]
+    return Line(line, list(script_args) or list(own), {"default_map": {name: defaults}}, file, elsewhere)
 
 
 def origins(ctx: typer.Context) -> List[str]:

@@ -207,19 +207,25 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     def run() -> Any:
         words, script_words = ours, script_args
         more: Dict[str, Any] = {}
+        line: Any = None
         if ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
             from akrunner.cli import jobfiles
 
-            words, script_words, more = jobfiles.read(command.commands[ours[0]], ours, script_args)
+            line = jobfiles.read(command.commands[ours[0]], ours, script_args)
+            words, script_words, more = line.words, line.script_args, line.more
         # as Typer does it, but for what it makes of exceptions
         try:
             with command.make_context("akrunner", words, obj=script_words, **more) as context:
                 return command.invoke(context)
         except Exception as e:
-            if hasattr(e, "option_name") and hasattr(e, "possibilities"):
+            if hasattr(e, "format_message"):
                 from akrunner.cli import mistaken
 
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
+            elif line is not None and line.file is not None and isinstance(e, akrunner.ConfigError):
+                from akrunner import jobfile
+
+                raise jobfile.located(e, line.file, line.elsewhere)
             raise
 
     return ended(run, asks_for_json(given), is_help=not ours or "--help" in ours or ours == ["--version"])

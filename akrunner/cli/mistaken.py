@@ -1,11 +1,13 @@
-"""What is said of an option that a command does not have: the one that is meant, or the commands that have it."""
+"""What is said of a command line that is none: the option that is meant, or the commands that have it; the file that stands in the wrong place."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from akrunner.cli.given import ALL, COMMANDS, taken
+from akrunner.jobfile import ENDING
 from akrunner.options import OPTIONS
 
 #: `--mode` of earlier versions -> the command it has become
@@ -17,11 +19,31 @@ _MOST, _LISTED = 3, 5
 
 def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> None:
     """Have an error of Typer's say what to type. Args: words: the command line; everything: gives Typer's command of all commands."""
-    flag = error.option_name
     path = error.ctx.command_path.split()[1:] if error.ctx is not None else []
-    said = _said(flag, path, words, everything)
-    error.possibilities = None
-    error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
+    if hasattr(error, "option_name") and hasattr(error, "possibilities"):
+        flag = error.option_name
+        said = _said(flag, path, words, everything)
+        error.possibilities = None
+        error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
+    elif hasattr(error, "param_type") and path[:1] and path[0] in COMMANDS:
+        error.message = _file(path[0], words)
+    elif not path and words[:1] and words[0].lower().endswith((ENDING, ".py")) and os.path.isfile(words[0]):
+        error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
+
+
+def _file(name: str, words: Sequence[str]) -> str:
+    """Of a command line without something it needs: which of its words may be a file in the wrong place; "": none."""
+    free = [word for before, word in zip(words, words[1:]) if word[:1] != "-" and before[:2] != "--"]
+    if not free:
+        return ""
+    if "." in free[0] and not os.path.exists(free[0]):
+        folder = os.path.dirname(free[0]) or "."
+        beside = os.listdir(folder) if os.path.isdir(folder) else []
+        near = difflib.get_close_matches(os.path.basename(free[0]), beside, 1, _NEAR)
+        meant = f"; did you mean {os.path.join(os.path.dirname(free[0]), near[0])}?" if near else ""
+        return f"There is no file {free[0]}{meant}"
+    table = next((word for word in free[1:] if os.path.exists(word)), None)
+    return f"{table} stands there without its flag: akrunner {name} {free[0]} --input {table}." if table is not None else ""
 
 
 def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable[[], Any]) -> str:

@@ -32,6 +32,11 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[
         others = next((one.verbs for one in OPTIONS if one.name == name), ())
         if others and verb not in others:
             return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}"
-        near = difflib.get_close_matches(name, known, 1)
+        if name == "dry_run":
+            return f"there is no option 'dry_run' for {verb}: akrunner.plan(...), or --dry-run of the command, says what the job would do"
+        # as the command has it: --input is source=
+        flag = "--" + name.replace("_", "-")
+        same = [one.name for one in OPTIONS if one.name in known and flag in one.words]
+        near = same or difflib.get_close_matches(name, known, 1)
         return f"there is no option {name!r} for {verb}" + (f"; did you mean {near[0]!r}?" if near else "")
     return None

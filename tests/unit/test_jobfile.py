@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import akrunner
 from akrunner import jobfile
 from akrunner.cli import given, jobfiles, main
 from akrunner.errors import ConfigError
@@ -70,12 +71,29 @@ def test_variables_stand_for_what_is_listed(tmp_path: Path, monkeypatch: pytest.
         ('"train.py"', '"other.toml"', "job.toml:3: script is another job file"),
         ("[env]", "[env", "job file .*line 14"),
         ("verb", "observer = 1\nverb", "there is no option 'observer'"),
+        ("TOKEN = ", "COUNT = true\nTOKEN = ", "job.toml:14: env: COUNT = True: an environment variable is text"),
         ("verb", 'substitute = "X"\nverb', "substitute lists the environment variables"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         jobfile.read(written(tmp_path, FILE.replace(old, new, 1)), "train")
+
+
+def test_a_value_that_is_wrong_is_told_with_the_line_of_whoever_gave_it(tmp_path: Path, capsys: Any) -> None:
+    path = written(tmp_path, FILE.replace("2\n", "0\n").replace("TOKEN", "COUNT = 2\nTOKEN"))
+    assert jobfile.read(path, "train").options["env"]["COUNT"] == "2"
+    (tmp_path / "train.py").write_text("def main(task_config): pass")
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    for given_, words in (
+        ({}, r"/job.toml:6: num_workers=0: there must"),
+        ({"num_workers": -1}, r"\Anum_workers=-1: there must"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            akrunner.train(path, str(tmp_path / "t.csv"), **given_)
+    for more, words in (([], "job.toml:6: num_workers=0"), (["--num-workers", "-1"], "akrunner: ConfigError: num_workers=-1")):
+        assert main.main(["train", str(path), "-i", str(tmp_path / "t.csv"), *more]) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_what_is_given_beside_it_wins(tmp_path: Path) -> None:
@@ -95,8 +113,8 @@ def test_what_is_given_beside_it_wins(tmp_path: Path) -> None:
 
 def commanded(path: Path, *words: str) -> Any:
     command = main.load(["train"]).commands["train"]
-    line, _, more = jobfiles.read(command, ["train", *words, str(path)], [])
-    with command.make_context("train", line[1:], default_map=more["default_map"]["train"]) as ctx:
+    line = jobfiles.read(command, ["train", *words, str(path)], [])
+    with command.make_context("train", line.words[1:], default_map=line.more["default_map"]["train"]) as ctx:
         both = {name: [*first, *ctx.params[name]] for name, first in jobfiles.merged(ctx).items()}
         return given.options("train", {**ctx.params, **both}), ctx.params, jobfiles.origins(ctx)
 
@@ -121,7 +139,7 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path, monkeypatch: pyt
 def test_the_file_of_an_option_is_no_job_file(tmp_path: Path) -> None:
     command = main.load(["run"]).commands["run"]
     words = ["run", "x.py", "-f", "conf.toml", "--user-file=other.toml", "-i", "t.csv"]
-    assert jobfiles.read(command, words, ["a"]) == (words, ["a"], {})
+    assert jobfiles.read(command, words, ["a"]) == jobfiles.Line(words, ["a"])
     with pytest.raises(ConfigError, match=r"job.toml:2: tables is for akrunner.run\(\)"):
         jobfiles.read(command, ["run", str(written(tmp_path, 'script = "x.py"\ntables = ["t"]'))], [])
 

@@ -69,6 +69,25 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
     assert message.startswith("No such option: --") and message.endswith(words)
 
 
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("run j.tml", "Missing option '--input' / '-i'. There is no file j.tml; did you mean j.toml?"),
+        ("run s.py t.csv", "t.csv stands there without its flag: akrunner run s.py --input t.csv."),
+        ("j.toml --num-workers 2", "No such command 'j.toml'. It is a file: akrunner run j.toml --num-workers 2 --json"),
+        ("run", "Missing argument 'SCRIPT'."),
+    ],
+)
+def test_a_file_in_the_wrong_place_is_told_where_it_stands(
+    line: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("j.toml", "s.py", "t.csv"):
+        (tmp_path / name).write_text("")
+    assert main([*line.split(), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["message"].endswith(words)
+
+
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("words, command", [pytest.param(words, one, id=" ".join(words)) for words, one in _every(load([]))])
 def test_help_is_text_and_names_every_option(
