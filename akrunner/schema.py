@@ -22,6 +22,8 @@ INT64 = "int64"
 FLOAT = "float"
 BYTES = "bytes"
 
+#: numpy's short names: i8 is int64
+_NUMPY_LETTERS = re.compile(r"[iu][1248]|f[48]")
 _SCALARS: Dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "bool": pa.bool_(),
@@ -481,6 +483,10 @@ class _Parser:
         if word in _TENSORS:
             return pa.list_(_TENSORS[word])
         if word not in _SCALARS:
+            number = _NUMPY_LETTERS.fullmatch(word)
+            if number is not None:
+                name = {"i": "int", "u": "uint", "f": "float"}[word[0]] + str(8 * int(word[1]))
+                raise self.error(f"no type is called {shortened(value)}; numpy's is {name!r} here", position)
             known = list(_SCALARS) + list(_TENSORS) + ["array"]
             hint = nearest(word, known) or "; known: boolean tinyint smallint int bigint float double string " + (
                 "varbinary timestamp date FLOAT_TENSOR DENSE_VECTOR array<...>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 import akrunner
 from akrunner.cli import detached, lines
@@ -31,11 +31,16 @@ def chosen(
     return name
 
 
+def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
+    """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
+    if wanted and options.get("engine") == "local":
+        raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
+
+
 def detach(script: str, source: Any, mode: str, options: Dict[str, Any], as_json: bool, quiet: bool) -> None:
     """Submit the job, and say how it is called. Args: options: of the command line. Raises: as `akrunner.detached.submit`."""
+    check_detach(options, True)
     engine = options.pop("engine")
-    if engine == "local":
-        raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
     from akrunner.detached import submit
 
     lines.check_not_stdout(options.get("output"))

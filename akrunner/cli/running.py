@@ -79,7 +79,8 @@ def run(
         options = _options("run", ctx, words, params_file, screen)
         source = _table(words, "run")
         if dry_run:
-            _plan("run", ctx, words, source, options)
+            engines.check_detach(options, detach)
+            _plan("run", ctx, words, source, options, _output(output, options) if output in (None, lines.STDOUT) else None)
             return
         if detach:
             engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
@@ -105,6 +106,7 @@ def train(
         if words["model_out"] is None:
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
         if dry_run:
+            engines.check_detach(options, detach)
             _plan("train", ctx, words, source, options)
             return
         if detach:
@@ -136,10 +138,11 @@ def stream(
         options = _options("stream", ctx, words, params_file, screen)
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
-        if dry_run:
-            _plan("stream", ctx, words, given.source(words), options)
-            return
         streamed = streaming.Output(path, overwrite, output_live)
+        if dry_run:
+            streaming.check(words["source"], streamed, options)
+            _plan("stream", ctx, words, given.source(words), options, _output(path, options))
+            return
         streaming.run(words["script"], words["source"], streamed, screen, options)
 
 
@@ -148,10 +151,26 @@ def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], params_fil
     return {**given.options(verb, {**words, **both}, params_file), "script_args": ctx.obj, "observer": screen}
 
 
-def _plan(verb: str, ctx: typer.Context, words: Mapping[str, Any], source: Any, options: Mapping[str, Any]) -> None:
-    """What the job would do, on stdout."""
+def _output(path: Optional[str], options: Mapping[str, Any]) -> Optional[str]:
+    """Where the rows of a command go that its function does not write itself, in words."""
+    if options.get("output_schema") is None:
+        return None
+    return path if path not in (None, lines.STDOUT) else "stdout"
+
+
+def _plan(
+    verb: str,
+    ctx: typer.Context,
+    words: Mapping[str, Any],
+    source: Any,
+    options: Mapping[str, Any],
+    output: Optional[str] = None,
+) -> None:
+    """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
     plan = akrunner.plan(words["script"], source, verb=verb, **meant)
+    if output is not None:
+        plan = dataclasses.replace(plan, output=output)
     origins = jobfiles.origins(ctx)
     if words["as_json"]:
         emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), "given": origins})

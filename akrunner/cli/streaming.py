@@ -37,9 +37,7 @@ def run(script: str, inputs: List[str], output: Output, screen: show.Screen, opt
 
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
-    _check(inputs, output, options)
-    if output.path is not None and options.get("output_schema") is None:
-        raise akrunner.ConfigError("--output needs --output-schema: the columns the script writes")
+    check(inputs, output, options)
     _write_out(akrunner.stream(script, inputs[0], **options), output, screen)
 
 
@@ -47,6 +45,13 @@ def predict(model: str, inputs: List[str], output: Output, screen: show.Screen, 
     """As `run`, for `akrunner predict` of lines as they come."""
     _check(inputs, output, options)
     _write_out(akrunner.predict_stream(model, inputs[0], **options), output, screen)
+
+
+def check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:
+    """Raises: ConfigError: a stream of a script cannot begin so."""
+    _check(inputs, output, options)
+    if output.path is not None and options.get("output_schema") is None:
+        raise akrunner.ConfigError("--output needs --output-schema: the columns the script writes")
 
 
 def _check(inputs: List[str], output: Output, options: Dict[str, Any]) -> None:

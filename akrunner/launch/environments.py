@@ -99,13 +99,18 @@ def recipe_of(name: str) -> Recipe:
 
 
 def candidates(recipe: Recipe) -> Iterator[str]:
-    """Interpreters that may be what a name asks for, best first: made by `create`, named by Alink's variable, configured, this one,
-    found."""
-    if os.path.isdir(created(recipe.name)):
-        yield python_in(created(recipe.name))
+    """Interpreters that may be what a name asks for, best first: named by Alink's variable, made by `create`, configured, this one,
+    found. Raises: PythonEnvError: the variable names what is not there."""
     given = os.environ.get(recipe.variable) if recipe.variable else None
     if given:
+        if not os.path.exists(os.path.expanduser(given)):
+            raise PythonEnvError(
+                f"python_env={recipe.name!r}: {recipe.variable}={given}: there is no such directory; unset it, or name another"
+            )
+        given = os.path.expanduser(given)
         yield python_in(given) if os.path.isdir(given) else given
+    if os.path.isdir(created(recipe.name)):
+        yield python_in(created(recipe.name))
     yield from configured()
     yield sys.executable
     yield from found(recipe.python)

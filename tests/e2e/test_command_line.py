@@ -103,7 +103,7 @@ def test_timeout(leaves_nothing: Path, script: Script, table: str) -> None:
         (["run", "SCRIPT", "-i", "TABLE", "--num-worker", "2"], "--num-workers"),
         (["run", "SCRIPT", "-i", "-"], "there is akrunner stream"),
         (["train", "SCRIPT", "-i", "TABLE"], "needs --model-out"),
-        (["run", "SCRIPT", "-i", "TABLE", "--model-out", "m"], "It is one of akrunner train."),
+        (["run", "SCRIPT", "-i", "TABLE", "--model-out", "m"], "It is an option of akrunner train."),
         (["replay", "/tmp"], "not a work dir"),
         (["rnu"], "rnu"),
     ],

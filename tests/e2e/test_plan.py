@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import akrunner
+from akrunner.cli.main import main
 
 COMMAND = [sys.executable, "-m", "akrunner"]
 #: tells what it is told
@@ -139,6 +140,24 @@ def test_the_command_shows_it(leaves_nothing: Path, tmp_path: Path, script: Path
         None,
     )
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["rows.csv", "score.py"], "nothing was made"
+
+
+def test_what_the_command_itself_refuses_a_dry_run_of_it_refuses(tmp_path: Path, script: Path, capsys: Any) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,x\n1,2.5\n")
+    words = [str(script), "--input", str(rows), "--output-schema", "told string", "--dry-run"]
+    for verb, more, code, said in (
+        ("run", [], 0, "output:       stdout: told string"),
+        ("run", ["-o", "x.csv"], 0, "output:       x.csv: told string"),
+        ("stream", [], 0, "output:       stdout: told string"),
+        ("stream", ["-o", str(rows)], 2, "rows.csv exists; give overwrite=True"),
+        ("stream", ["-o", "y.parqet"], 2, "does not say its format"),
+        ("run", ["--detach"], 2, "--detach is for a Flink cluster that stays"),
+        ("train", ["--detach", "--model-out", "m"], 2, "--detach is for a Flink cluster that stays"),
+    ):
+        assert main([verb, *words, *more]) == code
+        told = capsys.readouterr()
+        assert said in (told.err if code else told.out), told
 
 
 def test_a_job_file_is_run_and_what_else_is_given_wins(leaves_nothing: Path, tmp_path: Path, script: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_reader_that_has_seen_enough(leaves_nothing: Path, script: Script) -> 
         (["-i", "-", "-o", "no/such/out.jsonl", "--output-live"], "there is no directory"),
         (["-i", "nowhere.jsonl", "--follow"], "No such file"),
         (["-i", "-", "--input-format", "parquet"], "lines are read as jsonl or csv"),
-        (["-i", "-", "--model-out", "m"], "It is one of akrunner train."),
+        (["-i", "-", "--model-out", "m"], "It is an option of akrunner train."),
     ],
 )
 def test_usage(leaves_nothing: Path, script: Script, more: List[str], words: str) -> None:

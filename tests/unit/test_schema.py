@@ -27,6 +27,7 @@ def test_parse() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "at"),
     [
+        ("id bigint, p f8", "no type is called 'f8'; numpy's is 'float64' here", "f8"),
         ("id bigint, p dobule", "no type is called 'dobule'; did you mean 'double'?", "dobule"),
         ("id bigint p double", "expected a comma between columns, found 'p'", "p double"),
         ("id", "expected a type for column 'id', found the end", ""),

@@ -71,6 +71,19 @@ def test_a_name_found_by_a_variable(stand_in: Path, monkeypatch: pytest.MonkeyPa
     assert "tf1.15" in table and "1.15.5" in table and str(stand_in) in table
 
 
+def test_alinks_variable_wins_over_what_was_made(stand_in: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Path(environments.created("tf1.15"))
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.symlink_to(stand_in)
+    assert interpreters.resolve("tf1.15").path == str(made / "bin" / "python")
+    monkeypatch.setenv("TF115_PYTHON_ENV_PATH", str(stand_in))
+    assert interpreters.resolve("tf1.15").path == str(stand_in / "bin" / "python")
+    monkeypatch.setenv("TF115_PYTHON_ENV_PATH", "/nonexistent")
+    with pytest.raises(akrunner.PythonEnvError, match="TF115_PYTHON_ENV_PATH=/nonexistent: there is no such directory"):
+        interpreters.resolve("tf1.15")
+    assert "1.15.5" not in command("list").stdout
+
+
 def test_probes_are_remembered_until_something_changes(stand_in: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = str(stand_in / "bin" / "python")
     assert interpreters.probe(python).tensorflow == "1.15.5"
