@@ -3,13 +3,15 @@ functions take it. A flag wins over the environment (`AKRUNNER_<NAME>`), which w
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, get_type_hints
 
 import typer
 
 import akrunner
-from akrunner.cli import engines, values
+from akrunner.cli import engines, values, variables
 from akrunner.options import OPTIONS, Option, of_verb
 
 #: commands -> the functions whose options they take
@@ -96,6 +98,9 @@ def command(name: str, body: Callable[..., None]) -> Callable[..., None]:
 
     def called(ctx: typer.Context, **words: Any) -> None:
         mine = {one.name: words.pop(one.name) for one in own}
+        with contextlib.suppress(OSError):  # nobody may listen
+            for told in variables.unread(os.environ):
+                typer.echo(f"akrunner: {told}", err=True)
         try:
             body(ctx, words, **mine)
         except akrunner.AkrunnerError as e:

@@ -1,0 +1,41 @@
+"""Variables that nobody reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from akrunner.cli.main import main
+from akrunner.cli.variables import unread
+from akrunner.options import OPTIONS
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("AKRUNNER_STAL_TIMEOUT", "AKRUNNER_STAL_TIMEOUT is not read; did you mean AKRUNNER_STALL_TIMEOUT?"),
+        ("AKRUNNER_TABLE", "AKRUNNER_TABLE is not read; did you mean AKRUNNER_TABLES?"),
+        (
+            "AKRUNNER_NUM_WORKERS",
+            "AKRUNNER_NUM_WORKERS is not read: --num-workers is given on the command line or in a job file",
+        ),
+        ("AKRUNNER_OUTPUT", "AKRUNNER_OUTPUT is not read: --output is given on the command line or in a job file"),
+    ],
+)
+def test_a_variable_that_is_not_read_is_told(name: str, told: str) -> None:
+    assert unread({name: "5", "HOME": "/"}) == [told]
+
+
+def test_those_that_are_read_and_those_of_others_are_not() -> None:
+    read = [one.variable for one in OPTIONS if one.variable]
+    assert (
+        unread(dict.fromkeys([*read, "AKRUNNER_TABLES", "AKRUNNER_CHECKPOINT_DIR", "AKRUNNER_OF_MY_TEAM", "NUM_WORKERS"], "1"))
+        == []
+    )
+
+
+def test_a_command_that_runs_jobs_tells_of_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AKRUNNER_STAL_TIMEOUT", "5")
+    assert main(["run", "no-such.py", "--input", "no-such.csv", "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "akrunner: AKRUNNER_STAL_TIMEOUT is not read; did you mean AKRUNNER_STALL_TIMEOUT?\n"
+    )
