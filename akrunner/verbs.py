@@ -70,7 +70,7 @@ def run(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses.
+            uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             None: there is none, where `tables` or `output_tables` names what the script asks for.
@@ -239,7 +239,7 @@ def train(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses.
+            uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
         model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
@@ -401,7 +401,7 @@ def stream(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses.
+            uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
@@ -560,7 +560,7 @@ def plan(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses.
+            uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
         model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary

@@ -25,7 +25,8 @@ OPTIONS = (
         _JOB,
         'file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by '
         "`akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its source goes to "
-        "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses.",
+        "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses. Or a job file "
+        "(`job.toml`), which says options, too.",
         verbs=(*SCRIPTS, "plan"),
         required=(*SCRIPTS, "plan"),
         positional=True,
