@@ -61,7 +61,8 @@ def _part(things: Sequence[Thing], part: int, size: int) -> Sequence[Thing]:
 
 def _enough(parameter: str, thing: str, each: "int | None", workers: int, there: int) -> None:
     if each is not None and each * workers > there:
+        who = "1 worker needs" if workers == 1 else f"{workers} workers need"
         raise ConfigError(
-            f"{parameter}={each}: {workers} workers need {each * workers} {thing}s, this machine has {there}; turn down "
+            f"{parameter}={each}: {who} {each * workers} {thing}{'s' if each * workers > 1 else ''}, this machine has {there}; turn down "
             f"{parameter}= or num_workers="
         )

@@ -18,7 +18,6 @@ from typing import Iterator, List, Optional, Union
 
 from akrunner.errors import ScriptError
 from akrunner.launch.pages import blocks, calls, doing
-from akrunner.schema import nearest
 
 _Main = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
@@ -91,7 +90,9 @@ def check_script(source: bytes, name: str) -> bool:
         return False
     if does:
         return True
-    raise ScriptError(f"{name} defines no main(task_config){nearest('main', script.names)}; write {_HOW}")
+    near = difflib.get_close_matches("main", script.names, n=1)
+    meant = f" (it defines {near[0]!r})" if near else ""
+    raise ScriptError(f"{name} defines no main(task_config){meant}; write {_HOW}")
 
 
 def check_program(source: bytes, name: str) -> None:

@@ -97,6 +97,8 @@ def test_what_was_checked_is_what_is_given_back() -> None:
 def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "model.zip").touch()
     assert nearest_file(str(tmp_path / "modle.zip")) == "; did you mean 'model.zip'?"
+    (tmp_path / "s.py").touch()
+    assert nearest_file(str(tmp_path / "hlpers.py")) == ""
     assert nearest_file(str(tmp_path / "quite.other")) == nearest_file(str(tmp_path / "no" / "x")) == nearest_file("a\0b") == ""
     with pytest.raises(ModelError, match=r"modle.zip; did you mean 'model.zip'\?$"):
         Model.from_saved_model(tmp_path / "modle.zip")

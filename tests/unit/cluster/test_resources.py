@@ -56,3 +56,5 @@ def test_too_few() -> None:
         assign(FOUR, ResourceSpec(gpus_per_worker=2), ["0"], range(4), {})
     with pytest.raises(ConfigError, match="cpus_per_worker=3: 2 workers need 6 cores, this machine has 4"):
         assign(FOUR, ResourceSpec(cpus_per_worker=3), [], range(4), {})
+    with pytest.raises(ConfigError, match="gpus_per_worker=1: 1 worker needs 1 graphics card, this machine has 0"):
+        assign(ClusterSpec(1), ResourceSpec(gpus_per_worker=1), [], range(4), {})

@@ -111,7 +111,7 @@ def test_pages_of_statements(source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("def mian(c):\n    pass\n", r"defines no main\(task_config\); did you mean 'main'|defines no main"),
+        ("def mian(c):\n    pass\n", r"defines no main\(task_config\) \(it defines 'mian'\); write "),
         ("x = 1\ndef main(c)\n    pass\n", r"(?s)does not parse.*s.py\", line 2.*def main"),
         ("def main():\n    pass\n", r"(?s)must take one argument.*line 1"),
         ("def main(a, b):\n    pass\n", "must take one argument"),
