@@ -283,6 +283,8 @@ def schema() -> Dict[str, Any]:
                 continue
             kinds: List[str] = list(kinds_of(one))
             made: Dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0], "description": one.text}
+            if one.choices:
+                made["enum"] = list(one.choices)
             if "array" in kinds:
                 made["items"] = {"type": "string"}
             properties[one.name] = made

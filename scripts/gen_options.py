@@ -21,7 +21,7 @@ _HEAD = {
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Literal, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result, run_batch, run_stream, run_train
 from akrunner.engines.base import Engine, Observer
@@ -38,7 +38,7 @@ __all__ = ["plan", "run", "stream", "train"]
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Literal, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer

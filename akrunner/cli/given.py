@@ -11,7 +11,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import typer
 
 import akrunner
+from akrunner.api import environments
 from akrunner.cli import engines, values, variables
+from akrunner.io import formats
 from akrunner.options import OPTIONS, Option, of_verb
 
 #: commands -> the functions whose options they take
@@ -36,6 +38,13 @@ _TYPES: Mapping[str, Any] = {
 }
 #: options that may be given several times -> what stands behind each
 _MANY: Mapping[str, str] = {"source": "TABLE", "user_params": "KEY=VALUE", "user_files": "FILE", "env": "KEY=VALUE"}
+#: options that are no `Literal`, since packages or machines have more -> words that are known
+_KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
+    "engine": lambda: ("local", "flink"),
+    "python_env": lambda: tuple(environments.RECIPES),
+    "input_format": formats.names,
+    "output_format": formats.names,
+}
 _NAMES = "Optional[Sequence[str]]"
 
 
@@ -140,12 +149,26 @@ def _parameter(option: Option, name: str) -> inspect.Parameter:
             rich_help_panel=option.group,
             envvar=option.variable or None,
             metavar=_MANY.get(option.name),
+            autocompletion=_completing(option),
         )
         if flags
         else typer.Argument(..., help=help, metavar=option.name.upper())
     )
     kind = kind if flags else str
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
+
+
+def _completing(option: Option) -> Optional[Callable[[str], List[str]]]:
+    """What a shell completes the value of an option to; None: names of files."""
+    if not option.choices and option.name not in _KNOWN:
+        return None
+
+    def completed(incomplete: str) -> List[str]:
+        return [one for one in option.choices or _KNOWN[option.name]() if one.startswith(incomplete)]
+
+    # Typer reads annotations as they are, not as this module writes them
+    completed.__annotations__ = {"incomplete": str}
+    return completed
 
 
 def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -97,6 +98,8 @@ def _warm(app: typer.Typer) -> None:
     app.add_typer(warm.app, name="warm")
 
 
+#: a shell's script of `--show-completion` sets it, and calls the command for the words that may follow
+_COMPLETES = "_AKRUNNER_COMPLETE"
 #: run a script; what stands behind -- is the script's
 _SCRIPTED = ("run", "train", "stream")
 #: their options come from the table, and short help shows some of them
@@ -129,7 +132,6 @@ def _made(names: Tuple[str, ...], every: bool = False) -> Any:
         help="Run a TensorFlow script over a table.",
         epilog=EPILOG,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
@@ -163,6 +165,10 @@ def _flowing(text: str) -> str:
 
 def load(arguments: Sequence[str]) -> Any:
     """Import what a command line needs. Returns: Typer's command for it."""
+    if not arguments and os.environ.get(_COMPLETES):
+        # only the command that stands there; bash's words, and those of the other shells
+        words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
+        return _made((words[1],) if words[1:2] and words[1] in _COMMANDS else tuple(_COMMANDS), True)
     first = next((word for word in arguments if word != "--json"), None)
     if first in _COMMANDS:
         return _made((first,), _wants_all(arguments))
@@ -201,6 +207,9 @@ def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run a command line, this process's by default. Returns: the exit code; everything there is to say was said."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given and os.environ.get(_COMPLETES):
+        # says the words that may follow, and exits
+        return int(load([]).main([], "akrunner", _COMPLETES, standalone_mode=False) or 0)
     command = load(given)
     ours, script_args = _divided(given)
 

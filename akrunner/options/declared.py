@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Tuple
 
@@ -67,6 +69,12 @@ class Option:
     def variable(self) -> str:
         """The environment variable that may give its default; "": there is none."""
         return f"AKRUNNER_{self.name.upper()}" if self.environment else ""
+
+    @property
+    def choices(self) -> Tuple[str, ...]:
+        """The words it is one of; none: it may be any."""
+        found = re.search(r"Literal\[(.*?)\]", self.type)
+        return tuple(ast.literal_eval(f"({found[1]},)")) if found else ()
 
     def default_in(self, verb: str) -> Any:
         """What it is in a verb when nobody gives it."""

@@ -417,20 +417,22 @@ OPTIONS = (
     ),
     Option(
         "keras",
-        "Optional[str]",
+        'Optional[Literal["legacy"]]',
         _PYTHON,
         '"legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.',
         verbs=(*SCRIPTS, *_MODELS),
+        inner="Optional[str]",
         help="'legacy' for Keras 2 (tf-keras).",
         environment=True,
     ),
     Option(
         "data_format",
-        "str",
+        'Literal["examples", "columns"]',
         _INPUT,
         '"examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several times faster, for '
         "scripts that read them by `task_config.dataset()` or `task_config.batches()`.",
         "examples",
+        inner="str",
         help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
     ),
     Option(
@@ -481,11 +483,12 @@ OPTIONS = (
     ),
     Option(
         "stall_action",
-        "str",
+        'Literal["fail", "warn"]',
         _TROUBLE,
         'what follows then: "fail", or "warn" and go on.',
         "fail",
         verbs=(*SCRIPTS, *_PREDICTIONS),
+        inner="str",
         help="And then: fail, or warn and go on.",
         environment=True,
     ),

@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections import deque
 from types import TracebackType
-from typing import Any, Deque, Iterator, List, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Deque, Iterator, List, Literal, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,7 @@ class LocalPredictor:
         python_env: Optional[PathLike] = None,
         input_schema: Optional[SchemaLike] = None,
         requirements: Optional[PathLike] = None,
-        keras: Optional[str] = None,
+        keras: Optional[Literal["legacy"]] = None,
         env: Optional[Mapping[str, str]] = None,
         start_timeout: float = 60.0,
         gpus_per_worker: Optional[int] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Literal, Mapping, Optional, Sequence, Union
 
 from akrunner.api import Result
 from akrunner.engines.base import Engine, Observer
@@ -40,12 +40,12 @@ def predict(
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
-    keras: Optional[str] = None,
+    keras: Optional[Literal["legacy"]] = None,
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
-    stall_action: str = "fail",
+    stall_action: Literal["fail", "warn"] = "fail",
     gpus_per_worker: Optional[int] = None,
     cpus_per_worker: Optional[int] = None,
     intra_op_parallelism: Optional[int] = None,
@@ -162,12 +162,12 @@ def predict_stream(
     follow: bool = False,
     flush_seconds: float = 0.02,
     requirements: Optional[PathLike] = None,
-    keras: Optional[str] = None,
+    keras: Optional[Literal["legacy"]] = None,
     env: Optional[Mapping[str, str]] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
-    stall_action: str = "fail",
+    stall_action: Literal["fail", "warn"] = "fail",
     gpus_per_worker: Optional[int] = None,
     cpus_per_worker: Optional[int] = None,
     intra_op_parallelism: Optional[int] = None,

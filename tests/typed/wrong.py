@@ -35,6 +35,9 @@ def jobs(result: akrunner.Result, stream: akrunner.StreamJob, plan: akrunner.Pla
     akrunner.run("train.py", "iris.csv", num_worker=2)  # num_worker
     akrunner.run("train.py", "iris.csv", num_workers="2")  # num_workers
     akrunner.run()  # script
+    akrunner.run("train.py", "iris.csv", stall_action="wran")  # stall_action
+    akrunner.train("train.py", "iris.csv", keras="lgacy")  # keras
+    akrunner.plan("train.py", "iris.csv", data_format="column")  # data_format
     akrunner.train("train.py", "iris.csv").modle  # modle
     akrunner.predict("model.zip", "iris.csv", num_ps=1)  # num_ps
     akrunner.predict_stream("model.zip", [], output_schma="p double")  # output_schma

@@ -88,6 +88,29 @@ def test_a_file_in_the_wrong_place_is_told_where_it_stands(
     assert json.loads(capsys.readouterr().out)["message"].endswith(words)
 
 
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("akrunner tr", "train"),
+        ("akrunner run --num", "--num-workers --num-ps"),
+        ("akrunner run s.py --stall-action ", "fail warn"),
+        ("akrunner predict m.zip --python-env tf1", "tf1.15"),
+        ("akrunner run s.py --output-format p", "parquet"),
+        ("akrunner env ", "list probe create remove"),
+        ("akrunner run s.py --input ", ""),
+    ],
+)
+def test_a_shell_completes_commands_flags_and_their_words(
+    line: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_AKRUNNER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert not ended.value.code and capsys.readouterr().out.split() == words.split()
+
+
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("words, command", [pytest.param(words, one, id=" ".join(words)) for words, one in _every(load([]))])
 def test_help_is_text_and_names_every_option(
