@@ -300,7 +300,7 @@ LINES = [
     (["run", "s.py", "-i", "t.csv", "--params-file", "t.csv"], "--params-file"),
     (["run", "s.py", "-i", "t.csv", "--params-file", "filled"], "--params-file"),
     (["run", "s.py", "-i", "t.csv", "--nonsense"], "--nonsense"),
-    (["run", "s.py", "-i", "t.csv", "--follow"], "It is one of akrunner stream, akrunner predict."),
+    (["run", "s.py", "-i", "t.csv", "--follow"], "It is an option of akrunner stream, akrunner predict, akrunner logs."),
     (["train", "s.py", "-i", "t.csv"], "--model-out"),
     (["run", "s.py", "-i", "t.csv", "--user-params", "a=1"], "--param"),
     (["predict", "m", "-i", "t.csv", "--watch", "d"], "--watch is for rows as they arrive"),

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,8 @@ from oss2.auth import Auth
 
 ACCESS_ID, ACCESS_KEY = "LTAItestoss", "test-Secret-of-oss"
 _PAGE = 1000
+#: the client tries five times
+_FAILS = 3
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Oss:
         self.uploads: Dict[str, Dict[int, bytes]] = {}
         self.lock = threading.RLock()
         self._count = 0
+        self._failed: Counter[str] = Counter()
         server = self
 
         class Handler(_Handler):
@@ -69,14 +73,18 @@ class Oss:
     def keys(self, bucket: str = "bkt") -> List[str]:
         return sorted(self.objects[bucket])
 
-    def fate(self) -> Tuple[int, bool]:
-        """(status to answer with, 0: as it is; whether to hang up) of the next request."""
+    def fate(self, request: str) -> Tuple[int, bool]:
+        """(status to answer with, 0: as it is; whether to hang up) of the next request. What comes from several threads may be the n-th each time it is tried:
+        a request fails as often as its client bears."""
         with self.lock:
             self._count += 1
             status, nth = self.faults.errors
-            return (status if nth and self._count % nth == 0 else 0), bool(
-                self.faults.drop and self._count % self.faults.drop == 0
-            )
+            fails, drops = (bool(n and self._count % n == 0) for n in (nth, self.faults.drop))
+            if fails or drops:
+                self._failed[request] += 1
+                if self._failed[request] > _FAILS:
+                    return 0, False
+            return (status if fails else 0), drops
 
 
 class _Wrong(Exception):
@@ -97,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         try:
-            status, drop = self.place.fate()
+            status, drop = self.place.fate(f"{self.command} {self.path} {self.headers.get('Range')}")
             if drop:
                 self.close_connection = True
                 return
