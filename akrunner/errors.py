@@ -77,7 +77,13 @@ class UserFilesError(ConfigError):
 
 
 class SourceError(ConfigError):
-    """The input table cannot be opened or read, or lacks a column."""
+    """The input table cannot be opened or read, or lacks a column.
+
+    Attributes:
+        tells_no_columns: whether it is text without a row, which says nothing of its columns; another file of the table may.
+    """
+
+    tells_no_columns: bool = False
 
 
 class SinkError(ConfigError):

@@ -29,10 +29,6 @@ _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
 
-class NoColumns(SourceError):
-    """A text without rows says nothing of its columns, and there is no other one that does."""
-
-
 class Parser(Protocol):
     """Parses pieces of one text. Attributes: form: its format; name: of the text; names: of all its columns, where they have numbers; schema: known once it
     has parsed a row, or from the start; asked: columns whose types the user gave."""
@@ -344,7 +340,9 @@ class JsonParser:
 
     def end(self) -> pa.Schema:
         """The schema of a text that has no row. Raises: SourceError: there is none."""
-        raise NoColumns(f"source: {self.name} is empty, so its columns are not known; give input_schema= (--input-schema)")
+        error = SourceError(f"source: {self.name} is empty, so its columns are not known; give input_schema= (--input-schema)")
+        error.tells_no_columns = True
+        raise error
 
     def _at(self, row: int) -> str:
         return f"row {self._rows + row} of {self.name}"

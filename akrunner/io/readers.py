@@ -65,8 +65,8 @@ class _Reader:
         for path in paths:
             try:
                 schema, batches = self.open(path, None)
-            except parse.NoColumns:
-                if path == paths[-1] and told is None:
+            except SourceError as e:
+                if not e.tells_no_columns or (path == paths[-1] and told is None):
                     raise
                 continue
             if not _untold(schema):

@@ -19,7 +19,6 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
-from akrunner.io.parse import NoColumns
 from akrunner.io.table import TableSource
 from akrunner.packing import folders, images, lists, texts
 from akrunner.packing.dataset import LABELS
@@ -370,8 +369,8 @@ def _opened(source: Any, options: Dict[str, Any], there: Optional[pa.Schema]) ->
     table: Optional[TableSource] = None
     try:
         table = open_source(source, **options)
-    except NoColumns:
-        if there is None:
+    except SourceError as e:
+        if not e.tells_no_columns or there is None:
             raise
     told = table is not None and (
         there is None

@@ -69,7 +69,7 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
         return list(given.tables), given.files, []
     if given.files is None:
         raise SourceError(
-            f"source: {given.tables[0][1].name} is not read from files, so its new rows cannot be told from those packed{_ANEW}"
+            f"source: {given.tables[0][1].name} is not read from files of this machine, so its new rows cannot be told from those packed{_ANEW}"
         )
     before = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
     found = difference(given.files, before, octets_of([], pa.large_binary()))

@@ -444,8 +444,9 @@ def test_lines_of_json_without_a_line_are_no_rows(tmp_path: Path) -> None:
         one.unlink()
     (table / "6.jsonl").write_text("")
     assert akrunner.pack(table, out).total_rows == 3
-    with pytest.raises(akrunner.SourceError, match="6.jsonl is empty"):
+    with pytest.raises(akrunner.SourceError, match="6.jsonl is empty") as raised:
         akrunner.pack(table, tmp_path / "other")
+    assert type(raised.value) is akrunner.SourceError, "the name people read"
 
 
 def test_files_of_several_directories_are_told_apart(tmp_path: Path) -> None:
