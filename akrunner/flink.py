@@ -29,7 +29,7 @@ __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 #: options of `akrunner.run` and `stream` that say where rows are, and how they are read and written
 _OF_OTHERS = frozenset(
-    "script model source tables output_tables project output output_format overwrite select input_schema input_format follow engine observer".split()
+    "script model source tables output_tables project output output_format overwrite select columns defaults input_schema input_format follow engine observer".split()
 )
 
 

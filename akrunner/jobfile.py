@@ -50,7 +50,7 @@ HEADS = {
 #: Python's objects
 _NOT_IN_FILES = ("observer",)
 #: options whose values from both places count together
-MERGED = ("user_params", "env")
+MERGED = ("user_params", "env", "defaults")
 #: bytes of a file
 _LONGEST = 1 << 20
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -16,14 +16,14 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 import pyarrow as pa
 
 from akrunner.api import engine_of, lines_source, table_of
-from akrunner.checks import check_choice, check_flag, check_path
+from akrunner.checks import check_choice, check_flag, check_path, shown
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats
 from akrunner.io.formats.base import Format
-from akrunner.io.paths import PathLike
+from akrunner.io.paths import Files, PathLike
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, devices, files
 from akrunner.launch.interpreters import Interpreter
@@ -144,9 +144,11 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
     job, table = prepared.job, prepared.table
     interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
     tasks = _tasks(job)
-    nulls = _nulls(given.source, table)
-    columns_ = tuple(_column(field, job.data_format, nulls) for field in job.schema)
-    rows = _rows(given.source, table)
+    # of a query's result nobody knows how many rows it has
+    source, files = (given.source, table.read_from) if given.select is None else (None, None)
+    nulls = _nulls(source, files)
+    columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
+    rows = _rows(source, files)
     output = (
         str(given.output)
         if given.output is not None
@@ -197,11 +199,13 @@ def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
             raise ConfigError(f"{one.name}= means nothing for {verb}: it is an option of {', '.join(one.verbs)}")
 
 
-def _column(field: Field, form: str, nulls: Mapping[str, int]) -> PlannedColumn:
+def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping[str, Any]) -> PlannedColumn:
     kind = field.dtype if form == "columns" else _FEATURES[field.kind]
     shape = field.shape
     count = "any number of values" if shape is None else "one value" if shape == () else f"{' x '.join(map(str, shape))} values"
-    if not field.nullable:
+    if field.name in defaults:
+        null = f"{shown(defaults[field.name])}, of defaults="
+    elif not field.nullable:
         null = "there is none"
     elif field.shape is None:
         null = "an empty list"
@@ -241,21 +245,21 @@ def _words(schema: Schema) -> str:
     return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
-def _rows(source: Any, table: TableSource) -> Optional[int]:
+def _rows(source: Any, files: Optional[Files]) -> Optional[int]:
     """How many there are, where that is known without reading them."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return int(source.num_rows)
-    counts = [form.row_count(path) for form, path in _standing(table)]
+    counts = [form.row_count(path) for form, path in _standing(files)]
     return sum(one for one in counts if one is not None) if counts and None not in counts else None
 
 
-def _nulls(source: Any, table: TableSource) -> Dict[str, int]:
+def _nulls(source: Any, files: Optional[Files]) -> Dict[str, int]:
     """Column -> how many nulls it has, of those of which it is known."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return {name: int(source.column(name).null_count) for name in source.schema.names}
     found: Counter[str] = Counter()
     unknown = set()
-    for form, path in _standing(table):
+    for form, path in _standing(files):
         for name, count in form.null_counts(path).items():
             if count is None:
                 unknown.add(name)
@@ -264,9 +268,8 @@ def _nulls(source: Any, table: TableSource) -> Dict[str, int]:
     return {name: count for name, count in found.items() if name not in unknown}
 
 
-def _standing(table: TableSource) -> List[Tuple[Format, str]]:
-    """The files a table is, as they stand on this machine."""
-    there = table.files
+def _standing(there: Optional[Files]) -> List[Tuple[Format, str]]:
+    """The files a table is read from, as they stand on this machine."""
     if there is None or not there.is_local or len(there.paths) > _COUNTED:
         return []
     form = formats.named(there.format)

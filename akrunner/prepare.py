@@ -17,6 +17,7 @@ from akrunner.foreign import ours
 from akrunner.io.formats import check_format
 from akrunner.io.paths import check_apart, local_path
 from akrunner.io.table import TableSource, no_rows
+from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
@@ -70,6 +71,8 @@ class Arguments:
     chief: Optional[bool] = None
     python_env: Optional[PathLike] = None
     select: Optional[str] = None
+    columns: Optional[Sequence[str]] = None
+    defaults: Optional[Mapping[str, Any]] = None
     input_schema: Optional[SchemaLike] = None
     input_format: Optional[str] = None
     flush_seconds: float = 0.02
@@ -140,6 +143,7 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
+    columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
     _check_sink(given, job.output_schema)
     check_directories(vars(job))
 
@@ -159,6 +163,8 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
                 input_format=form,
                 select=select,
                 select_seconds=given.timeout,
+                columns=columns,
+                defaults=defaults,
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
             )
 

@@ -39,6 +39,8 @@ def run(
     chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
@@ -100,6 +102,11 @@ def run(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
+            keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
+            and computes, those of its result.
+        defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
+            has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
@@ -158,6 +165,8 @@ def run(
             chief=chief,
             python_env=python_env,
             select=select,
+            columns=columns,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             requirements=requirements,
@@ -208,6 +217,8 @@ def train(
     chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
@@ -264,6 +275,11 @@ def train(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
+            keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
+            and computes, those of its result.
+        defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
+            has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
@@ -319,6 +335,8 @@ def train(
             chief=chief,
             python_env=python_env,
             select=select,
+            columns=columns,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             requirements=requirements,
@@ -366,6 +384,8 @@ def stream(
     chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     follow: bool = False,
@@ -421,6 +441,11 @@ def stream(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
+            keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
+            and computes, those of its result.
+        defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
+            has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -470,6 +495,8 @@ def stream(
             chief=chief,
             python_env=python_env,
             select=select,
+            columns=columns,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,
@@ -525,6 +552,8 @@ def plan(
     chief: Optional[bool] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     follow: bool = False,
@@ -592,6 +621,11 @@ def plan(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
+            keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
+            and computes, those of its result.
+        defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
+            has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -652,6 +686,8 @@ def plan(
             chief=chief,
             python_env=python_env,
             select=select,
+            columns=columns,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,

@@ -37,7 +37,13 @@ _TYPES: Mapping[str, Any] = {
     "Optional[float]": Optional[float],
 }
 #: options that may be given several times -> what stands behind each
-_MANY: Mapping[str, str] = {"source": "TABLE", "user_params": "KEY=VALUE", "user_files": "FILE", "env": "KEY=VALUE"}
+_MANY: Mapping[str, str] = {
+    "source": "TABLE",
+    "defaults": "COLUMN=VALUE",
+    "user_params": "KEY=VALUE",
+    "user_files": "FILE",
+    "env": "KEY=VALUE",
+}
 #: options that are no `Literal`, since packages or machines have more -> words that are known
 _KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
     "engine": lambda: ("local", "flink"),
@@ -203,6 +209,8 @@ def options(verb: str, words: Mapping[str, Any], params_file: Optional[str] = No
             made[one.name] = _names(made[one.name])
     if "user_params" in made:
         made["user_params"] = values.params(made["user_params"], params_file)
+    if "defaults" in made:
+        made["defaults"] = values.valued(made["defaults"], "--default") or None
     made["env"] = values.environment(made["env"], words["env_file"])
     made["engine"] = engines.chosen(
         made["engine"],

@@ -106,7 +106,9 @@ def _streams(words: Sequence[str]) -> bool:
 def _as_given(parameter: Any, value: Any) -> Any:
     """A value of the file as the command line would have it."""
     if isinstance(value, dict) and parameter.multiple:
-        return [f"{key}={_escaped(one) if parameter.name == 'env' else json.dumps(one)}" for key, one in value.items()]
+        return [
+            f"{key}={_escaped(one) if parameter.name == 'env' else json.dumps(one, default=str)}" for key, one in value.items()
+        ]
     if isinstance(value, dict):
         return ", ".join(f'"{key}" {one}' for key, one in value.items())
     if isinstance(value, list) and not parameter.multiple:

@@ -61,17 +61,23 @@ def params(given: Sequence[str], path: Optional[str]) -> Dict[str, Any]:
             raise akrunner.ConfigError(f"--params-file: {path} is nested too deep") from None
         if not isinstance(found, dict):
             raise akrunner.ConfigError(f"--params-file: {path} must hold an object, not {type(found).__name__}")
-    for key, text in pairs(given, "--param", files=True).items():
+    return {**found, **valued(given, "--param", files=True)}
+
+
+def valued(given: Sequence[str], option: str, files: bool = False) -> Dict[str, Any]:
+    """KEY=VALUE where VALUE is JSON, else text. Args: files: whether it may be `@FILE`. Raises: ConfigError."""
+    found: Dict[str, Any] = {}
+    for key, text in pairs(given, option, files).items():
         try:
             found[key] = json.loads(text, object_pairs_hook=once_each)
         except KeyTwice as e:
             raise akrunner.ConfigError(
-                f"--param {key} has the key {str(e)!r} twice in one object; which value is meant?"
+                f"{option} {key} has the key {str(e)!r} twice in one object; which value is meant?"
             ) from None
         except ValueError:
             found[key] = text
         except RecursionError:
-            raise akrunner.ConfigError(f"--param {key} is nested too deep") from None
+            raise akrunner.ConfigError(f"{option} {key} is nested too deep") from None
     return found
 
 

@@ -161,6 +161,10 @@ def _arguments(job: JobSpec, options: Dict[str, Any], folder: str) -> Dict[str, 
     for name in ("output_schema", "input_schema"):
         schema = schema_of(arguments.get(name), name)
         arguments[name] = schema_text(schema.arrow) if schema is not None else None
+    try:
+        json.dumps(arguments.get("defaults"))
+    except TypeError as e:
+        raise ConfigError(f"defaults: of a detached job they are numbers and texts (of a date '2026-11-23'): {e}") from None
     if options.get("requirements") is not None:
         shutil.copy(options["requirements"], os.path.join(folder, "requirements.txt"))
         arguments["requirements"] = "requirements.txt"

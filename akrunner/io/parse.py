@@ -76,6 +76,7 @@ class CsvParser:
         self._types = asked or like or pa.schema([])
         self.asked: List[str] = asked.names if asked is not None else []
         self._only = list(only) if only is not None else None
+        self._parameter = "input_schema" if asked is not None else "columns"
         self.names = names
         self._rows = 0
 
@@ -165,7 +166,7 @@ class CsvParser:
             )
         for name in self._only or ():
             if name not in names:
-                raise no_column(self.name, name, names)
+                raise no_column(self.name, name, names, self._parameter)
 
     def _guessed(self, piece: Piece, table: pa.Table) -> pa.Table:
         """The first rows: types of the columns whose types were not given."""
@@ -264,11 +265,19 @@ class JsonParser:
 
     form = "jsonl"
 
-    def __init__(self, pieces: Pieces, asked: Optional[pa.Schema] = None, like: Optional[pa.Schema] = None) -> None:
-        """Args: asked: columns to take, and their types; all others are passed over; like: what was guessed of another text."""
+    def __init__(
+        self,
+        pieces: Pieces,
+        asked: Optional[pa.Schema] = None,
+        like: Optional[pa.Schema] = None,
+        only: Optional[Sequence[str]] = None,
+    ) -> None:
+        """Args: asked: columns to take, and their types; all others are passed over; like: what was guessed of another text; only: columns to
+        take, of types that are guessed, None: all."""
         self.name = pieces.name
         self.schema = asked or like
         self.names: Optional[List[str]] = None
+        self._only = list(only) if only is not None else None
         self.unseen = Unseen(asked.names if asked is not None else [])
         self.asked: List[str] = asked.names if asked is not None else []
         self._rows = 0
@@ -290,6 +299,8 @@ class JsonParser:
         for name, kind in types.items():
             if zones.has_times(kind):
                 types[name] = self._times(piece.data, name, kind, first)
+        if first and self._only and set(self._only) <= types.keys():
+            types = {name: types[name] for name in self._only}
         if first and table.num_rows:
             self.schema = pa.schema(list(types.items()))
             table = table if self.schema == table.schema else self.whole(piece)
@@ -306,7 +317,9 @@ class JsonParser:
         if data.startswith(b"null") or b"\nnull" in data:
             # Arrow takes it for a row of nulls
             raise pa.ArrowInvalid("JSON parse error: null is no object")
-        unknown = "ignore" if self.asked else "infer" if self.schema is None else "error"
+        unknown = (
+            "ignore" if self.asked or (self._only and self.schema is not None) else "infer" if self.schema is None else "error"
+        )
         # Arrow reads 1e300 as a float that is infinite
         wide = None if self.schema is None else pa.schema([field.with_type(_widened(field.type)) for field in self.schema])
         table = pa_json.read_json(
@@ -423,8 +436,8 @@ def advice(error: BaseException, parser: Parser) -> str:
     return "; the types were guessed from the file's beginning: give input_schema= (--input-schema) with the right ones"
 
 
-def no_column(text: str, name: str, names: Sequence[str]) -> SourceError:
-    return SourceError(f"input_schema: {text} has no column {name!r} (it has {', '.join(names)}){nearest(name, list(names))}")
+def no_column(text: str, name: str, names: Sequence[str], parameter: str = "input_schema") -> SourceError:
+    return SourceError(f"{parameter}: {text} has no column {name!r} (it has {', '.join(names)}){nearest(name, list(names))}")
 
 
 class Unseen:

@@ -65,6 +65,8 @@ def added(
     def more() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             arrays = [pa.repeat(value, batch.num_rows) for value in constants.values()]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+            # a batch may have fewer columns than its file
+            fields = [*batch.schema, *(schema.field(name) for name in constants)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=pa.schema(fields))
 
     return schema, more()

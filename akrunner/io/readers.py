@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +23,15 @@ from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema
 
 
-def open_files(files: Files, wanted: Optional[Schema], shown: str) -> TableSource:
+def open_files(files: Files, wanted: Optional[Schema], shown: str, columns: Optional[Sequence[str]] = None) -> TableSource:
     """The table that files of one format are, one after another.
 
     Args:
-        files: not of Examples; wanted: the columns to take, and their types where the format leaves them to be guessed; shown: the table's name, for errors.
+        files: not of Examples; wanted: the columns to take, and their types where the format leaves them to be guessed; shown: the table's name, for errors;
+            columns: to take, of whichever types, where `wanted` does not say; None: all.
     Raises: SourceError: the first file cannot be read, or has no such column.
     """
-    reader = _Reader(files, wanted)
+    reader = _Reader(files, wanted, columns)
     schema, first = reader.begin()
 
     def again() -> Iterator[pa.RecordBatch]:
@@ -50,11 +51,13 @@ def open_files(files: Files, wanted: Optional[Schema], shown: str) -> TableSourc
 class _Reader:
     """Opens files that are one table."""
 
-    def __init__(self, files: Files, wanted: Optional[Schema]) -> None:
+    def __init__(self, files: Files, wanted: Optional[Schema], columns: Optional[Sequence[str]]) -> None:
         self.files = files
         self.wanted = pa.schema([(field.name, field.type) for field in wanted]) if wanted is not None else None
         self.named = partitions.columns(files.paths, files.base)
-        self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted)))
+        self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
+        inside = [name for name in self.only if name not in self.named] if self.only is not None else None
+        self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted), inside))
         #: the file whose columns are the table's
         self.leads = files.paths[0]
 
@@ -112,12 +115,12 @@ class _Reader:
 
     def _taken(self, path: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Opened:
         """Only the columns that are wanted."""
-        if self.wanted is None:
+        names = self.only
+        if names is None:
             return schema, batches
-        names = self.wanted.names
         missing = next((name for name in names if name not in schema.names), None)
         if missing is not None:
-            raise parse.no_column(path, missing, schema.names)
+            raise parse.no_column(path, missing, schema.names, "input_schema" if self.wanted is not None else "columns")
         taken = pa.schema([schema.field(name) for name in names])
         return taken, (batch if batch.schema.names == names else batch.select(names) for batch in batches)
 
@@ -171,7 +174,7 @@ def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
         ) from None
 
 
-def scan(dataset: Any) -> Iterator[pa.RecordBatch]:
-    """All rows of a `pyarrow.dataset.Dataset`, with little read ahead: memory must not grow with the table."""
-    scanner = dataset.scanner(batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+def scan(dataset: Any, columns: Optional[List[str]] = None) -> Iterator[pa.RecordBatch]:
+    """All rows of a `pyarrow.dataset.Dataset`, with little read ahead: memory must not grow with the table. Args: columns: None: all."""
+    scanner = dataset.scanner(columns, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
     return iter(scanner.to_reader())

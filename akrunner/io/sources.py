@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import IO, Any, Callable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from akrunner.io import formats, frames, packed, paths, readers
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
+from akrunner.io.taken import filled, taken
 from akrunner.io.values import kept
 from akrunner.schema import Schema, nearest, plain, to_floats
 
@@ -32,6 +33,8 @@ def open_source(
     input_format: Optional[str] = None,
     select: Optional[str] = None,
     select_seconds: Optional[float] = None,
+    columns: Optional[Sequence[str]] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     flush_seconds: Optional[float] = None,
 ) -> TableSource:
     """Open a table.
@@ -46,21 +49,27 @@ def open_source(
         flush_seconds: how long a row of an iterable may wait for more to come; None: until there are enough.
         select: SQL over it, as the table `input`; or only what stands between SELECT and FROM.
         select_seconds: it may take so long to give its first rows; None: for ever.
+        columns: of all that (of the query's, with `select`), the only ones to take, in this order; without `select` others are not read, where the
+            format can; None: all.
+        defaults: column of those -> what stands there for a null.
     Raises: SourceError: it is not there, not readable, not a table, or lacks a column.
     """
     with ours(SourceError, "source: cannot read it as a table"):
-        table = _open(source, read_examples, input_schema, input_format, flush_seconds)
+        table = _open(source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None)
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
-    if table.elsewhere and (input_schema is not None or select is not None):
+    if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
         raise SourceError(
-            f"select=, input_schema=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
+            f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select and CAST where it comes from"
         )
     if input_schema is not None:
-        table = _cast(table, input_schema)
+        table = _cast(table, input_schema if select is not None else _narrowed(input_schema, columns))
     if select is not None:
         table = selected(table, select, select_seconds)
-    return _plain(table)
+    if columns is not None:
+        table = taken(table, columns)
+    table = _plain(table)
+    return filled(table, defaults) if defaults else table
 
 
 def _open(
@@ -69,14 +78,16 @@ def _open(
     schema: Optional[Schema],
     form: Optional[str],
     flush_seconds: Optional[float] = None,
+    columns: Optional[Sequence[str]] = None,
 ) -> TableSource:
+    """Args: columns: that are taken later; others need not be read."""
     if isinstance(source, TableSource):
         return source
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
         found = packed.find(source) if form is None else None
         if found is not None:
-            return _from_files(found.files, read_examples, schema or found.schema)
-        return _from_files(paths.expand(source, form), read_examples, schema)
+            return _from_files(found.files, read_examples, schema or found.schema, columns)
+        return _from_files(paths.expand(source, form), read_examples, schema, columns)
     if form is not None:
         raise SourceError("input_format= is for files; the source is " + type(source).__name__)
     if isinstance(source, pa.Table):
@@ -84,7 +95,9 @@ def _open(
     if isinstance(source, pa.RecordBatch):
         return TableSource(source.schema, lambda: iter([source]), replayable=True)
     if _module(source) == "pyarrow" and hasattr(source, "scanner"):
-        return TableSource(source.schema, lambda: readers.scan(source), replayable=True)
+        known = list(columns) if columns is not None and set(columns) <= set(source.schema.names) else None
+        fields = source.schema if known is None else pa.schema([source.schema.field(name) for name in known])
+        return TableSource(fields, lambda: readers.scan(source, known), replayable=True)
     if isinstance(source, pa.RecordBatchReader):
         return TableSource(source.schema, lambda: iter(source))
     if _module(source) == "pandas" and not hasattr(source, "get_chunk"):
@@ -127,14 +140,25 @@ def _open(
     )
 
 
-def _from_files(files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema]) -> TableSource:
+def _from_files(
+    files: paths.Files, read_examples: ExampleReader, schema: Optional[Schema], columns: Optional[Sequence[str]]
+) -> TableSource:
+    schema = _narrowed(schema, columns) if schema is not None else None
     first = redacted(files.paths[0])
     shown = first if len(files.paths) == 1 else f"{first} and {len(files.paths) - 1} more"
     if formats.named(files.format).examples:
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
         return TableSource(schema.arrow, lambda: _read_examples(files, read_examples, schema), shown, True, read_from=files)
-    return readers.open_files(files, schema, shown)
+    return readers.open_files(files, schema, shown, columns)
+
+
+def _narrowed(schema: Schema, columns: Optional[Sequence[str]]) -> Schema:
+    """Those columns of a schema; it itself where it lacks one, which `taken` says."""
+    fields = {field.name: field for field in schema}
+    if columns is None or not set(columns) <= set(fields):
+        return schema
+    return Schema(tuple(fields[name] for name in columns))
 
 
 def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:

@@ -367,6 +367,24 @@ OPTIONS = (
         often=True,
     ),
     Option(
+        "columns",
+        "Optional[Sequence[str]]",
+        _INPUT,
+        "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format keeps columns apart "
+        "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
+        help="The only columns that go to the tasks, separated by commas. Default: all.",
+        often=True,
+    ),
+    Option(
+        "defaults",
+        "Optional[Mapping[str, Any]]",
+        _INPUT,
+        'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task has the row; a script may give others '
+        "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
+        help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
+        flags=("--default",),
+    ),
+    Option(
         "input_schema",
         "Optional[SchemaLike]",
         _INPUT,

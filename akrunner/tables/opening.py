@@ -22,7 +22,13 @@ from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 
 
 def open_source(
-    source: Any, *, input_schema: Optional[Schema] = None, input_format: Optional[str] = None, **options: Any
+    source: Any,
+    *,
+    input_schema: Optional[Schema] = None,
+    input_format: Optional[str] = None,
+    select: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    **options: Any,
 ) -> TableSource:
     """As `akrunner.io.sources.open_source`, which see; of tables, too."""
     names = [source] if is_table(source) else source
@@ -33,12 +39,18 @@ def open_source(
         if input_format is not None:
             raise SourceError("input_format= is for files; the source is a table")
         with ours(SourceError, f"source: cannot read {names[0]}"):
-            source = _tables([TableName.parse(one) for one in names])
-    return sources.open_source(source, input_schema=input_schema, input_format=input_format, **options)
+            only = columns if select is None and input_schema is None else None
+            source = _tables([TableName.parse(one) for one in names], only)
+    return sources.open_source(
+        source, input_schema=input_schema, input_format=input_format, select=select, columns=columns, **options
+    )
 
 
-def _tables(names: List[TableName]) -> TableSource:
-    """Several tables of the same columns, one after the other. The columns they are partitioned by come last, but those a name holds."""
+def _tables(names: List[TableName], only: Optional[Sequence[str]]) -> TableSource:
+    """Several tables of the same columns, one after the other. The columns they are partitioned by come last, but those a name holds.
+
+    Args: only: columns that are read, if all of them are there; None: all.
+    """
     readings = [store_for(name.project).reading(name) for name in names]
     columns = [_columns(name, reading.info) for name, reading in zip(names, readings)]
     for name, other in zip(names[1:], columns[1:]):
@@ -48,13 +60,17 @@ def _tables(names: List[TableName]) -> TableSource:
                 "input_schema= and select= are for tables of the same columns"
             )
 
+    schema = columns[0]
+    if only is not None and set(only) <= set(schema.names):
+        schema = pa.schema([schema.field(name) for name in only])
+
     def rows() -> Iterator[pa.RecordBatch]:
         for name, reading in zip(names, readings):
             first, end = name.rows(reading.rows)
-            yield from reading.read(columns[0].names, first, end - first)
+            yield from reading.read(schema.names, first, end - first)
 
     return TableSource(
-        columns[0], rows, str(names[0]) if len(names) == 1 else f"{names[0]} and {len(names) - 1} more", replayable=True
+        schema, rows, str(names[0]) if len(names) == 1 else f"{names[0]} and {len(names) - 1} more", replayable=True
     )
 
 

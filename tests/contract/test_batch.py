@@ -248,6 +248,44 @@ def test_files_in_files_out(run: Run, script: Script, tmp_path: Path) -> None:
     assert result.table.to_pydict() == {"a2": [0, 2, 4, 20, 22], "b": ["x", "x", "x", "y", "y"]}
 
 
+@pytest.mark.parametrize("form", ["examples", "columns"])
+def test_only_the_columns_that_are_named_cross_and_their_nulls_are_filled(
+    run: Run, script: Script, tmp_path: Path, form: str
+) -> None:
+    body = """
+    def main(task_config):
+        assert [column["name"] for column in task_config.schema] == ["age", "name", "x"], task_config.schema
+        for batch in task_config.batches(2):
+            told = [name.decode() + " of " + str(age) for name, age in zip(batch["name"], batch["age"])]
+            task_config.output_writer.write_batch({"told": told, "x": batch["x"]})
+    """
+    names = {
+        "name": ["a", None, "c"],
+        "unused": pa.array([None, 1, None], pa.int64()),
+        "age": [1, 2, None],
+        "x": [None, 0.5, 1.5],
+    }
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(names), path)
+    more: Dict[str, Any] = dict(output_schema="told string, x double", data_format=form, columns=["age", "name", "x"])
+    result = run(script(body), path, defaults={"age": -1, "name": "?", "x": 7}, **more)
+    assert result.table.to_pylist() == [
+        {"told": "a of 1", "x": 7.0},
+        {"told": "? of 2", "x": 0.5},
+        {"told": "c of -1", "x": 1.5},
+    ]
+    for wrong, words in (
+        ({"columns": ["age", "nam", "x"]}, r"columns: .* has no column 'nam' .*did you mean 'name'\?"),
+        ({"defaults": {"unused": 0}}, r"defaults: .* has no column 'unused' \(it has age, name, x\)"),
+        (
+            {"defaults": {"age": "young"}},
+            "defaults: column 'age' is int64, and 'young' is none of its values; give a whole number",
+        ),
+    ):
+        with pytest.raises(akrunner.ConfigError, match=words):
+            run(script(body), path, **{**more, **wrong})
+
+
 def test_tfrecord_in(run: Run, script: Script, tmp_path: Path) -> None:
     first = tmp_path / "x.tfrecord"
     run(script(ECHO), {"i": [1, 2, 3], "s": ["a", "b", None]}, output_schema="i bigint, s string", output=first)

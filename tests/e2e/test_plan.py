@@ -102,6 +102,19 @@ def test_it_is_read_in_a_terminal(script: Path) -> None:
     assert "not set: one worker alone" in str(akrunner.plan(script, pa.table(ROWS), output_schema="told string"))
 
 
+def test_columns_and_defaults_are_shown(tmp_path: Path, script: Path) -> None:
+    pq.write_table(pa.table(ROWS), tmp_path / "rows.parquet")
+    for source in (tmp_path / "rows.parquet", pa.table(ROWS)):
+        plan = akrunner.plan(script, source, output_schema="told string", columns=["word", "id"], defaults={"id": -1})
+        assert plan.rows == 4 and "4 rows, 2 columns as examples" in str(plan)
+        assert [(one.name, one.nulls, one.null) for one in plan.columns] == [
+            ("word", 2, "an error, but for defaults="),
+            ("id", 1, "-1, of defaults="),
+        ]
+        assert not any("'id'" in one for one in plan.warnings)
+        assert akrunner.plan(script, source, output_schema="told string", select="SELECT id FROM input LIMIT 1").rows is None
+
+
 def test_what_would_fail_fails_in_the_same_words(tmp_path: Path, script: Path) -> None:
     wrong: Any
     for wrong, words in (

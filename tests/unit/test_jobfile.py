@@ -136,6 +136,21 @@ def test_flags_win_over_variables_over_the_file(tmp_path: Path, monkeypatch: pyt
     assert options["python_env"] == "tf2.3" and options["debug"] and "python_env: $AKRUNNER_PYTHON_ENV" in origins
 
 
+def test_columns_and_defaults_of_file_and_flags(tmp_path: Path) -> None:
+    text = FILE.replace("[user_params]", 'columns = ["age", "day"]\n[defaults]\nage = 1\nday = 2026-11-23\n[user_params]')
+    options, _, origins = commanded(written(tmp_path, text))
+    assert (options["columns"], options["defaults"]) == (["age", "day"], {"age": 1, "day": "2026-11-23"})
+    options, _, origins = commanded(written(tmp_path, text), "--columns", "age, x", "--default", "age=0", "--default", "x=NaN")
+    assert (
+        options["columns"] == ["age", "x"]
+        and options["defaults"]["age"] == 0
+        and options["defaults"]["x"] != options["defaults"]["x"]
+    )
+    assert {"columns: --columns", "defaults: --default and the job file"} <= set(origins)
+    options, _, _ = commanded(written(tmp_path))
+    assert options["columns"] is None and options["defaults"] is None
+
+
 def test_the_file_of_an_option_is_no_job_file(tmp_path: Path) -> None:
     command = main.load(["run"]).commands["run"]
     words = ["run", "x.py", "-f", "conf.toml", "--user-file=other.toml", "-i", "t.csv"]

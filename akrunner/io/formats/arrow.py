@@ -30,8 +30,12 @@ class Arrow(Format):
         with closed_on_failure(source.close):
             if source.read(len(_MAGIC)) == _MAGIC:
                 reader = pa.ipc.open_file(source)
+                schema, only = reader.schema, table.within(reader.schema)
+                if only is not None:
+                    fields = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in only])
+                    reader = pa.ipc.open_file(source, options=fields)
                 batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-                return reader.schema, _valid(batches)
+                return schema, _valid(batches)
             return _stream(source, path)
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:

@@ -31,10 +31,17 @@ class Reading:
         files: of one format, in order, on one file system.
         asked: the columns the user asked for and their types, without those in names of directories; None: all, with types the files say or
             that are guessed.
+        only: the names of the columns that are drawn, without those in names of directories; None: all. A format that can read a part of a
+            file leaves the others out of its batches, and never out of the schema.
     """
 
     files: "Files"
     asked: Optional[pa.Schema]
+    only: Optional[List[str]] = None
+
+    def within(self, schema: pa.Schema) -> Optional[List[str]]:
+        """Which columns of a file of this schema are read; None: all."""
+        return [name for name in self.only or () if name in schema.names] or None
 
     def seekable(self, path: str) -> Any:
         """The bytes of a file, as pyarrow reads them. Whoever opens it closes it."""

@@ -31,12 +31,11 @@ class Csv(Lines):
     def open(self, table: Reading, path: str, like: Optional[pa.Schema]) -> Opened:
         pieces, close = pieces_of(table.files, path, self.quoted)
         asked = table.asked
-        only = asked.names if asked is not None else None
         if asked is not None:
             # text is no list: the cast says so
             asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
         with closed_on_failure(close):
-            schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, only))
+            schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, table.only))
         return schema, ahead(closing(batches, close))
 
     def blocks(self, path: str, schema: pa.Schema, first: str) -> Optional[List[Counted]]:

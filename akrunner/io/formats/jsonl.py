@@ -52,7 +52,9 @@ class _Files:
 
     def open(self, path: str, like: Optional[pa.Schema]) -> Opened:
         pieces, close = pieces_of(self._table.files, path, self._form.quoted)
-        parser = self._form.parser(pieces, self._table.asked, like)
+        asked = self._table.asked
+        # columns the schema does not name are passed over
+        parser = parse.JsonParser(pieces, asked, like if asked is None else None, self._table.only)
         with closed_on_failure(close):
             schema, batches = parse.opened(pieces, parser)
         return schema, ahead(closing(self._seen(parser, path, batches), close))

@@ -27,7 +27,8 @@ class Parquet(Format):
         source = table.seekable(path)
         with closed_on_failure(source.close):
             file = _file(source)
-        return file.schema_arrow.remove_metadata(), _counted(file, path)
+        schema = file.schema_arrow.remove_metadata()
+        return schema, _counted(file, path, table.within(schema))
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         import pyarrow.parquet as pq
@@ -73,10 +74,10 @@ def _file(source: Any) -> Any:
     return pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
 
 
-def _counted(file: Any, path: str) -> Iterator[pa.RecordBatch]:
+def _counted(file: Any, path: str, only: Optional[List[str]]) -> Iterator[pa.RecordBatch]:
     rows, said = 0, file.metadata.num_rows
     with file:
-        for batch in file.iter_batches(BATCH_ROWS):
+        for batch in file.iter_batches(BATCH_ROWS, columns=only):
             rows += batch.num_rows
             yield batch
     if rows != said:

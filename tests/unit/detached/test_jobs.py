@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import socket
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,3 +54,11 @@ def test_a_moment_without_an_answer_is_waited_through() -> None:
     answers = [saying(known("FINISHED")), lambda connection: None, saying(known("RUNNING"))]
     with answering(lambda connection: answers.pop()(connection)) as master:
         assert detached.wait(master, "abc", 0.02).state == "FINISHED"
+
+
+def test_defaults_go_along_as_numbers_and_texts(tmp_path: Path) -> None:
+    job: Any = SimpleNamespace(python="python3")
+    given = {"age": 0, "day": "2026-11-23"}
+    assert jobs._arguments(job, {"defaults": given}, str(tmp_path))["defaults"] == given
+    with pytest.raises(ConfigError, match="defaults: of a detached job they are numbers and texts"):
+        jobs._arguments(job, {"defaults": {"day": datetime.date(2026, 11, 23)}}, str(tmp_path))

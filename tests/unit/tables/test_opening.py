@@ -15,6 +15,7 @@ from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 from akrunner.tables import files, statements
 from akrunner.tables.local import LocalTables
+from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import TableName
 from akrunner.tables.opening import check_other, check_reachable, open_source, sink_to
 
@@ -49,6 +50,15 @@ def test_a_table_is_a_source() -> None:
     assert read(t, input_schema=Schema.parse("id int")) == [["id"], (1,), (2,), (3,)]
     assert read([f"{t}/p=y", f"{t}/p=x?end=1"])[1:] == [(3, "c"), (1, "a")]
     assert len(read([t, "odps://demo/tables/u"])) == 5
+    assert read([t, "odps://demo/tables/u"], columns=["p", "id"]) == [["p", "id"], ("x", 1), ("x", 2), ("y", 3), ("z", 4)]
+    assert read(t, columns=["s"], defaults={"s": "?"}) == [["s"], ("a",), ("b",), ("c",)]
+
+
+def test_only_the_columns_that_are_named_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: List[Any] = []
+    reading = LocalReading.read
+    monkeypatch.setattr(LocalReading, "read", lambda self, names, *rest: asked.append(names) or reading(self, names, *rest))
+    assert read("odps://demo/tables/t", columns=["s"])[1:] == [("a",), ("b",), ("c",)] and asked == [["s"], ["s"]]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +70,7 @@ def test_a_table_is_a_source() -> None:
         (["odps://demo/tables/t", "x.csv"], {}, "x.csv is a path, and others are tables"),
         (["odps://demo/tables/t", "odps://demo/tables/o"], {}, "has other columns"),
         ("odps://demo/tables/t", {"input_format": "csv"}, "input_format= is for files"),
+        ("odps://demo/tables/t", {"columns": ["ids"]}, r"columns: .* no column 'ids' \(it has id, s, p\); did you mean 'id'"),
     ],
 )
 def test_what_is_no_source(source: Any, options: Any, why: str) -> None:

@@ -1,0 +1,139 @@
+"""Which columns of a table cross to the tasks, and what stands there for a null: `columns=` and `defaults=`."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import numbers
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from akrunner.checks import check_names, shown
+from akrunner.errors import ConfigError, SourceError
+from akrunner.io.table import TableSource
+from akrunner.schema import is_list, is_text, nearest, to_array
+
+#: what a default of a column is, in words, and whether a value is one; the first that fits the column's type
+_KINDS: Tuple[Tuple[Callable[[pa.DataType], bool], str, Callable[[Any], bool]], ...] = (
+    (pa.types.is_boolean, "True or False", lambda value: isinstance(value, (bool, np.bool_))),
+    (pa.types.is_integer, "a whole number", lambda value: _is_number(value, numbers.Integral)),
+    (pa.types.is_decimal, "a whole number", lambda value: _is_number(value, numbers.Integral)),
+    (pa.types.is_floating, "a number, or NaN", lambda value: _is_number(value, numbers.Real)),
+    (is_text, "text", lambda value: isinstance(value, str)),
+    (
+        pa.types.is_date,
+        "a date, or text like '2026-11-23'",
+        lambda value: isinstance(value, (datetime.date, str)) and not isinstance(value, datetime.datetime),
+    ),
+    (
+        pa.types.is_timestamp,
+        "a datetime, or text like '2026-11-23 12:00:00'",
+        lambda value: isinstance(value, (datetime.datetime, str)),
+    ),
+    (pa.types.is_time, "a time, or text like '12:00:00'", lambda value: isinstance(value, (datetime.time, str))),
+    (pa.types.is_duration, "a timedelta", lambda value: isinstance(value, datetime.timedelta)),
+    (lambda kind: True, "text or bytes", lambda value: isinstance(value, (str, bytes))),
+)
+
+
+def check_columns(given: Any) -> Optional[List[str]]:
+    """`columns=` as far as no table is needed for it. Raises: ConfigError: it lists no names."""
+    names = check_names("columns", given)
+    if names == []:
+        raise ConfigError("columns is empty: name at least one, or leave it out for all")
+    return names
+
+
+def check_defaults(given: Any) -> Optional[Dict[str, Any]]:
+    """`defaults=` as far as no table is needed for it. Raises: ConfigError: it is no mapping of columns to values."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        raise ConfigError(f"defaults must say which column gets which value, {{'age': 0}}, not {shown(given)}")
+    none = next((name for name, value in given.items() if value is None), None)
+    if none is not None:
+        raise ConfigError(f"defaults: {none!r} gets None, which is a null again; give a value (NaN in a column of floats)")
+    return dict(given)
+
+
+def taken(table: TableSource, columns: Sequence[str]) -> TableSource:
+    """Only those columns, in their order. Raises: SourceError: the table lacks one."""
+    schema = pa.schema([table.schema.field(_known(name, table, "columns")) for name in columns])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches():
+            yield batch.select(list(columns))
+
+    # machines that read files themselves would read all of their columns
+    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=None)
+
+
+def filled(table: TableSource, defaults: Mapping[str, Any]) -> TableSource:
+    """The table with a value for each null of some columns. Args: defaults: column -> its value.
+
+    Raises: SourceError: the table lacks such a column, or it holds no such value.
+    """
+    instead = {name: _default(table.schema.field(_known(name, table, "defaults")), value) for name, value in defaults.items()}
+    schema = pa.schema(
+        [field.with_type(instead[field.name].type) if field.name in instead else field for field in table.schema]
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches():
+            columns: List[pa.Array] = [
+                _filled(column, instead[field.name]) if field.name in instead else column
+                for field, column in zip(batch.schema, batch.columns)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=None)
+
+
+def _known(name: str, table: TableSource, parameter: str) -> str:
+    names = table.schema.names
+    if name not in names:
+        raise SourceError(f"{parameter}: {table.name} has no column {name!r} (it has {', '.join(names)}){nearest(name, names)}")
+    return name
+
+
+def _default(field: pa.Field, value: Any) -> pa.Array:
+    """The value as an array of one, of the column's type. Raises: SourceError: the column holds no such value."""
+    kind = field.type
+    if isinstance(kind, pa.FixedShapeTensorType):
+        storage = _default(field.with_type(kind.storage_type), np.asarray(value).reshape(-1).tolist())
+        return pa.ExtensionArray.from_storage(kind, storage)
+    if pa.types.is_null(kind):
+        # a column without a single value, of which nobody knows the type
+        return pa.array([value])
+    many = is_list(kind)
+    one = kind.value_type if many else kind
+    words, fits = next((words, fits) for of, words, fits in _KINDS if of(one))
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    if not (isinstance(values, (list, tuple)) and all(map(fits, values)) if many else fits(values)):
+        raise SourceError(
+            f"defaults: column {field.name!r} is {kind}, and {shown(value)} is none of its values; give "
+            + (f"a list, each of it {words}" if many else words)
+        )
+    try:
+        if isinstance(values, str) and pa.types.is_temporal(one):
+            return pa.array([values]).cast(kind)
+        return to_array([values], kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
+        raise SourceError(f"defaults: column {field.name!r} is {kind}, and cannot hold {shown(value)}: {e}") from None
+
+
+def _filled(column: pa.Array, instead: pa.Array) -> pa.Array:
+    if not column.null_count:
+        return column
+    if isinstance(column, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(column.type, _filled(column.storage, instead.storage))
+    if pa.types.is_null(column.type):
+        return pa.repeat(instead[0], len(column))
+    return pc.fill_null(column, instead[0])
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
