@@ -132,8 +132,9 @@ def _left(error: BaseException) -> str:
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         return f"{told}. Changed already, and it stays so: {', '.join(names[:5])}{more}"
-    # of MaxCompute nobody knows what came of a statement that it was sent
+    # of MaxCompute nobody knows what came of a statement that it was sent; what is packed is no table
     untouched = store is not None and "akrunner.tables.maxcompute" not in sys.modules
+    untouched = untouched and not _raised_in(error, "akrunner.packing.job")
     return told or ("; no table was changed" if untouched else "")
 
 

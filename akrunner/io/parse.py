@@ -83,7 +83,7 @@ class CsvParser:
     def parse(self, piece: Piece) -> pa.RecordBatch:
         if self.names is None:
             piece = self._headed(piece)
-        if not piece.data.strip(b"\r\n") and len(self.names or ()) != 1:
+        if not piece.data or (not piece.data.strip(b"\r\n") and len(self.names or ()) != 1):
             return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
         try:
             table = self.whole(piece)
@@ -110,11 +110,14 @@ class CsvParser:
         return self._read(piece, self.schema or self._types, self._only)
 
     def end(self) -> pa.Schema:
-        """The schema of a text that has no row. Raises: SourceError: it has no names either."""
-        if self.names is None:
-            raise SourceError(f"source: {self.name} is empty: it has no line that names the columns")
+        """The schema of a text that has no row. Raises: SourceError: nothing tells the columns."""
+        if self.names is None and not self._types:
+            error = SourceError(f"source: {self.name} is empty: it has no line that names the columns")
+            error.tells_no_columns = True
+            raise error
+        names = self.names or self._types.names
         types = {field.name: field.type for field in self._types}
-        return pa.schema([(name, types.get(name, pa.null())) for name in self._only or self.names])
+        return pa.schema([(name, types.get(name, pa.null())) for name in self._only or names])
 
     def _read(self, piece: Piece, types: pa.Schema, only: Optional[List[str]]) -> pa.Table:
         names = self.names

@@ -21,6 +21,8 @@ from akrunner.schema import nearest
 PathLike = Union[str, "os.PathLike[str]"]
 
 _HIDDEN = (".", "_")
+#: ends of names of files that somebody is still writing, and renames when they are whole
+_UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def _beneath(base: str) -> List[str]:
                 )
         for name in files:
             path = os.path.join(directory, name)
-            if not name.startswith(_HIDDEN):
+            if not name.startswith(_HIDDEN) and not name.endswith(_UNFINISHED):
                 _check_regular(path)
                 found.append(path)
     return sorted(found)
@@ -267,9 +269,9 @@ def _open_url(name: str) -> "tuple[fsspec.AbstractFileSystem, str]":
 
 
 def _is_hidden(path: str, base: str) -> bool:
-    """As data tools have it: `_SUCCESS`, `.crc` and the like are not data."""
+    """As data tools have it: `_SUCCESS`, `.crc` and the like are not data; nor is what is still written."""
     inside = posixpath.relpath(path, base)
-    return any(part.startswith(_HIDDEN) for part in inside.split("/"))
+    return inside.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in inside.split("/"))
 
 
 def _is_hidden_name(path: str, pattern: str) -> bool:

@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from akrunner.arrays import known_numbers_of
+from akrunner.arrays import decoded
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
 from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
-from akrunner.schema import Schema
+from akrunner.schema import Schema, is_list, is_text
+
+#: kinds of values, in words
+_KINDS: Dict[str, Callable[[pa.DataType], bool]] = {
+    "truths": pa.types.is_boolean,
+    "numbers": lambda kind: bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)),
+    "moments": lambda kind: bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind)),
+    "times of day": pa.types.is_time,
+    "spans of time": pa.types.is_duration,
+    "structs": pa.types.is_struct,
+    "bytes": lambda kind: bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    ),
+}
 
 
 def open_files(files: Files, wanted: Optional[Schema], shown: str, columns: Optional[Sequence[str]] = None) -> TableSource:
@@ -159,19 +172,53 @@ def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBat
 
 def _cast(batch: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
     column = batch.column(field.name)
+    if column.type == field.type:
+        return column
     try:
-        cast = column.cast(field.type)
-        if pa.types.is_floating(field.type) and pa.types.is_floating(column.type):
-            # Arrow rounds a double without a word
-            back = known_numbers_of(cast.cast(column.type))
-            if not np.array_equal(back, known_numbers_of(column), equal_nan=True):
-                raise pa.ArrowInvalid("it would be rounded")
-        return cast
+        return _kept_as(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise SourceError(
             f"source: column {field.name!r} of {path} is {column.type}, and cannot become {field.type}, as in the first file: {e}; "
             f"input_schema= (--input-schema) says which type it is to have"
         ) from None
+
+
+def _kept_as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values in another type, each of them what it was. (Arrow rounds a double, makes a truth of 7 and a moment of a number without a word.)
+
+    Raises: pa.ArrowInvalid, pa.ArrowNotImplementedError: a value would be another one.
+    """
+    cast = column.cast(kind)
+    if pa.types.is_null(column.type):
+        return cast
+    given, made = decoded(column), decoded(cast)
+    while is_list(given.type) and is_list(made.type):
+        given, made = pc.list_flatten(given), pc.list_flatten(made)
+    if not (_of_kind(given.type) is _of_kind(made.type) or is_text(given.type) or is_text(made.type)):
+        raise pa.ArrowInvalid(f"{_of_kind(given.type)} are no {_of_kind(made.type)}")
+    zones = [getattr(one.type, "tz", None) is None for one in (given, made)]
+    if pa.types.is_timestamp(given.type) and pa.types.is_timestamp(made.type) and zones[0] != zones[1]:
+        raise pa.ArrowInvalid("one has a time zone, the other has none")
+    back = made.cast(given.type)
+    if pa.types.is_nested(given.type):
+        if not back.equals(given):
+            raise pa.ArrowInvalid("a value in it would be another one")
+        return cast
+    same = pc.equal(back, given)
+    if pa.types.is_floating(given.type):
+        same = pc.or_kleene(same, pc.and_(pc.is_nan(back), pc.is_nan(given)))
+    row = pc.index(same, pa.scalar(False)).as_py()
+    if row >= 0:
+        raise pa.ArrowInvalid(f"{given[row].as_py()!r} would be {made[row].as_py()!r}")
+    return cast
+
+
+def _of_kind(data_type: pa.DataType) -> str:
+    """What values of a type are: only what is of one kind becomes the other by itself."""
+    for name, is_one in _KINDS.items():
+        if is_one(data_type):
+            return name
+    return str(data_type)
 
 
 def scan(dataset: Any, columns: Optional[List[str]] = None) -> Iterator[pa.RecordBatch]:

@@ -242,6 +242,15 @@ class Bad:
         self.some += [one.told for one in broken[: _NAMED - len(self.some)]]
 
 
+def extra_of(state: State) -> Optional[pa.Schema]:
+    """The columns of lists of files that are packed as they are; None: there are none."""
+    parts = state.parts()
+    if not parts or "table" in state.plan(parts[0]):
+        return None
+    fields = [field for field in state.index(parts[0]).schema if not field.name.startswith("\x1f")]
+    return pa.schema(fields) if fields else None
+
+
 def _still_broken(index: Index, state: State, overwrite: bool) -> List[leftout.LeftOut]:
     """The files of the input that an earlier run left out as broken, and that are as they were, as far as anybody knows."""
     if overwrite or not state.parts():
@@ -263,7 +272,10 @@ def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> Tupl
         fresh = (
             fresh | truths(pc.is_in(index.table.column(NAME), value_set=again)) | (found.broken & leftout.untold(index.table))
         )
-    return Index(index.table.filter(array_of(fresh)), index.base), [*_told(found), *_said_otherwise(index, state, fresh)]
+    return Index(index.table.filter(array_of(fresh)), index.base), [
+        *_told(found, index.listed),
+        *_said_otherwise(index, state, fresh),
+    ]
 
 
 def _said_otherwise(index: Index, state: State, fresh: NDArray[np.bool_]) -> List[str]:
@@ -313,7 +325,8 @@ def _latest(table: pa.Table) -> pa.Table:
     return table.take(array_of(np.arange(table.num_rows)[::-1].copy()))
 
 
-def _told(found: Difference) -> List[str]:
+def _told(found: Difference, listed: bool) -> List[str]:
+    """Args: listed: whether a list names the files, which may be there though it names them no longer."""
     told = []
     if found.changed:
         told.append(
@@ -322,7 +335,7 @@ def _told(found: Difference) -> List[str]:
         )
     if found.gone:
         told.append(
-            f"{counted(found.gone, 'file')} that {'was' if found.gone == 1 else 'were'} packed {'is' if found.gone == 1 else 'are'} gone, and the rows are still "
+            f"{counted(found.gone, 'file')} that {'was' if found.gone == 1 else 'were'} packed {'is' if found.gone == 1 else 'are'} {'not on the list now' if listed else 'gone'}, and the rows are still "
             f"there ({', '.join(found.some['gone'])}); --overwrite packs all anew"
         )
     return told

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import glob
+import itertools
 import os
 import posixpath
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import fsspec
 import pyarrow as pa
 
-from akrunner.checks import check_choice, check_names, check_path, check_text
+from akrunner.checks import check_choice, check_names, check_path, check_text, is_within
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
@@ -37,10 +39,10 @@ _TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 
 @dataclass
 class Given:
-    """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; home: in place of it, the directory or URL that what
-    is named lies in, so that it is the same whatever else lies there tomorrow; only: the one file that was named; paths: all of them; index: of files; tables: (name, table) of each
-    file, or of the only table; each: (schema, what has it) -> tables in other types; files: what the tables are read from, None: no files; label: the column of
-    classes; typed: the user gave their types; said: what was found out, in words."""
+    """Attributes: kind: as `pack` takes it; place: the directory or file that is read, None: it is neither; home: in place of it, the directory or URL that
+    files are named below, so that each has the same name whatever else lies there tomorrow; lies: the one that they lie in tonight; index: of files; tables: (name,
+    table) of each file, or of the only table; files: what the tables are read from, None: no files; label: the column of classes; said: what was found out, in
+    words."""
 
     kind: str
     place: Optional[str]
@@ -52,10 +54,7 @@ class Given:
     said: List[str] = field(default_factory=list)
     splits: Tuple[str, ...] = ()
     home: Optional[str] = None
-    only: Optional[str] = None
-    paths: Optional[Sequence[str]] = None
-    typed: bool = False
-    each: Optional[Callable[[pa.Schema, str], Sequence[Tuple[bytes, TableSource]]]] = None
+    lies: Optional[str] = None
 
     @property
     def is_files(self) -> bool:
@@ -63,22 +62,38 @@ class Given:
 
     def kept(self, settings: Settings) -> Dict[str, Any]:
         """What has to be the same the next time."""
-        return {"kind": self.kind, **settings.kept(), "source": self.only or self.home or self.place, **self.asked}
-
-    def goes_with(self, before: Any) -> None:
-        """A directory's only file is named as the directory was, if that is what was packed before. Args: before: the source that was kept."""
-        if self.only is not None and before == self.home:
-            self.only = None
-
-    def holds(self, before: Any) -> bool:
-        """Whether the one file that was named before is one of those named now."""
-        return self.only is None and before in (self.paths or ())
+        return {"kind": self.kind, **settings.kept(), "source": self.home or self.place, **self.asked}
 
     def classes(self) -> List[str]:
         """The names of the classes of files, sorted."""
         assert self.index is not None
         found = class_names(self.index.table.column("\x1fclass"))
         return [str(one).lower() if isinstance(one, bool) else str(one) for one in found]
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What was packed before, to which what is new is added. Attributes: place: the output; settings: as `Given.kept` has them; ups: how many directories above
+    the one that files are named below is the one that all of them lay in; table: the columns of tables; extra: the columns of a list of files that are packed as
+    they are. None: there are none."""
+
+    place: str
+    settings: Mapping[str, Any]
+    ups: int = 0
+    table: Optional[pa.Schema] = None
+    extra: Optional[pa.Schema] = None
+
+    @property
+    def words(self) -> str:
+        return f"what is packed in {self.place}"
+
+    def home_of(self, lies: str) -> Optional[str]:
+        """The directory that files were named below, if these lie where those did, or in a directory above or below: each has the name it had, then."""
+        home = self.settings.get("source")
+        if not isinstance(home, str):
+            return None
+        whole = os.path.normpath(os.path.join(home, *[os.pardir] * self.ups))
+        return home if is_within(whole, lies) or is_within(lies, whole) else None
 
 
 def given_of(
@@ -92,9 +107,9 @@ def given_of(
     select: Any,
     input_schema: Any,
     input_format: Any,
-    there: Optional[pa.Schema] = None,
+    earlier: Optional[Earlier] = None,
 ) -> Given:
-    """Args: there: the columns of the tables that are packed already. Raises: ConfigError, SourceError: it cannot be packed so."""
+    """Args: earlier: what is packed already, None: nothing that counts. Raises: ConfigError, SourceError: it cannot be packed so."""
     if kind is not None:
         check_choice("kind", kind, KINDS)
     label = check_text("label", label) if label is not None else None
@@ -113,12 +128,10 @@ def given_of(
         table, base = folders.listed(names[0])
         if of_table or kind == "rows":
             _check_tables(table, names[0], of_table)
-        else:
-            kind = kind or folders.kind_of(table, names[0])
-        if kind != "rows" and not of_table:
+        elif (holds := kind or folders.kind_of(table, names[0])) != "rows":
             if named is not None:
                 raise ConfigError("columns= (--columns) is for text files that stand side by side")
-            return _of_folder(table, base, kind, names[0], directory, label, settings)
+            return _of_folder(table, base, holds, names[0], directory, label, settings)
     if settings.split_by == "folder":
         raise ConfigError("split='folders' (--split folders) is for a directory with a folder for each split")
     if (
@@ -134,7 +147,7 @@ def given_of(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
         )
     options: Dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
-    return _of_table(source, names, options, kind, label, paths, below, settings, there)
+    return _of_table(source, names, options, kind, label, paths, below, settings, earlier)
 
 
 def _check_tables(table: pa.Table, directory: str, of_table: Sequence[str]) -> None:
@@ -284,30 +297,34 @@ def _of_table(
     paths: Optional[str],
     below: Optional[str],
     settings: Settings,
-    there: Optional[pa.Schema],
+    earlier: Optional[Earlier],
 ) -> Given:
     if names is not None and options["input_format"] is None and all(name.lower().endswith(images.ENDINGS) for name in names):
         raise SourceError(
             "source: give the directory that holds the images, or a table with a column of their paths, not the images themselves"
         )
     with ours(SourceError, "source: it cannot be read"):
-        table = _opened(source, options, there)
-    first: Optional[pa.RecordBatch] = None
+        table = _opened(source, options, earlier)
     said: List[str] = []
-    local = table.read_from is not None and table.read_from.is_local
-    place = home = only = None
-    if table.read_from is not None:
-        place = (table.read_from.directories or tuple(table.read_from.paths))[0]
-        home = _home(table.read_from)
-        only = table.read_from.paths[0] if names is not None and len(names) == 1 and table.read_from.base is None else None
-    where: Dict[str, Any] = dict(home=home, only=only, paths=table.read_from.paths if table.read_from is not None else None)
+    where = _Where.of(table, earlier)
+    typed = options["input_schema"] is not None
+    if earlier is not None:
+        # a list without rows does not say that it is one
+        before = earlier.settings
+        if (
+            kind is None
+            and paths is None
+            and before.get("kind") not in (None, "rows")
+            and before.get("paths") in table.schema.names
+        ):
+            kind, paths = before["kind"], before["paths"]
     if paths is None and kind in (None, "images") and table.replayable:
         first = next(iter(table.batches()), None)
         paths = lists.column_of_paths(table.schema, first)
         if paths is not None:
             said.append(f"column {paths!r} has paths of images: these are packed (--kind rows packs the table itself)")
         elif half := lists.half_paths(table.schema, first) or (
-            kind is None and lists.named_files(table.schema, first, below or _beside(home, local))
+            kind is None and lists.named_files(table.schema, first, below or where.beside)
         ):
             said.append(half)
     if paths is not None and paths not in table.schema.names:
@@ -321,51 +338,133 @@ def _of_table(
             )
         paths = likely[0]
         said.append(f"column {paths!r} has the paths, by its name: the files it names are packed")
-    chosen = lists.label_of(table.schema, label)
-    asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if paths is not None and kind != "rows":
-        if chosen == paths:
-            raise ConfigError(f"label (--label): {paths!r} is the column of paths")
-        if below is None:
-            # relative to the list, wherever one stands
-            below = _url_of(str(names[0])) if names and home is not None and not local else _beside(home, local)
-        index = lists.index_of(table, paths, chosen, below, settings.threads, kind or "images", settings.form)
-        return Given(kind or "images", place, index, label=chosen, asked=asked, said=said, **where)
+        return _of_list(table, names, options, kind or "images", label, paths, below, settings, earlier, where, said)
+    if below is not None:
+        raise ConfigError("paths_in= (--paths-in) is for a table with a column of paths (paths=, --paths)")
+    like = earlier.table if earlier is not None and options["select"] is None and not typed else None
+    # a new file that lacks the column of classes is told by its name when it is read
+    chosen = lists.label_of(table.schema if like is None else like, label)
     clash = next((name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names), None)
     if clash is not None:
         raise SourceError(
             f"source: column {clash!r} has the name of one that pack makes of {chosen!r}; leave it out or rename it with select= (--select)"
         )
-    if below is not None:
-        raise ConfigError("paths_in= (--paths-in) is for a table with a column of paths (paths=, --paths)")
-    if table.read_from is None or not local:
-        return Given("rows", place, None, [(b"", table)], None, chosen, asked, said, **where)
-    files = _files(table.read_from.paths, home)
-    if options["select"] is not None or table.each is None:
-        return Given("rows", place, None, [(b"", table)], files, chosen, {**asked, "whole": True}, said, **where)
-    # each for itself, so that those that come later can be packed alone
-    of_files = table.each
+    asked = {"label": chosen, "paths": paths, "select": options["select"]}
+    if table.read_from is None or not where.local:
+        return Given("rows", where.place, None, [(b"", table)], None, chosen, asked, said, home=where.home, lies=where.lies)
+    _check_once(table.read_from.paths)
+    files = _files(table.read_from.paths, where.home)
+    tables = [(b"", table)]
+    if options["select"] is None and table.each is not None:
+        # each for itself, so that those that come later can be packed alone; in the types of what is there, whatever the first of them looks like
+        known = where.known
+        tables = [(known[path], one) for path, one in table.each(like, earlier.words if earlier is not None else "")]
+    else:
+        asked["whole"] = True
+    return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies)
 
-    def each(like: Optional[pa.Schema], of: str) -> List[Tuple[bytes, TableSource]]:
-        return [(_named_in(str(home), name), one) for name, one in of_files(like, of)]
 
-    return Given(
-        "rows",
-        place,
-        None,
-        each(None, ""),
-        files,
-        chosen,
-        asked,
-        said,
-        each=each,
-        typed=options["input_schema"] is not None,
-        **where,
+def _of_list(
+    table: TableSource,
+    names: Optional[List[str]],
+    options: Dict[str, Any],
+    kind: str,
+    label: Optional[str],
+    paths: str,
+    below: Optional[str],
+    settings: Settings,
+    earlier: Optional[Earlier],
+    where: "_Where",
+    said: List[str],
+) -> Given:
+    """Args: table: it has the column `paths`."""
+    chosen = lists.label_of(table.schema, label)
+    if chosen == paths:
+        raise ConfigError(f"label (--label): {paths!r} is the column of paths")
+    if earlier is not None and label is None and chosen is None:
+        # a column without a value does not say that it has classes
+        chosen = earlier.settings.get("label")
+        if chosen is not None and chosen not in table.schema.names:
+            raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
+    if below is None:
+        # relative to the list, wherever one stands
+        below = _url_of(str(names[0])) if names and where.home is not None and not where.local else where.beside
+    index: Optional[Index] = None
+    like = earlier.extra if earlier is not None and options["input_schema"] is None else None
+    if earlier is not None and like is not None and table.each is not None:
+        # rows that are packed may say what does not fit: whether there are others is seen later
+        with contextlib.suppress(SourceError):
+            as_packed = _in_types_of(table, like, earlier.words)
+            index = lists.index_of(as_packed, paths, chosen, below, settings.threads, kind, settings.form, empty=True)
+    if index is None:
+        index = lists.index_of(table, paths, chosen, below, settings.threads, kind, settings.form, empty=earlier is not None)
+    asked = {"label": chosen, "paths": paths, "select": options["select"]}
+    return Given(kind, where.place, index, label=chosen, asked=asked, said=said, home=where.home, lies=where.lies)
+
+
+def _in_types_of(table: TableSource, extra: pa.Schema, of: str) -> TableSource:
+    """A list, its other columns in the types that are packed; what is not packed is told of later."""
+    assert table.each is not None
+    like = pa.schema([extra.field(field.name) if field.name in extra.names else field for field in table.schema])
+    for name in extra.names:
+        # JSON lines may leave it out; of other files the reader says which lacks it
+        like = like if name in like.names else like.append(extra.field(name))
+    if like.equals(table.schema):
+        return table
+    parts = [one for _, one in table.each(like, of)]
+    return dataclasses.replace(
+        table, schema=like, open=lambda: itertools.chain.from_iterable(one.batches() for one in parts), each=None
     )
 
 
-def _opened(source: Any, options: Dict[str, Any], there: Optional[pa.Schema]) -> TableSource:
+@dataclass(frozen=True)
+class _Where:
+    """Where a table's files lie. Attributes: place, home, lies: as `Given` has them; paths: of its files; local: on this machine's file systems."""
+
+    place: Optional[str] = None
+    home: Optional[str] = None
+    lies: Optional[str] = None
+    paths: Sequence[str] = ()
+    local: bool = False
+
+    @staticmethod
+    def of(table: TableSource, earlier: Optional[Earlier]) -> "_Where":
+        found = table.read_from
+        if found is None:
+            return _Where()
+        place = (found.directories or tuple(found.paths))[0]
+        lies = found.base.rstrip("/") or "/" if found.base is not None else _holding(found.paths)
+        if not found.is_local:
+            return _Where(place, lies, lies, found.paths)
+        lies = os.path.normpath(lies)
+        return _Where(place, (earlier and earlier.home_of(lies)) or lies, lies, found.paths, True)
+
+    @property
+    def beside(self) -> str:
+        """The directory of a list, or the current one."""
+        return self.home if self.home is not None and self.local else os.getcwd()
+
+    @property
+    def known(self) -> Dict[str, bytes]:
+        """Path of each file -> its name."""
+        assert self.home is not None
+        return {path: _named_in(self.home, path) for path in self.paths}
+
+
+def _check_once(paths: Sequence[str]) -> None:
+    """Raises: SourceError: two are one file."""
+    met: Dict[str, str] = {}
+    for path in paths:
+        first = met.setdefault(os.path.realpath(path), path)
+        if first is not path:
+            again = f"{first} is named twice" if path == first else f"{path} and {first} are one file"
+            raise SourceError(f"source: {again}, and its rows would be packed twice; name it once")
+
+
+def _opened(source: Any, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:
     """The table; one whose text has no row, and so does not tell its types, has those of the tables that are packed."""
+    there = earlier.table if earlier is not None else None
     table: Optional[TableSource] = None
     try:
         table = open_source(source, **options)
@@ -384,11 +483,6 @@ def _opened(source: Any, options: Dict[str, Any], there: Optional[pa.Schema]) ->
     return open_source(source, **{**options, "input_schema": Schema.from_arrow(there)})
 
 
-def _home(files: io_paths.Files) -> str:
-    """The directory (or the beginning of the URLs) that files are named below: that which was given, or all of them lie in."""
-    return files.base.rstrip("/") or "/" if files.base is not None else _holding(files.paths)
-
-
 def _holding(names: Sequence[str]) -> str:
     """The directory, or the beginning of URLs, that all of these lie in."""
     return re.sub(r"\A(\w+):/(?!/)", r"\1://", posixpath.commonpath([posixpath.dirname(one) for one in names]))
@@ -402,8 +496,3 @@ def _url_of(name: str) -> str:
     """What stands in the URL of a list before its name, or its wildcards; all of that of a directory."""
     stem = re.split(r"[*?\[]", name)[0]
     return stem.rstrip("/") if stem == name and not posixpath.splitext(name)[1] else posixpath.dirname(stem)
-
-
-def _beside(home: Optional[str], local: bool) -> str:
-    """The directory of a list, or the current one."""
-    return home if home is not None and local else os.getcwd()

@@ -21,7 +21,7 @@ from akrunner.foreign import in_words, no_files, ours, shortage
 from akrunner.io.paths import PathLike, local_path
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded
-from akrunner.packing.given import Given, given_of
+from akrunner.packing.given import Earlier, Given, given_of
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import Settings, Split, settings_of
@@ -113,8 +113,8 @@ def pack(
 
     meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
-    there = rowjob.columns_of(state)
-    given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format, there)
+    earlier = _earlier(state) if not overwrite else None
+    given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format, earlier)
     _check(given, settings, state)
     whole = _dry if dry_run else _packed
     with _short():
@@ -178,26 +178,34 @@ def _packed(given: Given, settings: Settings, state: State, overwrite: bool, met
             state.leave()
 
 
+def _earlier(state: State) -> Optional[Earlier]:
+    """What is packed already, as far as it says how what is new is read."""
+    if state.about is None:
+        return None
+    table = rowjob.columns_of(state)
+    ups = rowjob.ups_of(state) if table is not None else 0
+    return Earlier(state.path, state.about.get("settings", {}), ups, table, filejob.extra_of(state))
+
+
 def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> None:
     """Raises: SinkError: what is there was packed in another way."""
     if state.about is None or overwrite:
         return
     there = state.about.get("settings", {})
-    given.goes_with(there.get("source"))
-    asked = given.kept(settings)
-    for name, value in asked.items():
-        if name in there and there[name] != value and not (name == "source" and given.holds(there[name])):
+    for name, value in given.kept(settings).items():
+        if name in there and there[name] != value:
             raise SinkError(
-                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new{_by_directory(given) if name == 'source' else ''}, "
+                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; give the same to add what is new{_by_directory(given, there[name]) if name == 'source' else ''}, "
                 "overwrite=True (--overwrite) to pack everything anew, or another directory"
             )
 
 
-def _by_directory(given: Given) -> str:
-    """What to give in place of files that come and go. (A shell makes one name of a pattern where there is one file.)"""
-    if given.home is None or not given.paths:
+def _by_directory(given: Given, before: Any) -> str:
+    """What to give in place of files that come and go."""
+    if given.lies is None or not isinstance(before, str) or not os.path.isabs(before) or not os.path.isabs(given.lies):
         return ""
-    return f" (of files that come and go their directory, or a pattern in quotes: {os.path.join(given.home, '*' + os.path.splitext(given.paths[0])[1])!r})"
+    above = os.path.commonpath([before, given.lies])
+    return f" (of files that come and go a directory that holds all of them: {above})" if above != "/" else ""
 
 
 def _as_given(name: str, value: Any) -> str:

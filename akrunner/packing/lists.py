@@ -123,9 +123,9 @@ def _classes(data_type: pa.DataType) -> bool:
 
 
 def index_of(
-    table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, kind: str, form: str
+    table: TableSource, paths: str, label: Optional[str], base: Optional[str], threads: int, kind: str, form: str, empty: bool
 ) -> Index:
-    """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs.
+    """Args: paths, label: columns; base: the directory that relative paths are below, or the beginning of their URLs; empty: whether it may have no rows.
 
     Raises: SourceError: it cannot be read, has no rows, or a column cannot be packed.
     """
@@ -151,10 +151,13 @@ def index_of(
                 if batch.num_rows:
                     rows += batch.num_rows
                     spilled.add(_batch(batch, paths, label, others, prefix, fd, pool))
+            if not rows and empty:
+                none = pa.RecordBatch.from_pylist([], table.schema)
+                spilled.add(_batch(none, paths, label, others, prefix, fd, pool))
     finally:
         if fd is not None:
             os.close(fd)
-    if not rows:
+    if not rows and not empty:
         raise SourceError(f"source: {table.name} has no rows")
     return Index(spilled.table(table.schema), directory, listed=True)
 
@@ -180,7 +183,8 @@ def _batch(
     encoded = names.cast(pa.large_binary())
     sizes, times = _stats(encoded.to_pylist(), fd, pool)
     classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
-    columns = [encoded, array_of(sizes), array_of(times), pc.cast(classes, pa.string()) if is_text(classes.type) else classes]
+    as_text = is_text(classes.type) or pa.types.is_null(classes.type)
+    columns = [encoded, array_of(sizes), array_of(times), pc.cast(classes, pa.string()) if as_text else classes]
     return pa.RecordBatch.from_arrays(
         [*columns, *(batch.column(field.name) for field in others)],
         names=[NAME, SIZE, MTIME, CLASS, *(field.name for field in others)],

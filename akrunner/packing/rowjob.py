@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.arrays import array_of, octets_of
 from akrunner.errors import ReadError, SourceError
@@ -23,6 +24,8 @@ from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 
+#: new files whose beginnings are read before anything is begun
+_LOOKED = 16
 _ANEW = "; --overwrite packs everything anew"
 
 
@@ -89,13 +92,12 @@ def _new(given: Given, state: State, overwrite: bool) -> Tuple[List[Tuple[bytes,
     fresh = given.files.filter(array_of(found.new))
     names = set(fresh.column(NAME).to_pylist())
     tables = [one for one in given.tables if one[0] in names]
-    if tables and given.each is not None and not given.typed:
-        # in the types of what is there, whatever the first of them looks like; no types make up for another name
-        there = columns_of(state)
-        if there is not None and set(tables[0][1].schema.names) == set(there.names):
-            tables = [one for one in given.each(there, state.path) if one[0] in names]
     if tables:
         check_as_before(state.about, schema_of(tables[0][1].schema, given.label))
+    for _, table in tables[:_LOOKED]:
+        # before anything is begun
+        with _fitting(state):
+            next(table.batches(), None)
     return tables, fresh, told
 
 
@@ -105,15 +107,24 @@ def columns_of(state: State) -> Optional[pa.Schema]:
     return schema_in(words) if words is not None else None
 
 
+def ups_of(state: State) -> int:
+    """How many directories above the one that the packed files are named below is the one that all of them lay in."""
+    names = pa.chunked_array(
+        [one for part in state.parts() for one in state.index(part).column(NAME).chunks], pa.large_binary()
+    )
+    above = pc.match_substring_regex(names, rb"\A\.\./")
+    return max((name.split(b"/").count(b"..") for name in names.filter(above).to_pylist()), default=0)
+
+
 @contextlib.contextmanager
 def _fitting(state: Optional[State]) -> Iterator[None]:
-    """Args: state: to which tables are added; None: to nothing. Raises: ReadError: they cannot be read, with what they have to be like."""
+    """Args: state: to which tables are added; None: to nothing. Raises: ReadError, SourceError: they cannot be read, with what they have to be like."""
     try:
         yield
-    except ReadError as e:
+    except (ReadError, SourceError) as e:
         if state is None or state.about is None or shortage(e):
             raise
-        raise ReadError(
+        raise (ReadError if isinstance(e, ReadError) else SourceError)(
             f"{e}. What is new is read in the types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs everything anew"
         ) from None
 

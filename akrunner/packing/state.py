@@ -155,6 +155,10 @@ class State:
     def plan(self, part: int) -> Dict[str, Any]:
         return self._json(os.path.join(self.folder(part), PLAN)) or {}
 
+    def has_index(self, part: int) -> bool:
+        """Whether it was made of files that can be told apart."""
+        return os.path.exists(os.path.join(self.folder(part), INDEX))
+
     def index(self, part: int) -> pa.Table:
         """Mapped, not read: the memory is the system's."""
         with pa.memory_map(os.path.join(self.folder(part), INDEX)) as source:

@@ -370,12 +370,12 @@ def test_rows_of_other_columns_are_not_packed_beside_what_is_there(tmp_path: Pat
         (table / name).unlink()
     for name in ("3.csv", "4.csv"):
         (table / name).write_text("id,s\nx,c\n")
-    with pytest.raises(akrunner.ReadError, match=r"line 2: column 'id'.*invalid value 'x'.*in the types of what is packed"):
+    with pytest.raises(akrunner.SourceError, match=r"line 2: column 'id'.*invalid value 'x'.*in the types of what is packed"):
         akrunner.pack(table, tmp_path / "of", format=form)
     with pytest.raises(akrunner.SinkError, match="there 'id' is bigint, and now 'id' is string"):
         akrunner.pack(table, tmp_path / "of", format=form, input_schema="id string, s string")
     (table / "3.csv").write_text("id,t\n9,c\n")
-    with pytest.raises(akrunner.SinkError, match="there 's' is string, and now there is no 's'"):
+    with pytest.raises(akrunner.SourceError, match="3.csv has no column 's', which what is packed in .*of has"):
         akrunner.pack(table, tmp_path / "of", format=form, dry_run=True)
     for name in ("3.csv", "4.csv"):
         (table / name).write_text("id,s\n9,c\n")
@@ -421,13 +421,88 @@ def test_tables_come_and_go(tmp_path: Path) -> None:
     assert packed(table) == (1, 8)
     gone = akrunner.pack(table, out, format="parquet").warnings
     assert len(gone) == 1 and gone[0].startswith("2 files that were packed are not among those given now")
-    # another file that is named alone is another table
-    akrunner.pack(table / "c.csv", tmp_path / "one", format="parquet")
-    with pytest.raises(akrunner.SinkError, match=r"packed with source='.*/c.csv', not '.*/d.csv'.*in quotes: '.*/x/\*\.csv'"):
-        akrunner.pack(table / "d.csv", tmp_path / "one", format="parquet")
-    with pytest.raises(akrunner.ReadError, match="no column 'more'"):
+    with pytest.raises(akrunner.SourceError, match="no column 'more'"):
         (table / "e.csv").write_text("id,p,more\n1,2,3\n")
         akrunner.pack(table, out, format="parquet")
+
+
+def test_names_stay_when_one_file_becomes_several_directories(tmp_path: Path) -> None:
+    def put(day: int) -> Path:
+        path = tmp_path / "in" / f"d={day}" / "x.csv"
+        if not path.exists():
+            path.parent.mkdir(parents=True)
+            path.write_text(f"id\n{day}1\n{day}2\n")
+        return path
+
+    def packed(out: str, *source: Path) -> List[int]:
+        akrunner.pack(list(source), tmp_path / out, format="parquet", split="0.5,0.5")
+        splits = [tmp_path / out / name for name in ("train", "test")]
+        return sorted(id for split in splits if split.exists() for id in rows(split).column("id").to_pylist())
+
+    # as a shell gives them
+    assert packed("out", put(1)) == [11, 12]
+    assert packed("out", put(1), put(2)) == [11, 12, 21, 22]
+    assert packed("out", put(2), put(3)) == packed("out", put(3)) == [11, 12, 21, 22, 31, 32]
+    assert packed("several", put(1), put(2)) == [11, 12, 21, 22]
+    assert packed("several", put(4)) == [11, 12, 21, 22, 41, 42]
+    assert packed("other", put(1)) == [11, 12]
+    with pytest.raises(
+        akrunner.SinkError, match=r"source='.*/in/d=1', not '.*/in/d=2'.*a directory that holds all of them: .*/in\)"
+    ):
+        packed("other", put(2))
+    with pytest.raises(akrunner.SourceError, match="x.csv is named twice, and its rows would be packed twice"):
+        packed("twice", put(1), put(1))
+    (tmp_path / "in" / "link.csv").symlink_to(put(1))
+    with pytest.raises(akrunner.SourceError, match="are one file"):
+        packed("twice", put(1), tmp_path / "in" / "link.csv")
+    assert not (tmp_path / "twice").exists()
+
+
+def test_new_tables_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
+    def packed(folder: str, name: str, text: str) -> int:
+        for one in (tmp_path / folder).glob("*") if (tmp_path / folder).exists() else ():
+            one.unlink()
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(text)
+        return akrunner.pack(tmp_path / folder, tmp_path / f"{folder}.out").total_rows
+
+    # a column that is null, or left out
+    assert packed("j", "1.jsonl", '{"id": 1, "v": "a"}\n') == 1
+    assert packed("j", "2.jsonl", '{"id": 2, "v": null}\n') == 2
+    assert packed("j", "3.jsonl", '{"id": 3}\n') == 3
+    # no bytes, and a header of one column
+    assert packed("c", "1.csv", "id\n1\n") == 1
+    assert packed("c", "2.csv", "") == packed("c", "3.csv", "id\n") == 1
+    # without the classes, whichever name comes first
+    assert packed("l", "2.csv", "id,label\n1,a\n") == 1
+    for name in ("1.csv", "3.csv"):
+        with pytest.raises(akrunner.SourceError, match=f"{name} has no column 'label', which what is packed in .*l.out has"):
+            packed("l", name, "id\n2\n")
+    # what somebody is still writing
+    assert packed("c", "4.csv", "id\n2\n") == 2
+    (tmp_path / "c" / "5.csv.tmp").write_text("id\n3")
+    assert akrunner.pack(tmp_path / "c", tmp_path / "c.out").rows == 0
+
+
+def test_new_lists_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
+    photos(tmp_path / "in", 6, ("cat",))
+    folder, out = tmp_path / "lists", tmp_path / "out"
+    folder.mkdir()
+
+    def packed(*lines: str, head: str = "path,label,w") -> akrunner.Packed:
+        (folder / "1.csv").write_text("\n".join([head, *lines, ""]))
+        return akrunner.pack(folder, out, format="parquet")
+
+    assert packed("../in/cat/0.jpg,a,0123", "../in/cat/1.jpg,b,x").kind == "images"
+    none = packed()
+    assert none.rows == 0 and any("2 files that were packed are not on the list now" in one for one in none.warnings)
+    assert packed("../in/cat/2.jpg,a,9123").rows == packed("../in/cat/3.jpg,a,").rows == 1
+    with pytest.raises(akrunner.SinkError, match="there 'w' is string, and now there is no 'w'"):
+        packed("../in/cat/4.jpg,a", head="path,label")
+    with pytest.raises(akrunner.SourceError, match="no column 'label', which has the classes of what is packed in"):
+        packed("../in/cat/4.jpg,7", head="path,w")
+    found = rows(out / "all").select(["label_name", "w"]).sort_by([("w", "ascending")]).to_pylist()
+    assert [tuple(one.values()) for one in found] == [("a", ""), ("a", "0123"), ("a", "9123"), ("b", "x")]
 
 
 def test_lines_of_json_without_a_line_are_no_rows(tmp_path: Path) -> None:
