@@ -1,4 +1,4 @@
-"""L4: jobs inside a PyFlink program: a Table in, a Table out.
+"""L4: jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
 
     >>> from akrunner import flink
     >>> job = flink.stream("score.py", t_env.from_path("clicks"), output_schema="id bigint, p double")
@@ -11,158 +11,390 @@ and on without leaving that machine.
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional, Sequence
 
-from akrunner.api import table_of
 from akrunner.engines.base import Observer
 from akrunner.engines.flink.attached import Attached
 from akrunner.engines.flink.engine import FlinkEngine
-from akrunner.engines.flink.table import FlinkTable
-from akrunner.errors import ConfigError
-from akrunner.options import carried, misfit
-from akrunner.prepare import Arguments, SchemaLike, ScriptLike, prepare
+from akrunner.options.told import told
+from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
+from akrunner.programs import predicted, scripted, streamed
 from akrunner.serving.arguments import ModelLike, PredictArguments
-from akrunner.serving.job import checked
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 
-#: options of `akrunner.run` and `stream` that say where rows are, and how they are read and written
-_OF_OTHERS = frozenset(
-    "script model source tables output_tables project output output_format overwrite select columns defaults input_schema input_format follow engine observer".split()
-)
-
-
+@told("flink.run")
 def run(
     script: ScriptLike,
     source: Any,
     *,
+    user_params: Optional[Mapping[str, Any]] = None,
+    user_files: Sequence[PathLike] = (),
+    script_args: Sequence[str] = (),
     output_schema: SchemaLike,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    coordinator: bool = False,
+    chief: Optional[bool] = None,
+    python_env: Optional[PathLike] = None,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[Literal["legacy"]] = None,
+    data_format: Literal["examples", "columns"] = "examples",
+    tensorboard: Optional[PathLike] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: Literal["fail", "warn"] = "fail",
+    evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    work_dir: Optional[PathLike] = None,
+    checkpoint_dir: Optional[PathLike] = None,
+    debug: bool = False,
     engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
-    **options: Any,
 ) -> Attached:
-    """Run a script over a bounded Table or DataStream.
+    """Run a script over a bounded Table or DataStream of PyFlink.
 
     A worker's whole output waits in its TaskManager until its script has returned: for much of it, name a file (`akrunner.run` with
     `output=`).
 
     Args:
-        script: as for `akrunner.run`.
-        source: a PyFlink Table or DataStream.
-        output_schema: columns the script writes, as for `akrunner.run`.
-        engine: for its `options` and `host`.
+        script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
+            by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
+            source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
+            uses.
+        source: a Table or DataStream.
+        user_params: handed to the script as `task_config.user_params`; JSON values.
+        user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
+            "#sha256=..." checks what came.
+        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: it writes none.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
+            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
+            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        env: environment variables for the tasks.
+        timeout: seconds the job may take; None: as long as it takes.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
+            for whom is told; 0: never.
+        stall_action: what follows then: "fail", or "warn" and go on.
+        evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
+        profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in
+            words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
+            process. None: it is not started; what clocks tell is measured anyway.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        checkpoint_dir: directory handed to the script, the same for every task.
+        debug: keep the work dir, for `akrunner replay`.
+        engine: for its `options` and `host`; None: the program's own.
         observer: is told the progress.
-        **options: as for `akrunner.run`.
     Returns:
         the job, with the `table` of what the scripts write.
     Raises:
         ConfigError: an argument is wrong.
     """
-    return _attached("batch", script, source, output_schema, engine, observer, options)
+    return scripted(
+        Arguments(
+            script=script,
+            source=source,
+            user_params=user_params,
+            user_files=user_files,
+            script_args=script_args,
+            output_schema=output_schema,
+            num_workers=num_workers,
+            num_ps=num_ps,
+            parallelism=parallelism,
+            evaluator=evaluator,
+            coordinator=coordinator,
+            chief=chief,
+            python_env=python_env,
+            requirements=requirements,
+            keras=keras,
+            data_format=data_format,
+            tensorboard=tensorboard,
+            env=env,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
+            evaluator_timeout=evaluator_timeout,
+            profile_input=profile_input,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            work_dir=work_dir,
+            checkpoint_dir=checkpoint_dir,
+            debug=debug,
+            engine=engine,
+        ),
+        observer=observer,
+    )
 
 
+@told("flink.stream")
 def stream(
     script: ScriptLike,
     source: Any,
     *,
+    user_params: Optional[Mapping[str, Any]] = None,
+    user_files: Sequence[PathLike] = (),
+    script_args: Sequence[str] = (),
     output_schema: SchemaLike,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    chief: Optional[bool] = None,
+    python_env: Optional[PathLike] = None,
     flush_seconds: float = 0.02,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[Literal["legacy"]] = None,
+    data_format: Literal["examples", "columns"] = "examples",
+    tensorboard: Optional[PathLike] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: Literal["fail", "warn"] = "fail",
+    evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
     max_restarts: int = 0,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    work_dir: Optional[PathLike] = None,
+    checkpoint_dir: Optional[PathLike] = None,
+    debug: bool = False,
     engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
-    **options: Any,
 ) -> Attached:
-    """Run a script over a Table or DataStream that may never end, row by row as they come.
+    """Run a script over a Table or DataStream of PyFlink that may never end, row by row as they come.
 
     With `execution.checkpointing.interval` set, no row is lost: a checkpoint waits until the script has asked for a row behind all it
     has been given, and Flink starts from the last one when a machine fails. A row may come twice then.
 
     Args:
-        script: as for `akrunner.stream`.
-        source: a PyFlink Table or DataStream.
-        output_schema: columns the script writes.
-        flush_seconds: the longest a row waits on its way through.
-        max_restarts: how often a script that fails itself may be started again likewise.
-        engine: for its `options` and `host`.
+        script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
+            by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
+            source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
+            uses.
+        source: a Table or DataStream.
+        user_params: handed to the script as `task_config.user_params`; JSON values.
+        user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
+            "#sha256=..." checks what came.
+        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: it writes none.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
+            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
+            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        env: environment variables for the tasks.
+        timeout: seconds the job may take; None: as long as it takes.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
+            for whom is told; 0: never.
+        stall_action: what follows then: "fail", or "warn" and go on.
+        evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
+        profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in
+            words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
+            process. None: it is not started; what clocks tell is measured anyway.
+        max_restarts: how often what fails itself may be started again, as when a machine fails.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        checkpoint_dir: directory handed to the script, the same for every task.
+        debug: keep the work dir, for `akrunner replay`.
+        engine: for its `options` and `host`; None: the program's own.
         observer: is told the progress.
-        **options: as for `akrunner.stream`.
     Returns:
         the job, with the `table` of what the scripts write.
     Raises:
         ConfigError: an argument is wrong.
     """
-    options["flush_seconds"] = flush_seconds
-    return _attached("stream", script, source, output_schema, engine, observer, options, max_restarts)
+    return streamed(
+        Arguments(
+            script=script,
+            source=source,
+            user_params=user_params,
+            user_files=user_files,
+            script_args=script_args,
+            output_schema=output_schema,
+            num_workers=num_workers,
+            num_ps=num_ps,
+            parallelism=parallelism,
+            evaluator=evaluator,
+            chief=chief,
+            python_env=python_env,
+            flush_seconds=flush_seconds,
+            requirements=requirements,
+            keras=keras,
+            data_format=data_format,
+            tensorboard=tensorboard,
+            env=env,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
+            evaluator_timeout=evaluator_timeout,
+            profile_input=profile_input,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            work_dir=work_dir,
+            checkpoint_dir=checkpoint_dir,
+            debug=debug,
+            engine=engine,
+        ),
+        max_restarts=max_restarts,
+        observer=observer,
+    )
 
 
+@told("flink.predict")
 def predict(
     model: ModelLike,
     source: Any,
     *,
+    selected_cols: Optional[Sequence[str]] = None,
+    input_signature_defs: Optional[Sequence[str]] = None,
+    output_signature_defs: Optional[Sequence[str]] = None,
+    signature_def_key: str = "serving_default",
+    graph_def_tag: str = "serve",
+    reserved_cols: Optional[Sequence[str]] = None,
+    batch_size: int = 1024,
+    output_schema: Optional[SchemaLike] = None,
+    num_workers: Optional[int] = None,
+    python_env: Optional[PathLike] = None,
     flush_seconds: float = 0.02,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[Literal["legacy"]] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: Literal["fail", "warn"] = "fail",
     max_restarts: int = 0,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    work_dir: Optional[PathLike] = None,
     engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
-    **options: Any,
 ) -> Attached:
-    """Run a SavedModel over a Table or DataStream that may never end; its other columns, or those of `reserved_cols`, are kept beside.
+    """Run a SavedModel over a Table or DataStream of PyFlink that may never end; its other columns, or those of `reserved_cols`, are kept beside.
 
     Args:
-        model: as for `akrunner.predict`.
-        source: a PyFlink Table or DataStream.
-        flush_seconds: the longest a row waits on its way through.
-        max_restarts: how often a model that fails may be started again, as for `stream`.
-        engine: for its `options` and `host`.
+        model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
+        source: a Table or DataStream.
+        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
+            model of one input several columns are laid side by side: [rows, columns].
+        input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
+        output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
+        signature_def_key: which signature.
+        graph_def_tag: which graph (tags, separated by commas).
+        reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
+        batch_size: rows the model is given at a time, at most.
+        output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
+            None: every output, of its own type.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+        env: environment variables for the tasks.
+        timeout: seconds the job may take; None: as long as it takes.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
+            for whom is told; 0: never.
+        stall_action: what follows then: "fail", or "warn" and go on.
+        max_restarts: how often what fails itself may be started again, as when a machine fails.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        engine: for its `options` and `host`; None: the program's own.
         observer: is told the progress.
-        **options: as for `akrunner.predict`.
     Returns:
         the job, with the `table` of what the model gives.
     Raises:
         ConfigError: an argument is wrong.
     """
-    _check("predict", options)
-    chosen = engine if engine is not None else FlinkEngine()
-    prediction = checked(PredictArguments(model, _table(source, chosen), engine=chosen, flush_seconds=flush_seconds, **options))
-    job: Attached = prediction.attach(chosen, observer, max_restarts)
-    return job
-
-
-def _table(source: Any, engine: FlinkEngine) -> FlinkTable:
-    table = table_of(source, engine)
-    if not isinstance(table, FlinkTable):
-        raise ConfigError(
-            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run and akrunner.predict take the "
-            "others"
-        )
-    return table
-
-
-def _attached(
-    mode: str,
-    script: ScriptLike,
-    source: Any,
-    output_schema: SchemaLike,
-    engine: Optional[FlinkEngine],
-    observer: Optional[Observer],
-    options: Any,
-    restarts: int = 0,
-) -> Attached:
-    verb = "run" if mode == "batch" else mode
-    _check(verb, options)
-    chosen = engine if engine is not None else FlinkEngine()
-    table = _table(source, chosen)
-    prepared = prepare(mode, Arguments(script, table, output_schema=output_schema, engine=chosen, **options))
-    return chosen.attach(prepared.job, table, observer, restarts)
-
-
-def _check(verb: str, options: Mapping[str, Any]) -> None:
-    """Raises: ConfigError: an option that is not there, or means nothing here."""
-    for name in options:
-        if name in _OF_OTHERS:
-            raise ConfigError(
-                f"{name}= means nothing here: rows come from a Table or DataStream and go to one; it is for akrunner.{verb}"
-            )
-    wrong = misfit(options, verb, set(carried(verb)) - _OF_OTHERS)
-    if wrong is not None:
-        raise ConfigError(wrong)
+    return predicted(
+        PredictArguments(
+            model=model,
+            source=source,
+            selected_cols=selected_cols,
+            input_signature_defs=input_signature_defs,
+            output_signature_defs=output_signature_defs,
+            signature_def_key=signature_def_key,
+            graph_def_tag=graph_def_tag,
+            reserved_cols=reserved_cols,
+            batch_size=batch_size,
+            output_schema=output_schema,
+            num_workers=num_workers,
+            python_env=python_env,
+            flush_seconds=flush_seconds,
+            requirements=requirements,
+            keras=keras,
+            env=env,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
+            work_dir=work_dir,
+            engine=engine,
+        ),
+        max_restarts=max_restarts,
+        observer=observer,
+    )

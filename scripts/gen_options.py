@@ -52,6 +52,32 @@ from akrunner.stream_job import StreamJob
 
 __all__ = ["predict", "predict_stream"]
 ''',
+    "akrunner/flink.py": '''\
+"""L4: jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
+
+    >>> from akrunner import flink
+    >>> job = flink.stream("score.py", t_env.from_path("clicks"), output_schema="id bigint, p double")
+    >>> job.table.execute_insert("scores")
+    >>> scored = flink.predict("model.zip", t_env.from_path("clicks")).table
+
+Nothing runs before the program executes the table; each task runs beside a subtask of the program's own Flink job, and its rows go to it
+and on without leaving that machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Mapping, Optional, Sequence
+
+from akrunner.engines.base import Observer
+from akrunner.engines.flink.attached import Attached
+from akrunner.engines.flink.engine import FlinkEngine
+from akrunner.options.told import told
+from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
+from akrunner.programs import predicted, scripted, streamed
+from akrunner.serving.arguments import ModelLike, PredictArguments
+
+__all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
+''',
 }
 #: files that are written in part -> what: the fields of a class, or its `__init__`
 _PARTS = {
@@ -77,22 +103,23 @@ def pages() -> Dict[str, str]:
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
     lines = [
-        *([] if verb.of_class else [f'@from_file("{verb.name}")']),
+        *([] if verb.of_class or verb.takes else [f'@from_file("{verb.name}")']),
         f'@told("{verb.name}")',
-        *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.name}("]),
+        *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.function}("]),
     ]
     named = False
     for one in options:
         if not one.positional and not named:
             lines.append("    *,")
             named = True
-        default = "" if verb.name in one.required else f" = {_value(one.default_in(verb.name))}"
-        lines.append(f"    {one.name}: {one.type}{default},")
+        default = "" if one.required_in(verb) else f" = {_value(one.default_in(verb.name))}"
+        lines.append(f"    {one.name}: {one.type_in(verb.name)}{default},")
     lines += [f") -> {verb.returns}:", *_docstring(verb)]
     lines += [f"    {'' if verb.of_class else 'return '}{verb.does}(", f"        {verb.arguments}("]
-    lines += [f"            {one.name}={one.name}," for one in options if not one.apart]
+    apart = [one.name for one in options if one.apart or one.name in verb.apart]
+    lines += [f"            {one.name}={one.name}," for one in options if one.name not in apart]
     lines += ["        ),"]
-    lines += [f"        {one.name}={one.name}," for one in options if one.apart]
+    lines += [f"        {name}={name}," for name in apart]
     return "\n".join([*lines, "    )", ""])
 
 
@@ -128,11 +155,12 @@ def _part(home: str, name: str) -> str:
 
 
 def _fields(name: str) -> Iterator[str]:
-    verbs = [verb.name for verb in VERBS if verb.arguments == name]
-    carried = [one for one in OPTIONS if not one.apart and set(verbs) & set(one.verbs)]
-    for one in sorted(carried, key=lambda one: not set(verbs) <= set(one.required)):
+    verbs = [verb for verb in VERBS if verb.arguments == name and not verb.takes]
+    carried = [one for one in OPTIONS if not one.apart and {verb.name for verb in verbs} & set(one.verbs)]
+    always = [one.name for one in carried if all(one.required_in(verb) for verb in verbs)]
+    for one in sorted(carried, key=lambda one: one.name not in always):
         value = f" = field(default={_value(one.default)}, repr=False)" if one.private else f" = {_value(one.default)}"
-        yield f"{one.name}: {one.inner or one.type}{'' if set(verbs) <= set(one.required) else value}"
+        yield f"{one.name}: {one.inner or one.type}{'' if one.name in always else value}"
 
 
 def reference() -> str:
@@ -142,7 +170,8 @@ def reference() -> str:
         "",
         "Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column "
         "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`); below it, how the commands "
-        "`akrunner run`, `train`, `stream` and `predict` call it, if they have it.",
+        "`akrunner run`, `train`, `stream` and `predict` call it, if they have it. `akrunner.flink.run`, `stream` and `predict`, for programs of "
+        "PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are.",
         "",
         "A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and "
         "not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of "
@@ -158,7 +187,7 @@ def reference() -> str:
 
 
 def _default(option: Option) -> str:
-    if set(option.required) == set(option.verbs):
+    if set(option.verbs) <= set(option.required):
         return "required"
     others = [f"{verb}: `{_value(value)}`" for verb, value in option.defaults.items()]
     required = [f"required by {', '.join(option.required)}"] if option.required else []

@@ -28,6 +28,8 @@ class Option:
         defaults: its default in a verb where it is another one.
         positional: may be given without its name.
         private: is left out of the `repr` of a job's arguments, as it may hold secrets.
+        rows: says where rows come from and go to, and how they are read and written: a program of PyFlink has Tables for that.
+        types: its annotation in a verb where it is another one.
         apart: reaches the verb's function beside `Arguments`, since only that verb knows what to do with it.
         help: its line on the command line; "": the command does not have it.
         helps: its line for a command where it is another one.
@@ -50,6 +52,8 @@ class Option:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     positional: bool = False
     private: bool = False
+    rows: bool = False
+    types: Mapping[str, str] = field(default_factory=dict)
     apart: bool = False
     inner: str = ""
     help: str = ""
@@ -80,6 +84,14 @@ class Option:
         """What it is in a verb when nobody gives it."""
         return self.defaults.get(verb, self.default)
 
+    def required_in(self, verb: Verb) -> bool:
+        """Whether a verb does not go without it."""
+        return verb.name in self.required or verb.takes in self.required
+
+    def type_in(self, verb: str) -> str:
+        """Its annotation in a verb."""
+        return self.types.get(verb, self.type)
+
     def text_in(self, verb: str) -> str:
         """What it does in a verb."""
         return " ".join([self.instead.get(verb, self.text), *([self.also[verb]] if verb in self.also else [])])
@@ -98,6 +110,10 @@ class Verb:
         arguments: the class that carries its options.
         home: the file it is in.
         of_class: it is the `__init__` of the class.
+        takes: the verb whose options it has, but for those that say where rows are, since it is a function for programs of PyFlink; "":
+            it has its own.
+        leaves: of those, what means nothing there.
+        apart: options that reach what it calls beside `Arguments`, as they do in no other verb.
     """
 
     name: str
@@ -108,3 +124,11 @@ class Verb:
     arguments: str = "Arguments"
     home: str = "akrunner/verbs.py"
     of_class: bool = False
+    takes: str = ""
+    leaves: Tuple[str, ...] = ()
+    apart: Tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """Its name in the module it is in."""
+        return self.name.rpartition(".")[2]

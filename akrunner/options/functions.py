@@ -6,6 +6,13 @@ from akrunner.options.declared import Verb
 
 _PREDICTING = ("PredictArguments", "akrunner/serving/verbs.py")
 
+_FLINK = "akrunner/flink.py"
+_ATTACHED = """\
+Returns:
+    the job, with the `table` of what the scripts write.
+Raises:
+    ConfigError: an argument is wrong."""
+
 VERBS = (
     Verb(
         "run",
@@ -102,5 +109,47 @@ Raises:
         "PredictArguments",
         "akrunner/serving/local.py",
         of_class=True,
+    ),
+    Verb(
+        "flink.run",
+        "Attached",
+        "scripted",
+        """\
+Run a script over a bounded Table or DataStream of PyFlink.
+
+A worker's whole output waits in its TaskManager until its script has returned: for much of it, name a file (`akrunner.run` with
+`output=`).""",
+        _ATTACHED,
+        home=_FLINK,
+        takes="run",
+        # Flink starts a program's own job again from a checkpoint, which a bounded one does not have
+        leaves=("max_restarts",),
+    ),
+    Verb(
+        "flink.stream",
+        "Attached",
+        "streamed",
+        """\
+Run a script over a Table or DataStream of PyFlink that may never end, row by row as they come.
+
+With `execution.checkpointing.interval` set, no row is lost: a checkpoint waits until the script has asked for a row behind all it
+has been given, and Flink starts from the last one when a machine fails. A row may come twice then.""",
+        _ATTACHED,
+        home=_FLINK,
+        takes="stream",
+        apart=("max_restarts",),
+    ),
+    Verb(
+        "flink.predict",
+        "Attached",
+        "predicted",
+        "Run a SavedModel over a Table or DataStream of PyFlink that may never end; its other columns, or those of `reserved_cols`, are kept beside.",
+        _ATTACHED.replace("the scripts write", "the model gives"),
+        "PredictArguments",
+        _FLINK,
+        takes="predict_stream",
+        # a program is started anew for another model, and its Table knows where it ends
+        leaves=("watch", "watch_seconds"),
+        apart=("max_restarts",),
     ),
 )

@@ -6,6 +6,7 @@ import difflib
 from typing import Collection, Iterable, Optional, Tuple
 
 from akrunner.options.declared import SCRIPTS, Option
+from akrunner.options.functions import VERBS
 from akrunner.options.table import OPTIONS
 
 #: what only a job that runs has a use for
@@ -16,7 +17,11 @@ def of_verb(verb: str) -> Tuple[Option, ...]:
     """The options a verb takes, in their order. What looks at a job takes those that say what it does."""
     if verb == "plan":
         return tuple(one for one in OPTIONS if {verb, *SCRIPTS} & set(one.verbs) and one.name not in _OF_RUNS)
-    return tuple(one for one in OPTIONS if verb in one.verbs)
+    of = next((one for one in VERBS if one.name == verb and one.takes), None)
+    if of is None:
+        return tuple(one for one in OPTIONS if verb in one.verbs)
+    lent = [one.name for one in OPTIONS if of.takes in one.verbs and not one.rows and one.name not in of.leaves]
+    return tuple(one for one in OPTIONS if verb in one.verbs or one.name in lent)
 
 
 def carried(verb: str) -> Tuple[str, ...]:
@@ -29,7 +34,10 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[
     for name in names:
         if name in known:
             continue
-        others = next((one.verbs for one in OPTIONS if one.name == name), ())
+        option = next((one for one in OPTIONS if one.name == name), None)
+        if option is not None and option.rows and "." in verb:
+            return f"{name}= means nothing for {verb}: rows come from a Table or DataStream, and go to one"
+        others = option.verbs if option is not None else ()
         if others and verb not in others:
             return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}"
         if name == "dry_run":

@@ -10,6 +10,7 @@ _TROUBLE, _PLACES = "When something goes wrong", "Directories and progress"
 _BATCH = ("run", "train")
 _PREDICTIONS = ("predict", "predict_stream")
 _MODELS = (*_PREDICTIONS, "LocalPredictor")
+_FLINK = ("flink.run", "flink.stream", "flink.predict")
 
 #: texts of several verbs
 _ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
@@ -25,8 +26,8 @@ OPTIONS = (
         _JOB,
         'file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config by '
         "`akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its source goes to "
-        "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses. Or a job file "
-        "(`job.toml`), which says options, too.",
+        "the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it uses.",
+        also=dict.fromkeys((*SCRIPTS, "plan"), "Or a job file (`job.toml`), which says options, too."),
         verbs=(*SCRIPTS, "plan"),
         required=(*SCRIPTS, "plan"),
         positional=True,
@@ -51,6 +52,8 @@ OPTIONS = (
         _INPUT,
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow Table, "
         "RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.",
+        required=_FLINK,
+        instead=dict.fromkeys(_FLINK, "a Table or DataStream."),
         also={
             "run": "None: there is none, where `tables` or `output_tables` names what the script asks for.",
             "stream": _ARRIVING,
@@ -195,6 +198,7 @@ OPTIONS = (
         "`TableReader`, ... (see the docs of PAI).",
         (),
         verbs=("run",),
+        rows=True,
     ),
     Option(
         "output_tables",
@@ -203,6 +207,7 @@ OPTIONS = (
         "tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has succeeded.",
         (),
         verbs=("run",),
+        rows=True,
     ),
     Option(
         "project",
@@ -210,6 +215,7 @@ OPTIONS = (
         _INPUT,
         "project of the names in `tables` and `output_tables` that are without one.",
         verbs=("run",),
+        rows=True,
     ),
     Option(
         "user_params",
@@ -254,7 +260,9 @@ OPTIONS = (
         'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: it '
         "writes none.",
         verbs=(*SCRIPTS, *_MODELS),
-        instead={one: _OUTPUTS for one in _MODELS},
+        required=_FLINK[:2],
+        types=dict.fromkeys(_FLINK[:2], "SchemaLike"),
+        instead=dict.fromkeys((*_MODELS, "flink.predict"), _OUTPUTS),
         help='Columns the script writes: "id bigint, p double".',
         helps={"predict": 'Columns the outputs become: "p double, v FLOAT_TENSOR". Default: all outputs, of their own types.'},
         often=True,
@@ -274,6 +282,7 @@ OPTIONS = (
             "-o",
         ),
         often=True,
+        rows=True,
     ),
     Option(
         "output_format",
@@ -282,6 +291,7 @@ OPTIONS = (
         "of `output`, where its name does not tell.",
         verbs=("run", "predict"),
         help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell.",
+        rows=True,
     ),
     Option(
         "overwrite",
@@ -293,6 +303,7 @@ OPTIONS = (
         help="Replace an existing --output, or a table's rows.",
         helps={"train": "Replace an existing --model-out."},
         often=True,
+        rows=True,
     ),
     Option(
         "num_workers",
@@ -365,6 +376,7 @@ OPTIONS = (
         verbs=(*SCRIPTS, *_PREDICTIONS),
         help="SQL over the table, called `input` in it.",
         often=True,
+        rows=True,
     ),
     Option(
         "columns",
@@ -374,6 +386,7 @@ OPTIONS = (
         "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
         help="The only columns that go to the tasks, separated by commas. Default: all.",
         often=True,
+        rows=True,
     ),
     Option(
         "defaults",
@@ -383,6 +396,7 @@ OPTIONS = (
         "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
         help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
         flags=("--default",),
+        rows=True,
     ),
     Option(
         "input_schema",
@@ -395,6 +409,7 @@ OPTIONS = (
             "as it."
         },
         help="Columns to read and their types; needed for TFRecord.",
+        rows=True,
     ),
     Option(
         "input_format",
@@ -403,6 +418,7 @@ OPTIONS = (
         "format of the source, where names do not tell.",
         verbs=(*SCRIPTS, *_PREDICTIONS),
         help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
+        rows=True,
     ),
     Option(
         "follow",
@@ -414,6 +430,7 @@ OPTIONS = (
         apart=True,
         help="Wait for more at the file's end; results go out as they come.",
         often=True,
+        rows=True,
     ),
     Option(
         "flush_seconds",
@@ -536,7 +553,8 @@ OPTIONS = (
         "how often everything is started again after a failure, with the rows from the start and the same `checkpoint_dir`; "
         "`task_config.attempt` counts. The source must be one that can be read again.",
         0,
-        verbs=_BATCH,
+        instead=dict.fromkeys(_FLINK[1:], "how often what fails itself may be started again, as when a machine fails."),
+        verbs=(*_BATCH, *_FLINK[1:]),
         help="Start everything again after a failure, up to so many times.",
     ),
     Option(
@@ -613,6 +631,9 @@ OPTIONS = (
         _CLUSTER,
         '"local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).',
         "local",
+        types=dict.fromkeys(_FLINK, "Optional[FlinkEngine]"),
+        defaults=dict.fromkeys(_FLINK, None),
+        instead=dict.fromkeys(_FLINK, "for its `options` and `host`; None: the program's own."),
         inner="Any",
         verbs=(*SCRIPTS, *_MODELS),
         help="local, or flink: a task slot for each task.",

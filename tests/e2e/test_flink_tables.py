@@ -153,13 +153,16 @@ def test_a_failure_is_told_on_both_sides(told: Dict[str, Any]) -> None:
     ("name", "words"),
     [
         ("too many", "the job needs 50 task slots"),
-        ("select", "select=, input_schema=: the rows of the PyFlink table do not come through this process"),
+        (
+            "select",
+            "select=, input_schema=, columns=, defaults=: the rows of the PyFlink table do not come through this process",
+        ),
         ("local", "give engine='flink'"),
         ("map", "column 'm'"),
         ("decimal", "CAST"),
         ("batch", "StreamTableEnvironment.create(StreamExecutionEnvironment"),
-        ("an output", "output= means nothing here: rows come from a Table"),
-        ("misspelled", "there is no option 'num_worker' for run; did you mean 'num_workers'?"),
+        ("an output", "output= means nothing for flink.predict: rows come from a Table"),
+        ("misspelled", "there is no option 'num_worker' for flink.run; did you mean 'num_workers'?"),
         ("not Flink's", "source must be a PyFlink Table or DataStream, not dict"),
     ],
 )

@@ -93,7 +93,8 @@ MAY: Dict[str, Set[str]] = {
     "verbs": {"options", "api", "engines", "jobfile", "planning", "prepare", "stream_job"},
     "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
     "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
-    "flink": {"checks", "options", "api", "prepare", "serving", "errors", "engines"},
+    "flink": {"options", "programs", "prepare", "serving", "engines"},
+    "programs": {"api", "prepare", "serving", "errors", "engines"},
     "detached": {
         "options",
         "verbs",

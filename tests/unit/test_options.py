@@ -14,7 +14,6 @@ from typing import Any, Dict, Iterator, List, Tuple
 import pytest
 
 import akrunner
-from akrunner import flink
 from akrunner.options import OPTIONS, VERBS, Verb, carried, misfit, of_verb
 from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
 
@@ -92,7 +91,7 @@ def test_what_a_job_is_made_of_has_no_other_defaults(spec: Any) -> None:
             raise AssertionError(f"{spec.__name__}.{one.name} is {one.default!r}, and the option {declared[one.name]!r}")
 
 
-@pytest.mark.parametrize("function", [akrunner.pai, akrunner.warm, flink.run, flink.stream, flink.predict])
+@pytest.mark.parametrize("function", [akrunner.pai, akrunner.warm])
 def test_who_takes_the_same_takes_it_with_the_same_default(function: Any) -> None:
     """Functions whose signatures are their own; None: as their own words have it."""
     declared = {one.name: one.default for one in OPTIONS}
@@ -106,13 +105,14 @@ def test_every_option_is_of_a_verb_that_there_is() -> None:
     known = {verb.name for verb in VERBS}
     for one in OPTIONS:
         assert one.verbs and set(one.verbs) <= known, one.name
-        assert {*one.required, *one.also, *one.instead, *one.defaults} <= set(one.verbs), one.name
+        of_it = {verb for verb in known if one in of_verb(verb)}
+        assert {*one.required, *one.also, *one.instead, *one.defaults, *one.types} <= of_it, one.name
         assert one.text.endswith("."), one.name
 
 
 def function_of(verb: Verb) -> Any:
     """The public function of a verb, or a class's `__init__`."""
-    found = getattr(importlib.import_module(verb.home[:-3].replace("/", ".")), verb.name)
+    found = getattr(importlib.import_module(verb.home[:-3].replace("/", ".")), verb.function)
     return found.__init__ if verb.of_class else found
 
 
@@ -133,7 +133,9 @@ def test_a_verb_hands_every_option_on(verb: Verb, monkeypatch: pytest.MonkeyPatc
     [(given, apart)] = seen
     assert type(given).__name__ == verb.arguments
     for one in of_verb(verb.name):
-        assert (apart[one.name] if one.apart else getattr(given, one.name)) is values[one.name], one.name
+        assert (apart[one.name] if one.apart or one.name in verb.apart else getattr(given, one.name)) is values[one.name], (
+            one.name
+        )
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
@@ -142,7 +144,7 @@ def test_people_see_every_option(verb: Verb) -> None:
     parameters = inspect.signature(function).parameters
     assert [name for name in parameters if name != "self"] == [one.name for one in of_verb(verb.name)]
     for one in of_verb(verb.name):
-        default = inspect.Parameter.empty if verb.name in one.required else one.default_in(verb.name)
+        default = inspect.Parameter.empty if one.required_in(verb) else one.default_in(verb.name)
         assert parameters[one.name].default == default, one.name
         assert f"{one.name}: {one.text_in(verb.name)}" in " ".join(function.__doc__.split()), one.name
 

@@ -46,7 +46,7 @@ def run(name: str, source: Any, **options: Any) -> akrunner.Result:
 def refused(name: str, call: Any) -> None:
     try:
         call()
-    except akrunner.AkrunnerError as e:
+    except (akrunner.AkrunnerError, TypeError) as e:
         tell(name, [type(e).__name__, str(e)])
 
 

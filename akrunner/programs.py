@@ -1,0 +1,48 @@
+"""Jobs of PyFlink programs, as far as `akrunner.flink` is not written from the table of options."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Optional
+
+from akrunner.api import table_of
+from akrunner.engines.base import Observer
+from akrunner.engines.flink.attached import Attached
+from akrunner.engines.flink.engine import FlinkEngine
+from akrunner.engines.flink.table import FlinkTable
+from akrunner.errors import ConfigError
+from akrunner.prepare import Arguments, prepare
+from akrunner.serving.arguments import PredictArguments
+from akrunner.serving.job import checked
+
+
+def scripted(given: Arguments, observer: Optional[Observer]) -> Attached:
+    return _attached("batch", given, observer, 0)
+
+
+def streamed(given: Arguments, observer: Optional[Observer], max_restarts: int) -> Attached:
+    return _attached("stream", given, observer, max_restarts)
+
+
+def predicted(given: PredictArguments, observer: Optional[Observer], max_restarts: int) -> Attached:
+    engine = given.engine if given.engine is not None else FlinkEngine()
+    prediction = checked(dataclasses.replace(given, source=_table(given.source, engine), engine=engine))
+    job: Attached = prediction.attach(engine, observer, max_restarts)
+    return job
+
+
+def _attached(mode: str, given: Arguments, observer: Optional[Observer], restarts: int) -> Attached:
+    engine = given.engine if given.engine is not None else FlinkEngine()
+    table = _table(given.source, engine)
+    prepared = prepare(mode, dataclasses.replace(given, source=table, engine=engine))
+    return engine.attach(prepared.job, table, observer, restarts)
+
+
+def _table(source: Any, engine: FlinkEngine) -> FlinkTable:
+    table = table_of(source, engine)
+    if not isinstance(table, FlinkTable):
+        raise ConfigError(
+            f"source must be a PyFlink Table or DataStream, not {type(source).__name__}; akrunner.run and akrunner.predict take the "
+            "others"
+        )
+    return table
