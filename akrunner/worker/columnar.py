@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 import numpy as np
 
 from akrunner.worker import chunks, data, reading
+from akrunner.worker.parts import WEIGHT, Parts, check_weight
 
 if TYPE_CHECKING:
     from akrunner.worker.data import Evener
@@ -39,14 +40,14 @@ class Columns(object):
         uneven: str = "keep",
         taken: Optional[Sequence[str]] = None,
         lazy: Union[bool, str] = False,
+        made: bool = True,
     ) -> Iterator[Tuple[int, Any]]:
         """All rows once, as (rows, {column: values}), in chunks as they came, `chunks.NOW` before a stream's barrier; see
-        `BatchTaskConfig.dataset` for `uneven`, `chunks.unpack` for `taken` and `lazy`."""
+        `BatchTaskConfig.dataset` for `uneven`, `chunks.unpack` for `taken` and `lazy`. Args: made: rows get a column of weights with "pad"."""
         if uneven != "keep":
             keep, pad = self._evener.plan(uneven)
             if uneven == "pad":
-                data.check_weight([column["name"] for column in self._schema])
-                return self._weighted(defaults, pad, taken, lazy)
+                return self._padded(defaults, pad, taken, lazy, made)
             return chunks.first(self._chunks(defaults, taken, lazy), keep)
         return self._chunks(defaults, taken, lazy)
 
@@ -67,13 +68,20 @@ class Columns(object):
             first += rows
             yield rows, columns
 
-    def _weighted(
-        self, defaults: Optional[Mapping[str, Any]], pad: int, taken: Optional[Sequence[str]], lazy: Union[bool, str]
+    def _padded(
+        self,
+        defaults: Optional[Mapping[str, Any]],
+        pad: int,
+        taken: Optional[Sequence[str]],
+        lazy: Union[bool, str],
+        made: bool,
     ) -> Iterator[Tuple[int, Any]]:
+        """Args: made: as of `chunks`."""
         for rows, columns in self._chunks(defaults, taken, lazy):
-            yield rows, dict(columns, **{data.WEIGHT: np.ones(rows, np.float32)})
+            yield rows, dict(columns, **{WEIGHT: np.ones(rows, np.float32)}) if made else columns
         if pad:
-            yield pad, dict(self._padding(pad, taken), **{data.WEIGHT: np.zeros(pad, np.float32)})
+            padding = self._padding(pad, taken)
+            yield pad, dict(padding, **{WEIGHT: np.zeros(pad, np.float32)}) if made else padding
 
     def _padding(self, rows: int, taken: Optional[Sequence[str]]) -> Dict[str, Any]:
         """Zeros, empty strings, lists of nothing."""
@@ -100,6 +108,8 @@ class Columns(object):
     ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """The same; nobody counts."""
         data.unknown_defaults(defaults, self._schema)
+        if uneven == "pad":
+            check_weight([column["name"] for column in self._schema])
         data.taken_of(self._schema, columns)
         if chunks.check_nulls(nulls) != "error":
             kept = chunks.rebatched(self.chunks(defaults, uneven, columns, lazy=chunks.KEPT), batch_size, drop_remainder)
@@ -111,20 +121,21 @@ class Columns(object):
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
+        weights: Optional[str] = None,
     ) -> Any:  # fmt: skip
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         import tensorflow as tf
 
         how = how or reading.Reading()
+        parts = Parts(label, weights, uneven == "pad")
         reading.check_counts(batch_size, shuffle, repeat, seed)
-        data.check_label(label, [column["name"] for column in self._schema], how, uneven == "pad")
+        parts.check(self._schema, how)
         data.unknown_defaults(defaults, self._schema)
-        taken = data.with_label(columns, label)
+        taken = parts.taken(columns)
         schema = data.taken_of(self._schema, taken)
         image = how.images(schema)
         data.check_cache(self, how, image)
         ragged = [column["name"] for column in schema if column["shape"] is None]
-        weighted = uneven == "pad"
         if uneven != "keep":
             # said, and refused, here, not when somebody draws
             self._evener.plan(uneven)
@@ -137,14 +148,14 @@ class Columns(object):
                     "image= and interleave= go by the row, and data_format='columns' has none where a list's length varies (%s): name "
                     "the others with columns=, or use data_format='examples'" % ", ".join(ragged)
                 )
-            return self._by_row(tf, schema, order, label, defaults, uneven, taken, image)
+            return self._by_row(tf, schema, order, parts, defaults, uneven, taken, image)
 
         # what is kept is kept before it is repeated
         cached = how.cache is not None and not shuffle and order.whole()
         epochs = 1 if cached else repeat
 
         def source() -> Iterator[Dict[str, Any]]:
-            rows = self._epochs(batch_size, shuffle, epochs, defaults, seed, uneven, taken)
+            rows = self._epochs(batch_size, shuffle, epochs, defaults, seed, uneven, taken, parts.made)
             if ragged:
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))
@@ -152,7 +163,7 @@ class Columns(object):
                 # rows of a stream are there to be had, not to wait for others
                 yield from chunks.stacks(rows, batch_size, drop_remainder, chunks.ROWS_AT_ONCE if self._stream is None else 1)
 
-        specs = self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), weighted)
+        specs = self._specs(tf, schema, batch_size if drop_remainder else None, bool(ragged), parts.made)
         dataset = data.from_generator(source, specs)
         if not ragged:
             # stacks of whole batches, taken apart by tf.data: one call of Python for many batches
@@ -163,36 +174,35 @@ class Columns(object):
 
         def finished(columns: Dict[str, Any]) -> Any:
             columns = _sparse(tf, columns, ragged)
-            return data.apart(columns if image is None else image.batch(columns), label, weighted)
+            return parts.of(columns if image is None else image.batch(columns))
 
         if ragged or label is not None or image is not None:
             dataset = dataset.map(finished)
         return how.in_turn(dataset) if in_turn else how.finished(dataset)
 
     def _by_row(
-        self, tf: Any, schema: List[Dict[str, Any]], order: Order, label: Optional[str], defaults: Optional[Mapping[str, Any]],
+        self, tf: Any, schema: List[Dict[str, Any]], order: Order, parts: Parts, defaults: Optional[Mapping[str, Any]],
         uneven: str, taken: Optional[Sequence[str]], image: Any,
     ) -> Any:  # fmt: skip
         """The same, for what is to be done with each row before they are batched. Args: order: an `Order`."""
         most = 1 if self._stream is not None else _ROWS_OF_IMAGES
 
         def source() -> Iterator[Dict[str, Any]]:
-            for rows, columns in self.chunks(defaults, uneven, taken):
+            for rows, columns in self.chunks(defaults, uneven, taken, made=parts.made):
                 for first in range(0, rows, most):
                     yield chunks.cut(columns, first, min(rows, first + most))
 
-        weighted = uneven == "pad"
-        rows = reading.unbatched(tf, data.from_generator(source, self._specs(tf, schema, None, True, weighted)))
+        rows = reading.unbatched(tf, data.from_generator(source, self._specs(tf, schema, None, True, parts.made)))
         if image is None:
             return order.of_files(rows)
-        return order.of_images(rows, image.decoded, lambda batch: data.apart(batch, label, weighted), image)
+        return order.of_images(rows, image.decoded, parts.of, image)
 
     def _epochs(
         self, batch_size: int, shuffle: Union[bool, int], repeat: Optional[int], defaults: Optional[Mapping[str, Any]],
-        seed: Optional[int], uneven: str, taken: Optional[Sequence[str]],
+        seed: Optional[int], uneven: str, taken: Optional[Sequence[str]], made: bool,
     ) -> Iterator[Tuple[int, Any]]:  # fmt: skip
         for epoch in itertools.count() if repeat in (None, -1) else range(repeat):
-            rows = self.chunks(defaults, uneven, taken)
+            rows = self.chunks(defaults, uneven, taken, made=made)
             if shuffle:
                 rows = chunks.shuffled(rows, data.buffer_rows(shuffle, batch_size), None if seed is None else seed + epoch)
             some = False
@@ -203,7 +213,7 @@ class Columns(object):
                 return  # an empty table has no end to come to
 
     def _specs(
-        self, tf: Any, schema: List[Dict[str, Any]], batch_size: Optional[int], flat: bool, weighted: bool
+        self, tf: Any, schema: List[Dict[str, Any]], batch_size: Optional[int], flat: bool, made: bool
     ) -> Dict[str, Tuple[Any, List[Any]]]:
         """{name: (dtype, shape)} of what the generator gives."""
         specs: Dict[str, Tuple[Any, List[Any]]] = {}
@@ -215,8 +225,8 @@ class Columns(object):
                 specs[column["name"] + _LENGTHS] = (tf.int64, [None])
             else:
                 specs[column["name"]] = (dtype, [*before, batch_size] + column["shape"])
-        if weighted:
-            specs[data.WEIGHT] = (tf.float32, [*before, batch_size])
+        if made:
+            specs[WEIGHT] = (tf.float32, [*before, batch_size])
         return specs
 
 

@@ -121,6 +121,7 @@ class BatchTaskConfig(TaskConfig):
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, map: Optional[Callable[..., Any]] = None,
         image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None, cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
+        weights: Optional[str] = None,
     ) -> tf.data.Dataset:  # fmt: skip
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
         shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
@@ -138,8 +139,8 @@ class BatchTaskConfig(TaskConfig):
                 ever where they compute together. "drop" leaves out what others do not have; "pad" makes up rows of zeros and
                 empty strings, which a weight of 0 marks: elements are (features, label, weight), as Keras takes them, or without
                 `label` have a column `sample_weight`; "keep" gives every row once. What was dropped or padded is in the job's stats.
-            columns: names of those to read, with `label`; None: all. What is not read need have no value for its nulls.
-            map: a function of each batch, called by several threads and in order: of the columns, or of (features, label).
+            columns: names of those to read, with `label` and `weights`; None: all. What is not read need have no value for its nulls.
+            map: a function of each batch, called by several threads and in order: of the columns, of (features, label) or (features, label, weights).
             image: decode a column of encoded images (JPEG, PNG, GIF, BMP), an image at a time and many at once, before rows are batched: (height,
                 width), or a dict of `column` (default: "image", or the only binary one), `size` (None: all are of one size), `channels` (1,
                 3, 4; default 3), `fit` ("stretch", "crop" or "pad"), `dtype` ("float32", from 0 to 1, or "uint8") and `augment`: True ("flip"
@@ -150,19 +151,23 @@ class BatchTaskConfig(TaskConfig):
                 time, and it is their elements that are cached, shuffled, repeated, batched and given to `map`.
             prefetch: batches made ahead, 0 for none, -1 for `tf.data.AUTOTUNE`; None: 2.
             deterministic: False: batches, images and files may come in another order if one takes longer than the next. None: True.
+            weights: a column of numbers that says how much each row counts: elements are (features, label, weights), as `Model.fit` takes them,
+                the weights as float32; needs `label`. Rows that `uneven="pad"` makes up have 0 in it.
         Returns:
             a dataset of dicts, column -> tensor [batch, ...]; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
         how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
-        return self._rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how)
+        return self._rows.dataset(
+            batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how, weights
+        )
 
     def per_worker_dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = None, drop_remainder: bool = False,
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
         map: Optional[Callable[..., Any]] = None, image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         cache: Union[bool, str, None] = False, interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None,
-        deterministic: Optional[bool] = True,
+        deterministic: Optional[bool] = True, weights: Optional[str] = None,
     ) -> tf.data.Dataset:  # fmt: skip
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
@@ -181,6 +186,7 @@ class BatchTaskConfig(TaskConfig):
             interleave: a function of one row's columns that gives a dataset.
             prefetch: batches made ahead.
             deterministic: False: batches may come in another order.
+            weights: a column of numbers, how much each row counts.
         Returns:
             a dataset as `dataset` gives it.
         Raises:
@@ -195,7 +201,7 @@ class BatchTaskConfig(TaskConfig):
         if how.cache == "disk":
             raise ValueError("cache='disk': each worker would keep its rows in a file of the chief's; give cache=True")
         rows = data.Examples(self.schema, path)
-        return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how)
+        return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how, weights=weights)
 
     def batches(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False, uneven: str = "keep",
@@ -274,7 +280,7 @@ class StreamTaskConfig(TaskConfig):
         self, batch_size: int, drop_remainder: bool = False, label: Optional[str] = None,
         defaults: Optional[Mapping[str, Any]] = None, columns: Optional[Sequence[str]] = None,
         map: Optional[Callable[..., Any]] = None, image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
-        prefetch: Optional[int] = None, deterministic: Optional[bool] = True, **other: Any,
+        prefetch: Optional[int] = None, deterministic: Optional[bool] = True, weights: Optional[str] = None, **other: Any,
     ) -> tf.data.Dataset:  # fmt: skip
         """The stream as parsed batches, prefetched; a batch waits until it is full.
 
@@ -288,6 +294,7 @@ class StreamTaskConfig(TaskConfig):
             image: decode a column of encoded images.
             prefetch: batches made ahead.
             deterministic: False: batches may come in another order.
+            weights: a column of numbers, how much each row counts.
             **other: none is taken.
         Returns:
             a dataset of dicts, column -> tensor [batch, ...], which can be drawn once.
@@ -297,7 +304,7 @@ class StreamTaskConfig(TaskConfig):
         reading.check_stream(other)
         how = reading.Reading(map, image, prefetch=prefetch, deterministic=deterministic)
         return self._rows.dataset(
-            batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how
+            batch_size, drop_remainder=drop_remainder, label=label, defaults=defaults, columns=columns, how=how, weights=weights
         )
 
     def batches(

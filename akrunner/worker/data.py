@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from akrunner.worker import mapping, placing
+from akrunner.worker import placing
+from akrunner.worker.parts import WEIGHT, Parts
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
 from akrunner.worker.waits import timing
 
@@ -38,20 +39,21 @@ class Examples(object):
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, how: Optional[Reading] = None,
+        weights: Optional[str] = None,
     ) -> Any:  # fmt: skip
         """See `BatchTaskConfig.dataset`. Args: how: a `Reading`."""
         how = how or Reading()
+        parts = Parts(label, weights, uneven == "pad")
         check_counts(batch_size, shuffle, repeat, seed)
-        check_label(label, [column["name"] for column in self._schema], how, uneven == "pad")
+        parts.check(self._schema, how)
         unknown_defaults(defaults, self._schema)
-        schema = taken_of(self._schema, with_label(columns, label))
+        schema = taken_of(self._schema, parts.taken(columns))
         image = how.images(schema)
         check_cache(self, how, image)
         spec = feature_spec(schema, _defaults_of(schema, defaults))
         if self._stream is not None and self._stream.barriers:
-            return self._in_turn(spec, batch_size, drop_remainder, label, image, how)
-        records = self._records(spec, uneven)
-        weighted = uneven == "pad"
+            return self._in_turn(spec, batch_size, drop_remainder, parts, image, how)
+        records = self._records(spec, uneven, parts.made)
         order = order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
         import tensorflow as tf
 
@@ -62,25 +64,23 @@ class Examples(object):
         if how.interleave is not None:
             return order.of_files(records.map(row))
         if image is not None:
-            return order.of_images(
-                records, lambda record: image.decoded(row(record)), lambda batch: apart(batch, label, weighted), image
-            )
-        return order.of_records(records, lambda batch: apart(tf.io.parse_example(batch, spec), label, weighted))
+            return order.of_images(records, lambda record: image.decoded(row(record)), parts.of, image)
+        return order.of_records(records, lambda batch: parts.of(tf.io.parse_example(batch, spec)))
 
     def _in_turn(
-        self, spec: Dict[str, Any], batch_size: int, drop_remainder: bool, label: Optional[str], image: Any, how: Reading
+        self, spec: Dict[str, Any], batch_size: int, drop_remainder: bool, parts: Parts, image: Any, how: Reading
     ) -> Any:
         """Of a stream with barriers: nothing is drawn ahead."""
         import tensorflow as tf
 
         def parse(batch: Any) -> Any:
             columns = tf.io.parse_example(batch, spec)
-            return apart(columns if image is None else image.batch(columns), label)
+            return parts.of(columns if image is None else image.batch(columns))
 
         return how.in_turn(self._stream.batches(batch_size, drop_remainder).map(parse))
 
-    def _records(self, spec: Dict[str, Any], uneven: str) -> Any:
-        """Serialized Examples, as many as `uneven` says."""
+    def _records(self, spec: Dict[str, Any], uneven: str, made: bool) -> Any:
+        """Serialized Examples, as many as `uneven` says. Args: made: they get a column of weights."""
         import tensorflow as tf
 
         if self._stream is not None:
@@ -91,11 +91,10 @@ class Examples(object):
         keep, pad = self._evener.plan(uneven)
         if keep is not None:
             records = records.take(keep)
-        if uneven == "pad":
-            check_weight(spec)
+        if made:
             spec[WEIGHT] = tf.io.FixedLenFeature([], tf.float32, default_value=1.0)
         if pad:
-            records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row()).repeat(pad))
+            records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row(made)).repeat(pad))
         return records
 
     def batches(
@@ -114,8 +113,8 @@ class Examples(object):
 
         return ExampleRows(self._schema, self._path, self._stream, self._evener).chunks(lazy=lazy)
 
-    def _padding_row(self) -> bytes:
-        """A serialized Example of zeros and empty strings that weighs nothing."""
+    def _padding_row(self, made: bool) -> bytes:
+        """A serialized Example of zeros and empty strings that weighs nothing. Args: made: in a column that the table does not have."""
         import tensorflow as tf
 
         example = tf.train.Example()
@@ -133,13 +132,10 @@ class Examples(object):
                 value.float_list.value.extend([0.0] * count)
             else:
                 value.int64_list.value.extend([0] * count)
-        features[WEIGHT].float_list.value.append(0.0)
+        if made:
+            features[WEIGHT].float_list.value.append(0.0)
         row: bytes = example.SerializeToString()
         return row
-
-
-#: the column that says how much a row weighs: 0 where it was made up to fill a share, else 1
-WEIGHT = "sample_weight"
 
 
 class Evener(object):
@@ -174,12 +170,6 @@ class Evener(object):
         """Rows of one pass."""
         shares = self._shares or [self._rows]
         return {"drop": min(shares), "pad": max(shares)}.get(uneven, self._rows)
-
-
-def check_weight(names: Collection[str]) -> None:
-    """Raises: ValueError: the column of weights would hide one of the table's."""
-    if WEIGHT in names:
-        raise ValueError("uneven='pad' gives a column %r, and the table has one: rename it with select=" % WEIGHT)
 
 
 def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
@@ -231,34 +221,6 @@ def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> Li
     if unknown or not names:
         raise ValueError("columns=%r: %s; columns: %s" % (names, unknown[0] if unknown else "empty", ", ".join(known)))
     return [column for column in schema if column["name"] in names]
-
-
-def with_label(names: Optional[Sequence[str]], label: Optional[str]) -> Optional[Sequence[str]]:
-    return names if names is None or label is None or label in names else list(names) + [label]
-
-
-def check_label(label: Optional[str], names: Sequence[str], how: Reading, weighted: bool = False) -> None:
-    """Args: how: a `Reading`; weighted: rows have weights. Raises: ValueError: there is no such column; TypeError: `map=` takes something
-    else."""
-    if label is not None and how.interleave is not None:
-        raise ValueError(
-            "label=%.100r and interleave=: what interleave= gives has no columns of the table; part it in map=" % (label,)
-        )
-    if label is not None and label not in names:
-        raise ValueError("label=%r is not a column; columns: %s" % (label, ", ".join(names)))
-    if how.map is not None and how.interleave is None:
-        mapping.check_arguments(how.map, label, weighted)
-
-
-def apart(columns: Dict[str, Any], label: Optional[str], weighted: bool = False) -> Any:
-    """(features, label), or the columns as they are; with weights (features, label, weight), as Keras takes them."""
-    if label is None:
-        return columns
-    columns = dict(columns)
-    target = columns.pop(label)
-    if weighted:
-        return columns, target, columns.pop(WEIGHT)
-    return columns, target
 
 
 def counted(source: Any, batches: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:

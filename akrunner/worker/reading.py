@@ -278,8 +278,8 @@ def check_stream(other: Dict[str, Any]) -> None:
     name = sorted(other)[0]
     why = _NOT_OF_STREAMS.get(name, "there is no such argument")
     raise TypeError(
-        "%s=: %s. The dataset of a stream takes batch_size, drop_remainder, label, defaults, columns, map, image, prefetch and "
-        "deterministic" % (name, why)
+        "%s=: %s. The dataset of a stream takes batch_size, drop_remainder, label, defaults, columns, map, image, prefetch, "
+        "deterministic and weights" % (name, why)
     )
 
 

@@ -23,7 +23,7 @@ def fit(task_config: TrainTaskConfig) -> None:
 
 def follow(task_config: StreamTaskConfig) -> None:
     task_config.output_writer.write(b"")
-    print(task_config.dataset_fn(), task_config.dataset(8, label="y"))
+    print(task_config.dataset_fn(), task_config.dataset(8, label="y", weights="w"))
 
 
 def serve(task_config: TaskConfig) -> None:

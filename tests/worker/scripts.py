@@ -398,6 +398,54 @@ def main(task_config):
     task_config.output_writer.write_batch({"id": [n]})
 """
 
+#: two workers, of five rows: weights of the table, whole numbers or not, and of rows made up
+WEIGHTS = """
+import numpy as np
+import tensorflow as tf
+
+def all_of(dataset):
+    if tf.executing_eagerly():
+        return [tf.nest.map_structure(lambda tensor: tensor.numpy(), element) for element in dataset]
+    element = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+    found = []
+    with tf.compat.v1.Session() as session:
+        while True:
+            try:
+                found.append(session.run(element))
+            except tf.errors.OutOfRangeError:
+                return found
+
+def main(task_config):
+    index = task_config.cluster["worker"].index(task_config.cluster[task_config.task_type][task_config.task_index])
+    mine = list(range(index, 5, 2))
+    for name, scale in (("sample_weight", 0.5), ("whole", 10)):
+        for uneven, rows in (("keep", mine), ("pad", mine + [None] * (3 - len(mine)))):
+            batches = all_of(task_config.dataset(2, label="y", weights=name, columns=["x"], uneven=uneven))
+            assert all(set(features) == {"x"} and weights.dtype == np.float32 for features, _, weights in batches)
+            assert [w for _, _, weights in batches for w in weights.tolist()] == [0 if i is None else scale * i for i in rows]
+            assert [y for _, labels, _ in batches for y in labels.tolist()] == [0 if i is None else 3 * i for i in rows]
+    doubled = all_of(task_config.dataset(9, label="y", weights="whole", columns=["x"], map=lambda x, y, w: (x, y, 2 * w)))
+    assert doubled[0][2].tolist() == [20 * i for i in mine]
+    for wrong, words in (({"weights": "weight"}, "weights='weight' is not a column; columns: x, y, "), ({"uneven": "pad"}, "the table has one")):
+        try:
+            task_config.dataset(2, label="y", **wrong)
+            raise AssertionError(wrong)
+        except ValueError as e:
+            assert words in str(e), str(e)
+"""
+
+#: a row that weighs nothing is as if it were not there
+FIT_WEIGHTS = """
+import tensorflow as tf
+
+def main(task_config):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, use_bias=False)])
+    model.compile(tf.keras.optimizers.SGD(0.05), "mse")
+    rows = task_config.dataset(4, label="y", weights="w", repeat=100, map=lambda x, y, w: (x["x"][:, None], y, w))
+    model.fit(rows, verbose=0)
+    assert abs(float(model.get_weights()[0][0, 0]) - 3) < 0.01, model.get_weights()
+"""
+
 #: a stream of images: decoded as they come, and a function of ours over each batch
 READING_STREAM = """
 def main(task_config):

@@ -173,6 +173,13 @@ def check_reading(script: Script, folder: Path, form: str, python_env: Optional[
     assert not result.stats.warnings
 
 
+def check_weights(script: Script, form: str, python_env: Optional[str]) -> None:
+    rows: Any = {"x": range(5), "y": [3 * i for i in range(5)], "sample_weight": [0.5 * i for i in range(5)]}
+    table = pa.table({**rows, "whole": [10 * i for i in range(5)]})
+    options: Any = dict(num_workers=2, chief=False, data_format=form, python_env=python_env)
+    assert akrunner.run(script(scripts.WEIGHTS), table, **options).stats.shares == (3, 2)
+
+
 def framed(record: bytes) -> bytes:
     """A record of a TFRecord file."""
     length = struct.pack("<Q", len(record))
@@ -190,6 +197,12 @@ def test_how_a_dataset_reads_on_the_matrix(
     leaves_nothing: Path, tmp_path: Path, script: Script, form: str, matrix_python: Interpreter
 ) -> None:
     check_reading(script, tmp_path, form, matrix_python.path)
+    check_weights(script, form, matrix_python.path)
+
+
+def test_fit_with_weights(leaves_nothing: Path, script: Script) -> None:
+    rows = {"x": [1.0, 2.0, 1.5, 1.0], "y": [3.0, 6.0, 4.5, 1000.0], "w": [1, 2, 1, 0]}
+    akrunner.run(script(scripts.FIT_WEIGHTS), rows)
 
 
 def test_how_a_stream_reads(leaves_nothing: Path, script: Script) -> None:
