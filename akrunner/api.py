@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
 
 import pyarrow as pa
 
 from akrunner import codec, leftovers
 from akrunner.checks import check_flag, check_path, shown
 from akrunner.engines.base import Engine, Observer, Outcome, Stats, TaskResult
+from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import formats
@@ -157,21 +158,21 @@ def _open_lines(source: Any, form: Optional[str], schema: Optional[SchemaLike], 
 
 def _run(
     prepared: Prepared,
-    engine: Union[str, Engine],
+    engine: Engine,
     observer: Optional[Observer],
     output: Optional[PathLike],
     output_format: Optional[str],
     overwrite: bool,
 ) -> Result:
     """Run it, its rows into memory or a file."""
-    chosen, job, schema = engine_of(engine), prepared.job, prepared.job.output_schema
+    job, schema = prepared.job, prepared.job.output_schema
     if schema is None or output is None:
         memory = MemorySink(schema.arrow) if schema is not None else None
-        outcome = chosen.run(job, prepared.table, memory, observer)
+        outcome = engine.run(job, prepared.table, memory, observer)
         rows = memory.table() if memory is not None else None
         return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
     sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
-    outcome = committed(sink, lambda: chosen.run(job, prepared.table, sink, observer))
+    outcome = committed(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
@@ -239,32 +240,11 @@ def table_of(source: Any, engine: Engine) -> Any:
     """A source as it is, but for a table of a PyFlink program. Raises: ConfigError: an engine that cannot reach it."""
     if type(source).__module__.partition(".")[0] != "pyflink":
         return source
-    if engine.name != "flink":
+    if not engine.capabilities.pyflink:
         raise ConfigError("source: a PyFlink table's rows are where Flink is; give engine='flink'")
     from akrunner.engines.flink.table import FlinkTable
 
     return FlinkTable.of(source)
-
-
-def engine_of(engine: Union[str, Engine]) -> Engine:
-    """An engine from its name. Raises: ConfigError: there is none of it."""
-    if not isinstance(engine, str):
-        with ours(ConfigError, "engine: it cannot be asked what it is"):
-            right = isinstance(getattr(engine, "name", None), str) and callable(getattr(engine, "run", None))
-        if isinstance(engine, type) or not right:
-            raise ConfigError(
-                f"engine must be 'local', 'flink' or an engine (akrunner.engines.flink.FlinkEngine), not {shown(engine)}"
-            )
-        return engine
-    if engine == "local":
-        from akrunner.engines.local import LocalEngine
-
-        return LocalEngine()
-    if engine == "flink":
-        from akrunner.engines.flink import FlinkEngine
-
-        return FlinkEngine()
-    raise ConfigError(f"engine={shown(engine)}: this version has 'local' and 'flink'")
 
 
 def check_observer(observer: Any) -> None:

@@ -15,10 +15,11 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pyarrow as pa
 
-from akrunner.api import engine_of, lines_source, table_of
+from akrunner.api import lines_source, table_of
 from akrunner.checks import check_choice, check_flag, check_path, shown
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
+from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats

@@ -200,8 +200,8 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
     """The job as far as its values say it, without its script, table and interpreter. Raises: ConfigError."""
     parallelism = given.parallelism
     if parallelism is None and given.num_workers is None and given.num_ps is None:
-        parallelism = getattr(given.engine, "parallelism", None)
-    if getattr(given.engine, "name", given.engine) == "local":
+        parallelism = given.engine.capabilities.parallelism
+    if given.engine.capabilities.here:
         capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
     cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
     for name in ("debug", "save_latest_checkpoint", "overwrite"):
@@ -337,11 +337,10 @@ def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional
     """The tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
     unpacked there: nothing is known of these but the path. Raises: PythonEnvError."""
     named = _text("python_env", python_env)
-    if named is not None and getattr(engine, "name", engine) != "local":
+    if named is not None and not engine.capabilities.here:
         if os.path.isabs(named) and not os.path.exists(named):
             return interpreters.Interpreter(named, (), "", "")
-        # the local cluster's machine is this one
-        if environments.is_packed(named) and getattr(engine, "master", "local") != "local":
+        if environments.is_packed(named) and engine.capabilities.unpacks:
             path = named if fetch.is_url(named) else os.path.abspath(os.path.expanduser(named))
             return interpreters.Interpreter(path, (), "", "")
     return interpreters.resolve(named, keras)

@@ -247,6 +247,28 @@ class ScriptSpec:
 
 
 @dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do beyond running a job: it says so, and nobody asks by its name.
+
+    Attributes:
+        here: its tasks are processes of this machine, which have the cores, files and interpreters that this process sees. False: what is not
+            here may be there.
+        unpacks: packed environments (`python_env=`) are unpacked where its tasks are.
+        pyflink: it takes tables of PyFlink, whose rows do not come through this process.
+        watches: a stream of predictions takes new models while it runs (`watch=`).
+        detaches: its jobs may outlive this process (`--detach`).
+        parallelism: workers and parameter servers together, of a job that says nothing of either; None: one worker.
+    """
+
+    here: bool = True
+    unpacks: bool = False
+    pyflink: bool = False
+    watches: bool = False
+    detaches: bool = False
+    parallelism: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class TablesSpec:
     """Tables the script asks for itself, by name.
 

@@ -134,7 +134,7 @@ def run(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the result.
@@ -307,7 +307,7 @@ def train(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -473,7 +473,7 @@ def stream(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -655,7 +655,7 @@ def plan(
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         verb: whose job is looked at: run, train or stream.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to

@@ -16,6 +16,7 @@ from akrunner.alink.plugins import PluginDownloader
 from akrunner.checks import MOST_TASKS, check_count, check_host, shown
 from akrunner.engines.base import Progress
 from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.registry import engine_of, names
 from akrunner.errors import ConfigError
 
 
@@ -83,7 +84,7 @@ _OF_ALINK = ("flinkHome", "localIp", "shipAlinkAlgoJar", "config")
 
 @atexit.register
 def _let_go() -> None:
-    if _current.engine != "local":
+    if isinstance(_current.engine, FlinkEngine):
         _current.engine.__exit__()
 
 
@@ -101,22 +102,25 @@ def useLocalEnv(
         flinkHome: ignored; no Flink has a part in it.
         config: `debug_mode`: True keeps the work dirs of jobs and prints what their tasks print; `flink_python`: with engine="flink",
             an interpreter that has PyFlink, where this one has not. Other keys are ignored.
-        engine: "local", or "flink": on a Flink of this machine, that stays until another environment is chosen.
+        engine: "local", an engine that a package adds, or "flink": on a Flink of this machine, that stays until another environment is chosen.
     Returns:
         the environment, which jobs take from now on.
     Raises:
         ConfigError: an argument is wrong.
     """
     _check_parallelism(parallelism)
-    if not isinstance(engine, str) or engine not in ("local", "flink"):
-        raise ConfigError(f"useLocalEnv(engine={shown(engine)}): this version has 'local' and 'flink'")
+    if not isinstance(engine, str):
+        raise ConfigError(f"useLocalEnv: engine must be one of {', '.join(names())}, not {shown(engine)}")
+    chosen = engine_of(engine)
     if not (config is None or isinstance(config, Mapping)):
         raise ConfigError(f"useLocalEnv: config must be a dict, not {shown(config)}")
     resetEnv()
     _current.parallelism = parallelism
     _current.debug = bool((config or {}).get("debug_mode", False))
-    if engine == "flink":
+    if isinstance(chosen, FlinkEngine):
         _current.hold(FlinkEngine(python=(config or {}).get("flink_python")))
+    elif engine != "local":
+        _current.engine = chosen
     return _current
 
 
@@ -154,7 +158,7 @@ def resetEnv() -> None:
     global _current
     if _current._connection is not None:
         _current._connection.close()
-    if _current.engine != "local":
+    if isinstance(_current.engine, FlinkEngine):
         _current.engine.__exit__()
     echo = _current.echo
     _current = Environment(echo=echo)

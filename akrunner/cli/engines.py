@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional
 import akrunner
 from akrunner.cli import detached, lines
 from akrunner.cli.values import pairs
+from akrunner.engines.registry import engine_of
 
 
 def chosen(
@@ -33,7 +34,7 @@ def chosen(
 
 def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
     """Raises: ConfigError: the job is to go on without its submitter, and there is no cluster that keeps it."""
-    if wanted and options.get("engine") == "local":
+    if wanted and not engine_of(options["engine"]).capabilities.detaches:
         raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
 
 

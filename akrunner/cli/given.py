@@ -13,6 +13,7 @@ import typer
 import akrunner
 from akrunner.api import environments
 from akrunner.cli import engines, values, variables
+from akrunner.engines import registry
 from akrunner.io import formats
 from akrunner.options import OPTIONS, Option, of_verb
 
@@ -46,7 +47,7 @@ _MANY: Mapping[str, str] = {
 }
 #: options that are no `Literal`, since packages or machines have more -> words that are known
 _KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
-    "engine": lambda: ("local", "flink"),
+    "engine": registry.names,
     "python_env": lambda: tuple(environments.RECIPES),
     "input_format": formats.names,
     "output_format": formats.names,

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Proto
 
 import pyarrow as pa
 
-from akrunner.spec import JobSpec, TaskSpec
+from akrunner.spec import Capabilities, JobSpec, TaskSpec
 from akrunner.tables.store import TableOutput, TableStore
 
 
@@ -217,9 +217,13 @@ class Engine(Protocol):
 
     Attributes:
         name: as in `engine=`.
+        capabilities: what it can do besides.
     """
 
     name: str
+
+    @property
+    def capabilities(self) -> Capabilities: ...
 
     def run(
         self,

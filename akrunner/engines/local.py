@@ -25,13 +25,14 @@ from akrunner.launch.guard import Guard
 from akrunner.launch.process import LocalProcess, sweep, worker_environment
 from akrunner.launch.session import TaskSession
 from akrunner.spares.starts import Starts
-from akrunner.spec import JobSpec, TaskSpec
+from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
 
 class LocalEngine:
     """Child processes of this one, on this machine; see `akrunner.engines.base.Engine`."""
 
     name = "local"
+    capabilities = Capabilities(watches=True)
 
     def run(
         self,

@@ -18,9 +18,10 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, S
 
 import pyarrow as pa
 
-from akrunner.api import Result, check_observer, engine_of
+from akrunner.api import Result, check_observer
 from akrunner.checks import check_arguments, check_choice, check_count, check_environment, check_path, check_text
 from akrunner.engines.base import Engine, Observer
+from akrunner.engines.registry import engine_of
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.table import TableSource
@@ -387,7 +388,7 @@ class Runner:
             store=store or self._store,
             project=self._project,
             python_env=check_path("python_env", given["python_env"]) if given["python_env"] is not None else None,
-            local=self._engine.name == "local",
+            local=self._engine.capabilities.here,
             shown=self._shown,
             earlier=frozenset(self._earlier if dry else ()),
             **{name: given[name] for name in _WISHED},

@@ -17,9 +17,10 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.api import Result, check_observer, committed, engine_of, lines_source, table_of
+from akrunner.api import Result, check_observer, committed, lines_source, table_of
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, check_text, shown
 from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
+from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.formats import check_format
@@ -80,9 +81,9 @@ def run_predict_stream(
     engine = engine_of(given.engine)
     check_observer(observer)
     watched = None if watch is None else Watch.of(watch, watch_seconds)
-    if watched is not None and engine.name != "local":
+    if watched is not None and not engine.capabilities.watches:
         raise ConfigError(
-            "watch: new models are taken by streams of engine='local'; on Flink start the stream anew with the new model"
+            f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new model"
         )
     source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
     prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)

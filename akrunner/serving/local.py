@@ -17,10 +17,10 @@ from typing import Any, Deque, Iterator, List, Literal, Mapping, Optional, Seque
 import numpy as np
 import pyarrow as pa
 
-from akrunner.api import engine_of
 from akrunner.checks import check_seconds
 from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
+from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
 from akrunner.io.values import as_type
 from akrunner.options.told import told
@@ -101,7 +101,7 @@ class LocalPredictor:
             cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are
                 cores.
             intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-            engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+            engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         Raises:
             ConfigError: an argument is wrong.
             JobError: the worker did not start, or cannot load the model.

@@ -92,7 +92,7 @@ def predict(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the result.
@@ -216,7 +216,7 @@ def predict_stream(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        engine: "local", "flink", or an engine (`akrunner.engines.flink.FlinkEngine`).
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.

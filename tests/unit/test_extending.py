@@ -15,6 +15,7 @@ from akrunner.errors import SinkError, SourceError
 from akrunner.io import formats
 from akrunner.io.sinks import FileSink
 from akrunner.io.sources import open_source
+from akrunner.options import OPTIONS, VERBS
 from akrunner.schema import Schema
 from tests.packages import install
 
@@ -38,6 +39,16 @@ def tsv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     install(tmp_path / "site", name[1], {"akrunner_tsv.py": code("A format of files", "python")}, points, monkeypatch)
     yield
     sys.modules.pop("akrunner_tsv", None)
+
+
+def test_the_option_of_the_page_is_one() -> None:
+    scope: Any = {}
+    exec(code("An option", "python").replace("\nOption(", "\noption = Option("), scope)
+    option = scope["option"]
+    assert (
+        option.name not in {one.name for one in OPTIONS} and option.variable == "AKRUNNER_NICE" and option.words == ("--nice",)
+    )
+    assert option.group in {one.group for one in OPTIONS} and set(option.verbs) <= {verb.name for verb in VERBS}
 
 
 def write(path: Path, table: pa.Table) -> None:

@@ -38,6 +38,7 @@ MAY: Dict[str, Set[str]] = {
     "launch": {"checks", "wire", "errors", "foreign", "leftovers", "reader", "schema", "spec"},
     "spares": {"wire", "errors", "foreign", "leftovers", "spec", "launch"},
     "engines": {
+        "installed",
         "spares",
         "checks",
         "wire",
@@ -80,6 +81,7 @@ MAY: Dict[str, Set[str]] = {
         "api",
         "checks",
         "cluster",
+        "engines",
         "errors",
         "foreign",
         "io",

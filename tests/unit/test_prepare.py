@@ -8,6 +8,7 @@ import pytest
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.local import LocalEngine
 from akrunner.prepare import Arguments, prepare
 from akrunner.spec import ClusterSpec
 
@@ -38,11 +39,11 @@ def test_an_interpreter_that_is_only_on_a_clusters_machines(script: str) -> None
         with pytest.raises(akrunner.ConfigError, match="requirements= are installed for an interpreter of this machine"):
             prepare("batch", Arguments(script, {"a": [1]}, engine=away, python_env=packed, requirements="requirements.txt"))
     with pytest.raises(akrunner.PythonEnvError, match="there is no /only/there"):
-        prepare("batch", Arguments(script, {"a": [1]}, python_env="/only/there"))
+        prepare("batch", Arguments(script, {"a": [1]}, engine=LocalEngine(), python_env="/only/there"))
     with pytest.raises(akrunner.PythonEnvError, match="only-here"):
         prepare("batch", Arguments(script, {"a": [1]}, engine=FlinkEngine(), python_env="only-here"))
 
 
 def test_what_may_be_secret_is_in_no_repr(script: str) -> None:
-    given = Arguments(script, {"a": [1]}, env={"TOKEN": "s3cret"}, user_params={"key": "s3cret"})
+    given = Arguments(script, {"a": [1]}, engine=LocalEngine(), env={"TOKEN": "s3cret"}, user_params={"key": "s3cret"})
     assert "s3cret" not in repr(given) + repr(prepare("batch", given))

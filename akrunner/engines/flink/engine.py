@@ -33,7 +33,7 @@ from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch.asking import ask
 from akrunner.launch.guard import Guard
-from akrunner.spec import JobSpec, TaskSpec
+from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
 _LOOPBACK = "127.0.0.1"
 _SLOTS_SECONDS = 3.0
@@ -106,6 +106,12 @@ class FlinkEngine:
         self._kept: List[Subtasks] = []
         self._version: Optional[str] = None
         self._lock = threading.Lock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As `Engine.capabilities`."""
+        cluster = self.master != "local"
+        return Capabilities(here=False, unpacks=cluster, pyflink=True, detaches=cluster, parallelism=self.parallelism)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """The same engine in another process, without what this one runs. Whoever keeps it sees to it that nobody reads it: the cluster's address may

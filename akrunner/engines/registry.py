@@ -1,0 +1,87 @@
+"""The engines by name, and those that installed packages add.
+
+::
+
+    "local", "flink"  ->  a built-in engine, imported now
+    "abc"             ->  entry point `akrunner.engines`: abc = "their_package:Abc"  ->  their_package.Abc(), imported now
+
+A package cannot take a built-in engine's name: built-in ones are looked at first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Union
+
+from akrunner.checks import shown
+from akrunner.engines.base import Engine
+from akrunner.errors import ConfigError
+from akrunner.foreign import ours
+from akrunner.installed import Installed
+from akrunner.schema import nearest
+from akrunner.spec import Capabilities
+
+
+def _local() -> Engine:
+    from akrunner.engines.local import LocalEngine
+
+    return LocalEngine()
+
+
+def _flink() -> Engine:
+    from akrunner.engines.flink import FlinkEngine
+
+    return FlinkEngine()
+
+
+#: a new engine of akrunner's own: its module, and its row here
+BUILT_IN: Dict[str, Callable[[], Engine]] = {"local": _local, "flink": _flink}
+
+
+def _wrong(name: str, found: Any) -> Optional[str]:
+    """Why what a package has under a name makes no engine, half a sentence; None: it may."""
+    return None if callable(found) else f"it is {type(found).__name__}, and no class or function that makes an engine"
+
+
+INSTALLED: Installed[Callable[[], Engine]] = Installed("akrunner.engines", "engine", _wrong, ConfigError)
+
+
+def names() -> List[str]:
+    """All that can be asked for; nothing is imported."""
+    return [*BUILT_IN, *(name for name in INSTALLED.names() if name not in BUILT_IN)]
+
+
+def engine_of(engine: Union[str, Engine]) -> Engine:
+    """An engine, or the one of that name.
+
+    Raises: ConfigError: there is none; the package that adds it cannot be imported, or makes something else.
+    """
+    if not isinstance(engine, str):
+        lacks = _lacks(engine)
+        if lacks:
+            raise ConfigError(
+                f"engine must be {', '.join(map(repr, names()))} or an engine (akrunner.engines.flink.FlinkEngine), not {shown(engine)}: {lacks}"
+            )
+        return engine
+    if engine in BUILT_IN:
+        return BUILT_IN[engine]()
+    if engine not in INSTALLED.names():
+        raise ConfigError(f"engine={engine!r}: known engines are {', '.join(names())}{nearest(engine, names())}")
+    make = INSTALLED.get(engine)
+    with ours(ConfigError, f"engine={engine!r}: it cannot be made"):
+        made = make()
+    lacks = _lacks(made) or (f"its name is {made.name!r}" if made.name != engine else "")
+    if lacks:
+        raise ConfigError(f"engine={engine!r}: what its package makes cannot be used: {lacks}")
+    return made
+
+
+def _lacks(engine: Any) -> str:
+    """What keeps it from being an engine, half a sentence; "": nothing."""
+    with ours(ConfigError, "engine: it cannot be asked what it is"):
+        if isinstance(engine, type):
+            return "it is a class, and not yet made"
+        if not isinstance(getattr(engine, "name", None), str):
+            return "it has no name"
+        if not isinstance(getattr(engine, "capabilities", None), Capabilities):
+            return "it has no capabilities (akrunner.spec.Capabilities)"
+        return "" if callable(getattr(engine, "run", None)) else "it has no run()"
