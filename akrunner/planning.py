@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -16,7 +17,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 import pyarrow as pa
 
 from akrunner.api import lines_source, table_of
-from akrunner.checks import check_choice, check_flag, check_path, shown
+from akrunner.checks import check_choice, check_count, check_flag, check_path, shown
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines.registry import engine_of
@@ -33,12 +34,15 @@ from akrunner.options import of_verb
 from akrunner.prepare import Arguments, checked
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, TaskSpec
+from akrunner.trial import Trial, tried
 
 MODES = {"run": "batch", "train": "train", "stream": "stream"}
 #: what a script gets of a feature
 _FEATURES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
 #: columns, files and tasks that are shown, of more the first
 _SHOWN = 40
+#: columns of rows that were written, and characters of a value
+_WRITTEN, _LONGEST = 8, 60
 #: files whose rows are counted, by what stands at their ends
 _COUNTED = 1000
 
@@ -99,8 +103,11 @@ class Plan:
         tasks: every process of the job, as many as there will be.
         output: where rows go, in words.
         output_schema: "id bigint, p double", "" if the script writes none.
+        user_params, env: what is handed to the script, and set for it; without secrets.
+        script_args: likewise.
         limits: name -> seconds, or number, of what the job waits for.
         warnings: what is likely to go wrong, or to be slow.
+        trial: what came of the script over a few rows, None: it was not tried.
     """
 
     verb: str
@@ -120,16 +127,26 @@ class Plan:
     tasks: Tuple[PlannedTask, ...]
     output: str
     output_schema: str
+    user_params: Mapping[str, str]
+    env: Mapping[str, str]
+    script_args: Tuple[str, ...]
     limits: Mapping[str, Any]
     warnings: Tuple[str, ...]
+    trial: Optional[Trial] = None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
-def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow: bool) -> Plan:
-    """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything."""
+def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow: bool, try_rows: Optional[int] = None) -> Plan:
+    """`akrunner.plan`. Raises: ConfigError: what the verb itself would raise before it starts anything; JobError: the script failed that was tried."""
     check_choice("verb", verb, tuple(MODES))
+    if try_rows is not None:
+        check_count("try_rows", try_rows, 1)
+        if follow or (isinstance(given.source, str) and given.source == "-"):
+            raise ConfigError(
+                "try_rows (--dry-run=N): rows that arrive would be taken from the stream; name a file that is there"
+            )
     if isinstance(given.source, Iterator) and not isinstance(given.source, pa.RecordBatchReader):
         raise ConfigError(
             "source: an iterator's rows come once, and a plan would take the first of them; give a list, a table or a file"
@@ -143,6 +160,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
     taken = {**vars(given), "engine": engine, "source": source, "input_format": form, "input_schema": columns}
     prepared, requirements = checked(MODES[verb], Arguments(**taken))
     job, table = prepared.job, prepared.table
+    engine.check(job)
     interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
     tasks = _tasks(job)
     # of a query's result nobody knows how many rows it has
@@ -179,6 +197,9 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
         tasks=tasks,
         output=output,
         output_schema=_words(job.output_schema) if job.output_schema is not None else "",
+        user_params={name: _value(name, value) for name, value in job.user_params.items()},
+        env={name: _value(name, value) for name, value in job.env.items()},
+        script_args=tuple(redacted(one) for one in job.script_args),
         limits={
             "start_timeout": job.supervision.start_timeout,
             "stall_timeout": job.supervision.stall_timeout,
@@ -186,6 +207,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
             "max_restarts": job.supervision.max_restarts,
         },
         warnings=tuple(_warnings(job, table, columns_, tasks, rows)),
+        trial=tried(job, table, requirements, try_rows) if try_rows is not None else None,
     )
 
 
@@ -240,6 +262,12 @@ def _keras(interpreter: Interpreter, job: JobSpec) -> str:
     if version < (2, 16):
         return "2 (tf.keras)"
     return f"2 (tf-keras {interpreter.tf_keras})" if job.keras == "legacy" else "3"
+
+
+def _value(name: str, value: Any) -> str:
+    """A value as text; of one whose name says that it is a secret, ***."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return redacted(f"{name}={text}").partition("=")[2]
 
 
 def _words(schema: Schema) -> str:
@@ -305,7 +333,8 @@ def _warnings(
 
 
 def _lines(plan: Plan) -> List[str]:
-    lines = [f"{plan.verb} on engine {plan.engine}; nothing was started"]
+    started = "nothing was started" if plan.trial is None else "nothing was started but the script over the first rows"
+    lines = [f"{plan.verb} on engine {plan.engine}; {started}"]
     lines += _told("script", f"{plan.script}: {plan.entry}")
     others = [place for _, place in plan.files if os.path.basename(plan.script) != place]
     if others:
@@ -339,9 +368,35 @@ def _lines(plan: Plan) -> List[str]:
         json.dumps(config) + "   (ports are chosen at the start)" if config is not None else "not set: one worker alone",
     )
     lines += _told("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
+    for name, values in (("params", plan.user_params), ("environment", plan.env)):
+        if values:
+            lines += _told(name, ", ".join(f"{key}={_short(value)}" for key, value in values.items()))
+    if plan.script_args:
+        lines += _told("arguments", " ".join(map(shlex.quote, plan.script_args)))
     lines += _told("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
     lines += [f"warning: {one}" for one in plan.warnings]
-    return lines
+    return lines + (_tried(plan.trial) if plan.trial is not None else [])
+
+
+def _tried(trial: Trial) -> List[str]:
+    lines = _told(
+        "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
+    )
+    if trial.written is not None:
+        names = trial.written.column_names[:_WRITTEN]
+        rows = [names, *([_short(str(row[name])) for name in names] for row in trial.written[:_SHOWN].to_pylist())]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(names))]
+        lines += [(" " * 14 + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
+        more = len(trial.written.column_names) - len(names)
+        lines += [f"{'':14}and {counted(more, 'more column')}"] if more > 0 else []
+    if trial.exported:
+        lines += _told("exported", ", ".join(trial.exported[:_SHOWN]))
+    printed = trial.printed.rstrip("\n").splitlines()[-_SHOWN:]
+    return lines + [f"{'printed:' if not number else '':14}{line}" for number, line in enumerate(printed)]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def counted(number: int, what: str) -> str:

@@ -302,6 +302,8 @@ def check_requirements(requirements: str, python: str) -> None:
         )
     if not fetch.is_url(requirements) and not os.path.isfile(os.path.expanduser(requirements)):
         raise UserFilesError(f"requirements: there is no {requirements}{nearest_file(requirements)}")
+    if not fetch.is_url(requirements):
+        environments.check_listed(os.path.expanduser(requirements))
 
 
 def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:

@@ -579,7 +579,8 @@ def plan(
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
     engine: Union[str, Engine] = "local",
-    verb: str = "run",
+    verb: Literal["run", "train", "stream"] = "run",
+    try_rows: Optional[int] = None,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -657,6 +658,8 @@ def plan(
         debug: keep the work dir, for `akrunner replay`.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         verb: whose job is looked at: run, train or stream.
+        try_rows: also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the
+            job, and throw away what it writes, exports and saves. None: it is not run.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -716,4 +719,5 @@ def plan(
         model_out=model_out,
         follow=follow,
         verb=verb,
+        try_rows=try_rows,
     )

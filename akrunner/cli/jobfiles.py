@@ -14,7 +14,7 @@ import akrunner
 from akrunner import jobfile
 
 #: Typer's own, and what is asked of the command line itself
-_NOT_IN_FILES = ("help", "help_all", "dry_run")
+_NOT_IN_FILES = ("help", "help_all", "dry_run", "dry_run_rows")
 _STREAM = ("-",)
 
 
@@ -67,7 +67,7 @@ def origins(ctx: typer.Context) -> List[str]:
     found = []
     for one in ctx.command.params:
         source = ctx.get_parameter_source(one.name or "")
-        if source is None or one.name in ("help", "dry_run") or source.name in ("DEFAULT", "PROMPT"):
+        if source is None or one.name in _NOT_IN_FILES or source.name in ("DEFAULT", "PROMPT"):
             continue
         # the file stands in the place of the script
         if one.param_type_name == "argument" and ctx.default_map:

@@ -201,7 +201,7 @@ def _divided(given: List[str]) -> Tuple[List[str], List[str]]:
         ours = ["pai", *ours]
     if ours[:1] == ["odpscmd"] and ours[1:2] not in (["--help"], ["-h"]):
         return ours[:1], given[1:]
-    return values.with_steps(ours), script_args
+    return values.with_numbers(ours), script_args
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:

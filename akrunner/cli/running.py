@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
 
 import typer
 
@@ -59,8 +59,11 @@ DETACH = typer.Option(
 DRY_RUN = typer.Option(
     False,
     "--dry-run",
-    help="Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it.",
+    help="Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. --dry-run=5 also runs "
+    "the script over the first 5 rows of each worker, with one worker, and throws away what it writes.",
 )
+#: what stands behind --dry-run=
+DRY_RUN_ROWS = typer.Option(None, "--dry-run-rows", hidden=True)
 
 
 def run(
@@ -69,6 +72,7 @@ def run(
     params_file: Optional[str] = PARAMS_FILE,
     detach: bool = DETACH,
     dry_run: bool = DRY_RUN,
+    dry_run_rows: Optional[int] = DRY_RUN_ROWS,
 ) -> None:
     output = words["output"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
@@ -80,7 +84,15 @@ def run(
         source = _table(words, "run")
         if dry_run:
             engines.check_detach(options, detach)
-            _plan("run", ctx, words, source, options, _output(output, options) if output in (None, lines.STDOUT) else None)
+            _plan(
+                "run",
+                ctx,
+                words,
+                source,
+                options,
+                dry_run_rows,
+                _output(output, options) if output in (None, lines.STDOUT) else None,
+            )
             return
         if detach:
             engines.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
@@ -98,6 +110,7 @@ def train(
     params_file: Optional[str] = PARAMS_FILE,
     detach: bool = DETACH,
     dry_run: bool = DRY_RUN,
+    dry_run_rows: Optional[int] = DRY_RUN_ROWS,
 ) -> None:
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
@@ -107,7 +120,7 @@ def train(
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
         if dry_run:
             engines.check_detach(options, detach)
-            _plan("train", ctx, words, source, options)
+            _plan("train", ctx, words, source, options, dry_run_rows)
             return
         if detach:
             engines.detach(words["script"], source, "train", options, words["as_json"], words["quiet"])
@@ -130,6 +143,7 @@ def stream(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output.", rich_help_panel=given.OUTPUT),
     output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE, rich_help_panel=given.OUTPUT),
     dry_run: bool = DRY_RUN,
+    dry_run_rows: Optional[int] = DRY_RUN_ROWS,
 ) -> None:
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
@@ -141,7 +155,7 @@ def stream(
         streamed = streaming.Output(path, overwrite, output_live)
         if dry_run:
             streaming.check(words["source"], streamed, options)
-            _plan("stream", ctx, words, given.source(words), options, _output(path, options))
+            _plan("stream", ctx, words, given.source(words), options, dry_run_rows, _output(path, options))
             return
         streaming.run(words["script"], words["source"], streamed, screen, options)
 
@@ -159,21 +173,27 @@ def _output(path: Optional[str], options: Mapping[str, Any]) -> Optional[str]:
 
 
 def _plan(
-    verb: str,
+    verb: Literal["run", "train", "stream"],
     ctx: typer.Context,
     words: Mapping[str, Any],
     source: Any,
     options: Mapping[str, Any],
+    try_rows: Optional[int],
     output: Optional[str] = None,
 ) -> None:
     """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
-    plan = akrunner.plan(words["script"], source, verb=verb, **meant)
+    plan = akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant)
     if output is not None:
         plan = dataclasses.replace(plan, output=output)
     origins = jobfiles.origins(ctx)
     if words["as_json"]:
-        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), "given": origins})
+        trial = plan.trial
+        tried = (
+            {} if trial is None else {**vars(trial), "written": None if trial.written is None else trial.written.to_pylist()}
+        )
+        told = dataclasses.asdict(dataclasses.replace(plan, trial=None))
+        emit({"ok": True, "exit_code": 0, **told, "trial": tried or None, "given": origins})
     else:
         typer.echo(f"{plan}\ngiven:        " + "; ".join(origins))
 

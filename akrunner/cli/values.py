@@ -150,10 +150,13 @@ def _unquoted(value: str, where: str) -> str:
 _STEPS = 20
 
 
-def with_steps(words: Sequence[str]) -> List[str]:
-    """A command line whose `--profile-input` has its number, which may be left out."""
+def with_numbers(words: Sequence[str]) -> List[str]:
+    """A command line whose `--profile-input` has its number, which may be left out, and whose `--dry-run=5` is what Typer knows."""
     found: List[str] = []
     for word, following in zip(words, [*words[1:], ""]):
         bare = word == "--profile-input" and not re.fullmatch(r"-?[0-9.]+", following)
-        found.append(f"{word}={_STEPS}" if bare else word)
+        tries = re.fullmatch(r"--dry-run=-?[0-9]+", word)
+        found += (
+            ["--dry-run", word.replace("--dry-run", "--dry-run-rows", 1)] if tries else [f"{word}={_STEPS}" if bare else word]
+        )
     return found

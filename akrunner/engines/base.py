@@ -225,6 +225,10 @@ class Engine(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
+    def check(self, job: JobSpec) -> None:
+        """Whether what it needs is there, as far as that can be told with nothing started (`akrunner.plan`). Raises: ConfigError: something is not."""
+        ...
+
     def run(
         self,
         job: JobSpec,

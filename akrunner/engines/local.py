@@ -34,6 +34,11 @@ class LocalEngine:
     name = "local"
     capabilities = Capabilities(watches=True)
 
+    def check(self, job: JobSpec) -> None:
+        """As `Engine.check`."""
+        PortHold(1, job.bind_host, job.advertised_host).close()
+        assign(job.cluster, job.resources, devices.gpus(), devices.cpus(), os.environ)
+
     def run(
         self,
         job: JobSpec,

@@ -84,4 +84,5 @@ def _lacks(engine: Any) -> str:
             return "it has no name"
         if not isinstance(getattr(engine, "capabilities", None), Capabilities):
             return "it has no capabilities (akrunner.spec.Capabilities)"
-        return "" if callable(getattr(engine, "run", None)) else "it has no run()"
+        lacking = next((name for name in ("check", "run") if not callable(getattr(engine, name, None))), None)
+        return f"it has no {lacking}()" if lacking else ""

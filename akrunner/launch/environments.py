@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -19,6 +20,11 @@ from akrunner.launch.trees import Blame
 
 #: bytes of a requirements file
 _REQUIREMENTS = 16 << 20
+#: how a line of one begins: an option, a path, a URL, an archive, or a package and what may follow its name
+_REQUIREMENT = re.compile(
+    r"[-./~$]|[A-Za-z][\w+.-]*:|\S+\.(whl|zip|tar\.(gz|bz2|xz))\b|[A-Za-z0-9][\w.-]*\s*(\[[^\]]*\])?\s*($|[<>=!~(;@#-])",
+    re.ASCII,
+)
 #: an interpreter may take to say its version
 _BASE_SECONDS = 60.0
 
@@ -183,6 +189,18 @@ def there(python_env: str) -> str:
 def is_packed(python_env: str) -> bool:
     """Whether this names an archive, or something to download."""
     return fetch.is_url(python_env) or (archives.is_archive(python_env.partition("#")[0]) and not os.path.isdir(python_env))
+
+
+def check_listed(requirements: str) -> None:
+    """Raises: UserFilesError: a line of the file is nothing that pip installs."""
+    with open(requirements, "rb") as file:
+        text = file.read(_REQUIREMENTS).decode("utf-8-sig", "replace").replace("\\\n", " ")
+    for line in text.splitlines():
+        line = line.strip()
+        if line and not line.startswith("#") and not _REQUIREMENT.match(line):
+            raise UserFilesError(
+                f"requirements: {requirements} is no file of requirements: {line[:60]!r} is nothing that pip installs"
+            )
 
 
 def overlay(python: str, requirements: str) -> str:

@@ -650,10 +650,19 @@ OPTIONS = (
     ),
     Option(
         "verb",
-        "str",
+        'Literal["run", "train", "stream"]',
         _JOB,
         "whose job is looked at: run, train or stream.",
         "run",
+        verbs=("plan",),
+        apart=True,
+    ),
+    Option(
+        "try_rows",
+        "Optional[int]",
+        _JOB,
+        "also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the job, and throw away what it "
+        "writes, exports and saves. None: it is not run.",
         verbs=("plan",),
         apart=True,
     ),

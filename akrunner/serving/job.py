@@ -237,7 +237,7 @@ class Prediction:
     def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False) -> "Prediction":
         """Check every argument, the cheap before the dear. Raises: ConfigError: one is wrong; nothing was started."""
         check_model(given.model)
-        if engine.name == "local":
+        if engine.capabilities.here:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")

@@ -124,12 +124,74 @@ def test_what_would_fail_fails_in_the_same_words(tmp_path: Path, script: Path) -
         (dict(model_out="m"), "model_out= means nothing for run"),
         (dict(output="a/b.csv"), "output"),
         (dict(python_env=str(tmp_path)), "python_env"),
+        (dict(bind_host="1.2.3.4"), "bind_host='1.2.3.4': cannot bind a port there"),
+        (dict(requirements=str(script)), "score.py is no file of requirements: 'import json, os'"),
+        (dict(engine="flink"), "has no PyFlink|needs Java"),
     ):
         with pytest.raises(akrunner.ConfigError, match=words):
             akrunner.plan(script, pa.table(ROWS), **{"output_schema": "told string", **wrong})
     with pytest.raises(akrunner.ConfigError, match="an iterator's rows come once"):
         akrunner.plan(script, iter([{"id": 1}]))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["score.py"], "nothing was made"
+
+
+def test_what_the_script_is_told_is_shown_without_its_secrets(script: Path) -> None:
+    plan = akrunner.plan(
+        script,
+        pa.table(ROWS),
+        output_schema="told string",
+        user_params={"lr": 0.1, "api_key": "s3cret"},
+        env={"TOKEN": "s3cret", "OMP": "4"},
+        script_args=["--epochs", "3 4", "--password=s3cret"],
+    )
+    text = str(plan)
+    assert "params:       lr=0.1, api_key=***\n" in text and "environment:  TOKEN=***, OMP=4\n" in text, text
+    assert "arguments:    --epochs '3 4' '--password=***'" in text and "s3cret" not in text + repr(plan), text
+
+
+def test_the_script_is_tried_over_the_first_rows(
+    leaves_nothing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.csv").write_text("id\n" + "".join(f"{i}\n" for i in range(50)))
+    (tmp_path / "copy.py").write_text(
+        "import os\ndef main(task_config):\n    print('epoch', 1)\n    for batch in task_config.batches(3):\n"
+        "        task_config.output_writer.write_batch({'id': batch['id']})\n"
+        "    open(os.path.join(task_config.checkpoint_dir, 'saved'), 'w').close()\n"
+        "    if task_config.user_params.get('bad'):\n        raise ValueError('bad luck')\n"
+        "    if hasattr(task_config, 'saved_model_dir'):\n        open(os.path.join(task_config.saved_model_dir, 'saved_model.pb'), 'w').close()\n"
+    )
+    (tmp_path / "ck").mkdir()
+    words = [
+        str(tmp_path / "copy.py"),
+        "-i",
+        str(tmp_path / "rows.csv"),
+        "--output-schema",
+        "id bigint",
+        "--checkpoint-dir",
+        str(tmp_path / "ck"),
+    ]
+    out = ["-o", str(tmp_path / "out.csv"), "--num-workers", "2", "--num-ps", "1"]
+    assert main(["run", *words, *out, "--dry-run=2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["trial"]["written"] == [{"id": i} for i in range(4)] and told["trial"]["printed"] == "epoch 1"
+    assert (told["trial"]["rows_in"], told["trial"]["rows_out"], len(told["tasks"])) == (4, 4, 3)
+    assert main(["train", *words, "--model-out", str(tmp_path / "m"), "--dry-run=3"]) == 0
+    shown = capsys.readouterr().out
+    assert "tried:        3 rows in, 3 rows out" in shown and "exported:     " in shown and "saved_model.pb" in shown, shown
+    assert main(["run", *words, *out, "--dry-run=2", "-p", "bad=1"]) == 1
+    assert "ValueError in main(): bad luck" in capsys.readouterr().err
+    for wrong, said in ((["--dry-run=0"], "try_rows=0"), (["--dry-run=few"], "does not take a value")):
+        assert main(["run", *words, *wrong]) == 2
+        assert said in capsys.readouterr().err
+    with pytest.raises(akrunner.ConfigError, match="rows that arrive would be taken from the stream"):
+        akrunner.plan(tmp_path / "copy.py", "-", verb="stream", try_rows=2)
+    with pytest.raises(akrunner.ConfigError, match="the script writes tables"):
+        akrunner.plan(tmp_path / "copy.py", tmp_path / "rows.csv", output_tables=["odps://p/tables/t"], try_rows=2)
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.suffix != ".pyc" and path.name != "__pycache__") == [
+        "ck",
+        "copy.py",
+        "rows.csv",
+    ]
 
 
 def test_of_a_train_job_the_model_is_where_it_goes(tmp_path: Path, script: Path) -> None:

@@ -77,7 +77,9 @@ MAY: Dict[str, Set[str]] = {
     },
     "options": set(),
     "jobfile": {"checks", "errors", "foreign", "options"},
+    "trial": {"engines", "errors", "io", "launch", "leftovers", "spec"},
     "planning": {
+        "trial",
         "api",
         "checks",
         "cluster",

@@ -140,7 +140,7 @@ class FlinkEngine:
             ConfigError: no PyFlink, no Java, no cluster there, or too few free slots.
         """
         table = source if isinstance(source, FlinkTable) else None
-        self._check(job, table)
+        self.check(job, table)
         resources = self._resources(job)
         files, parts = self._files(job, source), self._parts(sink)
 
@@ -381,8 +381,8 @@ class FlinkEngine:
             kept.close()
         return None
 
-    def _check(self, job: JobSpec, table: Optional[FlinkTable]) -> None:
-        """Whether everything needed is there. Raises: ConfigError."""
+    def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
+        """As `Engine.check`: PyFlink, Java, the cluster with a Flink of the same version, and its slots. Args: table: of a program, whose cluster it is."""
         self._check_resources(job)
         if table is not None:
             table.check(job.mode)

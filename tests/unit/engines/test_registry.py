@@ -20,7 +20,7 @@ import types
 from akrunner.spec import Capabilities
 
 def make(name="other", **more):
-    return types.SimpleNamespace(**{"name": name, "capabilities": Capabilities(parallelism=3), "run": print, **more})
+    return types.SimpleNamespace(**{"name": name, "capabilities": Capabilities(parallelism=3), "check": print, "run": print, **more})
 
 right = make
 renamed = lambda: make("another")
@@ -48,7 +48,7 @@ def test_engines_say_what_they_can_do() -> None:
         (LocalEngine, "engine must be 'local', 'flink' or an engine .*: it is a class, and not yet made"),
         (7, "it has no name"),
         (type("Old", (), {"name": "old", "run": print})(), r"it has no capabilities \(akrunner.spec.Capabilities\)"),
-        (type("Old", (), {"name": "old", "capabilities": Capabilities()})(), r"it has no run\(\)"),
+        (type("Old", (), {"name": "old", "capabilities": Capabilities(), "check": print})(), r"it has no run\(\)"),
     ],
 )
 def test_what_is_no_engine_is_told(engine: Any, words: str) -> None:

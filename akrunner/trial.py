@@ -1,0 +1,96 @@
+"""The script itself over a few rows, and what it writes thrown away: `akrunner.plan(..., try_rows=5)`, `--dry-run=5`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Iterator, Tuple
+
+import pyarrow as pa
+
+from akrunner import leftovers
+from akrunner.engines.local import LocalEngine
+from akrunner.errors import ConfigError
+from akrunner.io.sinks import MemorySink
+from akrunner.io.table import TableSource
+from akrunner.launch import environments
+from akrunner.spec import ClusterSpec, JobSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What came of a script over a few rows.
+
+    Attributes:
+        rows_in: that it was given.
+        rows_out: that it wrote.
+        seconds: from the call to its return, with the start of its process.
+        written: the rows, None: the job has no `output_schema`.
+        printed: the last lines it printed.
+        exported: the files it left in `saved_model_dir`, in `train`.
+    """
+
+    rows_in: int
+    rows_out: int
+    seconds: float
+    written: pa.Table
+    printed: str
+    exported: Tuple[str, ...]
+
+
+def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: int) -> Trial:
+    """Run a job's script with one worker on this machine.
+
+    Args: job: whose overlay is not made yet; requirements: it is made of; rows: of each of its workers, the first of the table.
+    Raises: ConfigError: it cannot be tried; JobError: it failed, as the job would.
+    """
+    if table.elsewhere:
+        raise ConfigError(
+            "try_rows (--dry-run=N): the rows are where Flink has them, and the script would be tried here; leave it out"
+        )
+    if job.tables is not None and job.tables.outputs:
+        raise ConfigError("try_rows (--dry-run=N): the script writes tables (output_tables=), which would stay; leave it out")
+    if not os.path.exists(job.python):
+        raise ConfigError(
+            f"try_rows (--dry-run=N): {job.python} is not on this machine, where the script would be tried; leave it out"
+        )
+    folder = leftovers.temp_folder("akrunner-trial-")
+    try:
+        exports = os.path.join(folder, "exported")
+        alone = dataclasses.replace(
+            job,
+            cluster=ClusterSpec(1, 0),
+            supervision=dataclasses.replace(job.supervision, max_restarts=0),
+            overlay=environments.overlay(job.python, requirements) if requirements is not None else "",
+            tensorboard=None,
+            work_dir=None,
+            keep=False,
+            checkpoint_dir=os.path.join(folder, "checkpoints") if job.checkpoint_dir is not None else None,
+            model_dir=exports if job.mode == "train" else None,
+        )
+        for made in (alone.checkpoint_dir, alone.model_dir):
+            if made is not None:
+                os.mkdir(made)
+        sink = MemorySink(job.output_schema.arrow) if job.output_schema is not None else None
+        first = dataclasses.replace(table, open=lambda: _first(table, rows * len(job.cluster.fed)), files=None, each=None)
+        outcome = LocalEngine().run(alone, first, sink, None)
+        left = sorted(os.path.relpath(os.path.join(at, one), exports) for at, _, names in os.walk(exports) for one in names)
+        (task,) = outcome.tasks
+        return Trial(
+            outcome.stats.rows_in,
+            outcome.stats.rows_out,
+            outcome.stats.seconds,
+            sink.table() if sink is not None else None,
+            task.log_tail,
+            tuple(left),
+        )
+    finally:
+        leftovers.drop(folder)
+
+
+def _first(table: TableSource, rows: int) -> Iterator[pa.RecordBatch]:
+    for batch in table.batches():
+        yield batch[:rows]
+        rows -= batch.num_rows
+        if rows <= 0:
+            return
