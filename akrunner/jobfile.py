@@ -205,7 +205,7 @@ def kinds_of(option: Option) -> Tuple[str, ...]:
         return ("array",)
     if kind.startswith("Mapping"):
         return ("object",)
-    if kind == "SchemaLike":
+    if kind in ("SchemaLike", "SplitLike"):
         return ("string", "object")
     return ("string", "array") if kind == "Any" else ("string",)
 

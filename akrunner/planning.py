@@ -33,7 +33,7 @@ from akrunner.model import check_target
 from akrunner.options import of_verb
 from akrunner.prepare import Arguments, checked
 from akrunner.schema import Field, Schema
-from akrunner.spec import JobSpec, TaskSpec
+from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 from akrunner.trial import Trial, tried
 
 MODES = {"run": "batch", "train": "train", "stream": "stream"}
@@ -100,6 +100,7 @@ class Plan:
         rows: of the input; None: not known before they are read.
         columns: each with its type, its feature, and what becomes of its nulls.
         data_format: examples or columns.
+        split: how rows are split, in words, "" if they are not.
         tasks: every process of the job, as many as there will be.
         output: where rows go, in words.
         output_schema: "id bigint, p double", "" if the script writes none.
@@ -124,6 +125,7 @@ class Plan:
     rows: Optional[int]
     columns: Tuple[PlannedColumn, ...]
     data_format: str
+    split: str
     tasks: Tuple[PlannedTask, ...]
     output: str
     output_schema: str
@@ -194,6 +196,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
         rows=rows,
         columns=columns_,
         data_format=job.data_format,
+        split=_split(job.split),
         tasks=tasks,
         output=output,
         output_schema=_words(job.output_schema) if job.output_schema is not None else "",
@@ -235,6 +238,14 @@ def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping
     else:
         null = "NaN" if field.kind == "float" and shape == () else "an error, but for defaults="
     return PlannedColumn(field.name, str(field.type), f"{kind}, {count}", nulls.get(field.name), null)
+
+
+def _split(spec: Optional[SplitSpec]) -> str:
+    if spec is None:
+        return ""
+    shares = ", ".join(f"{name} {fraction:.4g}" for name, fraction in zip(spec.names, spec.fractions))
+    what = "each row's number" if spec.by is None else f"the value of {spec.by!r}"
+    return f"{shares}; by a hash of {what}" + (f", seed {spec.seed}" if spec.seed else "")
 
 
 def _tasks(job: JobSpec) -> Tuple[PlannedTask, ...]:
@@ -354,6 +365,8 @@ def _lines(plan: Plan) -> List[str]:
     lines += _table(plan.columns[:_SHOWN])
     if len(plan.columns) > _SHOWN:
         lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
+    if plan.split:
+        lines += _told("split", plan.split)
     lines += _told("tasks", f"{len(plan.tasks)}")
     for task in plan.tasks[:_SHOWN]:
         told = ["gets rows" if task.gets_rows else "gets no rows"]

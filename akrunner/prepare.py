@@ -16,6 +16,7 @@ from akrunner.errors import ConfigError, PythonEnvError, SchemaError, ScriptErro
 from akrunner.foreign import ours
 from akrunner.io.formats import check_format
 from akrunner.io.paths import check_apart, local_path
+from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
@@ -32,6 +33,9 @@ PathLike = Union[str, "os.PathLike[str]"]
 ScriptLike = Union[PathLike, Callable[[Any], Any]]
 #: text, a schema, or columns and their types: a mapping, pandas' `frame.dtypes`
 SchemaLike = Union[str, pa.Schema, Schema, Mapping[str, Any], "pandas.Series[Any]"]
+
+#: names of splits and their shares
+SplitLike = Union[str, Mapping[str, float]]
 
 #: what works where a URL was given for a directory
 _INSTEAD = {
@@ -73,6 +77,9 @@ class Arguments:
     select: Optional[str] = None
     columns: Optional[Sequence[str]] = None
     defaults: Optional[Mapping[str, Any]] = None
+    split: Optional[SplitLike] = None
+    split_by: Optional[str] = None
+    split_seed: int = 0
     input_schema: Optional[SchemaLike] = None
     input_format: Optional[str] = None
     flush_seconds: float = 0.02
@@ -183,6 +190,10 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
         check_requirements(requirements, interpreter.path)
     # the first rows of an iterable come once: taken when all else is right
     table = table or opened()
+    if job.split is not None:
+        check_table(job.split, table)
+        # the host says which rows are whose, by their numbers, and machines that read files themselves do not know them
+        table = dataclasses.replace(table, files=None, each=None)
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
     if job.supervision.max_restarts and not table.replayable:
@@ -236,6 +247,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         model_dir="" if mode == "train" else None,
         save_latest_checkpoint=given.save_latest_checkpoint,
         profile_input=given.profile_input,
+        split=check_split(given.split, given.split_by, given.split_seed),
         flush_seconds=given.flush_seconds,
     )
 

@@ -215,6 +215,20 @@ def _put(spec: Any, name: str, value: Any) -> None:
 
 
 @dataclass(frozen=True)
+class SplitSpec:
+    """How a table's rows are split, by hashes.
+
+    Attributes: names: of the splits; fractions: of the rows in each, together 1; by: the column whose value says it, None: the row's number; seed: another
+        one splits otherwise.
+    """
+
+    names: Tuple[str, ...]
+    fractions: Tuple[float, ...]
+    by: Optional[str] = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class ScriptSpec:
     """The script and its files, as they will lie in every task's work dir.
 
@@ -321,6 +335,7 @@ class JobSpec:
         save_latest_checkpoint: train: whether the script is given a `latest_ckpt_dir` and must fill it.
         tables: that the script reads and writes itself, by name; None: none.
         notes: what is to be told of the job from its start, as a warning.
+        split: how the rows are split, None: they are not.
         profile_input: steps that each script's input is looked at closely, None: only what costs nothing is measured.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
@@ -353,6 +368,7 @@ class JobSpec:
     flush_seconds: float = 0.02
     tables: Optional[TablesSpec] = None
     notes: Tuple[str, ...] = ()
+    split: Optional[SplitSpec] = None
     profile_input: Optional[int] = None
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
@@ -378,6 +394,8 @@ class JobSpec:
             check_host("advertised_host", self.advertised_host, empty=False)
         if self.mode == "stream" and self.supervision.max_restarts:
             raise ConfigError("max_restarts: a stream's rows come once, so it cannot be started again; leave it out")
+        if self.mode == "stream" and self.split is not None:
+            raise ConfigError("split: a stream's rows come once and one after the other; its script takes them apart itself")
         if self.mode == "stream" and self.cluster.coordinator:
             raise ConfigError(
                 "coordinator: workers read their rows from files, which a stream has not; use mode batch or train"
@@ -432,6 +450,8 @@ class JobSpec:
             "work_dir": work_dir,
             "data_format": self.data_format,
             "barriers": False,
+            # names of the splits, none: every row is like any other
+            "splits": list(self.split.names) if self.split is not None else [],
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),
             "script": {
                 "path": self.script.path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from typing import Iterator, Tuple
 
@@ -41,7 +42,8 @@ class Trial:
 def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: int) -> Trial:
     """Run a job's script with one worker on this machine.
 
-    Args: job: whose overlay is not made yet; requirements: it is made of; rows: of each of its workers, the first of the table.
+    Args: job: whose overlay is not made yet; requirements: it is made of; rows: of each of its workers, the first of the table; of a table that is split, so many more
+        that the smallest split has about as many.
     Raises: ConfigError: it cannot be tried; JobError: it failed, as the job would.
     """
     if table.elsewhere:
@@ -72,7 +74,9 @@ def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: in
             if made is not None:
                 os.mkdir(made)
         sink = MemorySink(job.output_schema.arrow) if job.output_schema is not None else None
-        first = dataclasses.replace(table, open=lambda: _first(table, rows * len(job.cluster.fed)), files=None, each=None)
+        # a split without a row would fail scripts that do well
+        each = math.ceil(rows / min(job.split.fractions)) if job.split is not None else rows
+        first = dataclasses.replace(table, open=lambda: _first(table, each * len(job.cluster.fed)), files=None, each=None)
         outcome = LocalEngine().run(alone, first, sink, None)
         left = sorted(os.path.relpath(os.path.join(at, one), exports) for at, _, names in os.walk(exports) for one in names)
         (task,) = outcome.tasks

@@ -9,7 +9,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
-from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
+from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.stream_job import StreamJob
 
 __all__ = ["plan", "run", "stream", "train"]
@@ -41,6 +41,9 @@ def run(
     select: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
     defaults: Optional[Mapping[str, Any]] = None,
+    split: Optional[SplitLike] = None,
+    split_by: Optional[str] = None,
+    split_seed: int = 0,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
@@ -107,6 +110,12 @@ def run(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
+            `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
+            not split.
+        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
+            split, in every table. None: the row's number says it.
+        split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
@@ -167,6 +176,9 @@ def run(
             select=select,
             columns=columns,
             defaults=defaults,
+            split=split,
+            split_by=split_by,
+            split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
             requirements=requirements,
@@ -219,6 +231,9 @@ def train(
     select: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
     defaults: Optional[Mapping[str, Any]] = None,
+    split: Optional[SplitLike] = None,
+    split_by: Optional[str] = None,
+    split_seed: int = 0,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
@@ -280,6 +295,12 @@ def train(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
+            `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
+            not split.
+        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
+            split, in every table. None: the row's number says it.
+        split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
@@ -337,6 +358,9 @@ def train(
             select=select,
             columns=columns,
             defaults=defaults,
+            split=split,
+            split_by=split_by,
+            split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
             requirements=requirements,
@@ -554,6 +578,9 @@ def plan(
     select: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
     defaults: Optional[Mapping[str, Any]] = None,
+    split: Optional[SplitLike] = None,
+    split_by: Optional[str] = None,
+    split_seed: int = 0,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     follow: bool = False,
@@ -627,6 +654,12 @@ def plan(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
+            `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
+            not split.
+        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
+            split, in every table. None: the row's number says it.
+        split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -691,6 +724,9 @@ def plan(
             select=select,
             columns=columns,
             defaults=defaults,
+            split=split,
+            split_by=split_by,
+            split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,

@@ -28,7 +28,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file
 from akrunner.options.told import told
 from akrunner.planning import Plan, plan_job
-from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike
+from akrunner.prepare import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.stream_job import StreamJob
 
 __all__ = ["plan", "run", "stream", "train"]

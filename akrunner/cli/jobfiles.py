@@ -109,6 +109,8 @@ def _as_given(parameter: Any, value: Any) -> Any:
         return [
             f"{key}={_escaped(one) if parameter.name == 'env' else json.dumps(one, default=str)}" for key, one in value.items()
         ]
+    if isinstance(value, dict) and parameter.name == "split":
+        return ",".join(f"{key}={one}" for key, one in value.items())
     if isinstance(value, dict):
         return ", ".join(f'"{key}" {one}' for key, one in value.items())
     if isinstance(value, list) and not parameter.multiple:

@@ -11,8 +11,9 @@ import contextlib
 import threading
 import time
 from dataclasses import dataclass
-from typing import Callable, Iterator, Mapping, Optional, Set
+from typing import Callable, Iterator, List, Mapping, Optional, Set
 
+import numpy as np
 import pyarrow as pa
 
 from akrunner import codec
@@ -20,6 +21,7 @@ from akrunner.engines.base import RowSource, StoppableSource
 from akrunner.errors import JobCancelledError, ReadError
 from akrunner.foreign import underway
 from akrunner.io.partition import Dealer, rechunk
+from akrunner.io.splits import Splitter
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec
 
@@ -51,7 +53,7 @@ class Feeder:
     """The thread that reads the table and sends every worker its rows.
 
     Attributes: error: why it stopped early; finished: every END was sent; seconds: from first to last row; in_source: it waits
-    for the source to give rows; refused: the session that took no more rows, refused_at: since when.
+    for the source to give rows; splits: [workers, splits] rows of each split that each got, empty: rows are not split; refused: the session that took no more rows, refused_at: since when.
     """
 
     def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
@@ -59,6 +61,8 @@ class Feeder:
         self.source = source
         self.sessions = sessions
         self.dealer = Dealer(len(job.cluster.fed))
+        self.splitter = Splitter(job.split) if job.split is not None else None
+        self.splits: List[List[int]] = [[0] * len(job.split.names) for _ in job.cluster.fed] if job.split is not None else []
         self.error: Optional[BaseException] = None
         self.finished = False
         self.in_source = False
@@ -107,9 +111,13 @@ class Feeder:
             for part, first, share in self.dealer.deal(chunk):
                 # the first rows are ready by the time the workers are
                 payload = codec.encode_frame(share, job.data_format, False, first, parts)
+                marks = self.splitter.marks(share, first, parts) if self.splitter is not None else None
                 with self._when_greeted(fed[part]) as session:
                     began = began or time.monotonic()
-                    session.send_rows(payload, share.num_rows)
+                    session.send_rows(payload, share.num_rows, marks.data if marks is not None else None)
+                if marks is not None:
+                    counted = np.bincount(marks, minlength=len(self.splits[part])).tolist()
+                    self.splits[part] = [before + more for before, more in zip(self.splits[part], counted)]
         self.seconds = time.monotonic() - began if began else 0.0
 
     def _drawn(self) -> Iterator[pa.RecordBatch]:
@@ -142,7 +150,7 @@ class Feeder:
         shares = self.dealer.shares
         for session in self.sessions.values():
             with self._when_greeted(session):
-                session.end_of_rows(self.dealer.rows, shares)
+                session.end_of_rows(self.dealer.rows, shares, self.splits)
 
 
 class StreamFeeder(Feeder):
@@ -192,7 +200,7 @@ class StreamFeeder(Feeder):
     def _say_end(self) -> None:
         for session in self.sessions.values():
             with contextlib.suppress(_WorkerGone), self._when_greeted(session):
-                session.end_of_rows(self.dealer.rows, self.dealer.shares)
+                session.end_of_rows(self.dealer.rows, self.dealer.shares, self.splits)
 
 
 class CountingFeeder(StreamFeeder):

@@ -349,7 +349,8 @@ class Gang:
         fed = self.streaming is not None or self.feeder.finished
         if not self.started and fed and all(r.ready for r in self.results.values()):
             self.started = True
-            self.work.save_shares({task.name: session.rows_sent for task, session in self.sessions.items()})
+            self.work.save_shares({task.name: session.rows_sent for task, session in self.sessions.items()}, self.feeder.splits)
+            self.warnings += report.empty_splits(self.job.split, self.feeder.splits)
             self.launcher.ready()
             for session in self.sessions.values():
                 with contextlib.suppress(OSError):

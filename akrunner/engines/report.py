@@ -33,7 +33,7 @@ from akrunner.launch.logs import LogPump
 from akrunner.launch.session import TaskSession
 from akrunner.launch.texts import text
 from akrunner.schema import Schema
-from akrunner.spec import JobSpec, TaskSpec
+from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 
 _ERRORS: Dict[str, Type[JobError]] = {
     "start": StartError,
@@ -275,6 +275,14 @@ def _task_result(task: TaskSpec, result: TaskRecord, session: TaskSession, work:
         only_printed=result.only_printed(session.log),
         only_asked=result.asked and result.only_printed(session.log),
     )
+
+
+def empty_splits(split: Optional[SplitSpec], rows: Sequence[Sequence[int]]) -> List[str]:
+    """Warnings. Args: rows: [workers, splits] of each."""
+    if split is None:
+        return []
+    empty = [name for name, counts in zip(split.names, zip(*rows)) if not any(counts)]
+    return [f"split: no row is in {', '.join(empty)}: the table has few rows, or few values of split_by"] if empty else []
 
 
 def _uneven(results: Mapping[TaskSpec, TaskRecord]) -> List[str]:

@@ -5,6 +5,7 @@
     bundle.zip                what the tasks run
     job.json                  which interpreter, which tasks, what became of it (`akrunner.engines.record`)
     rows.json                 rows of each task
+    splits.json               [workers, splits] rows of each split
     tasks/chief-0/
         context.json          what the task was told
         dataset.tfrecord      its rows
@@ -185,11 +186,13 @@ class WorkDir:
         with private_file(path) as f:
             f.write(text.replace(folder, self.task_dir(task)))
 
-    def save_shares(self, rows: Mapping[str, int]) -> None:
-        """For a replay: rows of each task, by its name."""
+    def save_shares(self, rows: Mapping[str, int], splits: Sequence[Sequence[int]]) -> None:
+        """For a replay: rows of each task, by its name, and of each split in the tasks that got rows."""
         if self.keep:
             with self._trouble(WriteError, "write"):
                 self._write("rows.json", dict(rows))
+                if splits:
+                    self._write("splits.json", list(map(list, splits)))
 
     def take_model(self, job: JobSpec) -> None:
         """After success of a train job: the chief's model goes where the job wants it."""

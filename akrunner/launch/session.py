@@ -107,8 +107,11 @@ class TaskSession:
         """Whether the context was sent, so that rows may follow it."""
         return self._greeted.wait(seconds)
 
-    def send_rows(self, payload: List[Any], rows: int) -> None:
-        """A chunk of rows, as its file will have them. Blocks while the worker is behind. Raises: OSError: it is gone."""
+    def send_rows(self, payload: List[Any], rows: int, marks: Optional[memoryview] = None) -> None:
+        """A chunk of rows, as its file will have them. Blocks while the worker is behind. Args: marks: a byte a row, the number of its split; None: rows
+        are not split. Raises: OSError: it is gone."""
+        if marks is not None:
+            self.writer.write(frames.MARKS, [marks], rows)
         self.writer.write(frames.DATA, payload, rows)
         self.rows_sent += rows
 
@@ -122,9 +125,9 @@ class TaskSession:
         self.rows_sent = rows
         self.writer.bytes = size
 
-    def end_of_rows(self, total_rows: int, shares: Sequence[int]) -> None:
-        """No more rows come: how many this worker, all, and each of them got."""
-        body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares)}
+    def end_of_rows(self, total_rows: int, shares: Sequence[int], splits: Sequence[Sequence[int]] = ()) -> None:
+        """No more rows come: how many this worker, all, and each of them got, and of each split."""
+        body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares), "splits": list(map(list, splits))}
         self.writer.write_json(frames.END, body)
 
     def start(self) -> None:

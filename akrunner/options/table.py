@@ -399,6 +399,36 @@ OPTIONS = (
         rows=True,
     ),
     Option(
+        "split",
+        "Optional[SplitLike]",
+        _INPUT,
+        'names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for `task_config.dataset(split="test")`; every row '
+        "is in one of them, by a hash, whichever worker it goes to. None: rows are not split.",
+        verbs=_BATCH,
+        help='Names of splits and their shares of the rows, "train=0.8,test=0.2", for task_config.dataset(split="test").',
+        rows=True,
+    ),
+    Option(
+        "split_by",
+        "Optional[str]",
+        _INPUT,
+        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, in every table. None: the "
+        "row's number says it.",
+        verbs=_BATCH,
+        help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
+        rows=True,
+    ),
+    Option(
+        "split_seed",
+        "int",
+        _INPUT,
+        "another number splits otherwise; the same one always alike.",
+        0,
+        verbs=_BATCH,
+        help="Another number splits otherwise.",
+        rows=True,
+    ),
+    Option(
         "input_schema",
         "Optional[SchemaLike]",
         _INPUT,

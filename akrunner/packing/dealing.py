@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, octets_of, texts_of
 from akrunner.errors import ReadError, WriteError
 from akrunner.foreign import underway
+from akrunner.io import hashes
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
 from akrunner.packing import dataset, ranks
@@ -115,10 +116,10 @@ class Dealing:
         settings, classes, splits = self._settings, self._classes, len(self._settings.splits)
         number = classes.of(batch, first, name)
         if settings.split_by == "name":
-            split = ranks.by_name(hashed, settings.fractions)
+            split = hashes.by_name(hashed, settings.fractions)
         else:
             split, classes.dealt = ranks.stratified(hashed, number, settings.fractions, classes.dealt)
-        rank = ranks.mixed(hashed, ranks.ORDER)
+        rank = hashes.mixed(hashed, hashes.ORDER)
         marked = batch.append_column(RANK, array_of(rank)).append_column(SPLIT, array_of(split))
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
             self._schema = batch.schema

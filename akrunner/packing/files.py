@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, texts_of
 from akrunner.errors import WriteError
 from akrunner.foreign import redacted, underway
+from akrunner.io import hashes
 from akrunner.leftovers.private import private_file
 from akrunner.packing import copies, dataset, images, leftout, pictures, ranks
 from akrunner.packing.described import words_of
@@ -119,13 +120,13 @@ def planned(
     else:
         fractions = settings.fractions_of(splits)
         if settings.split_by == "name":
-            split = ranks.none_without(ranks.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
+            split = ranks.none_without(hashes.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
         else:
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
         # and never in two splits
         split = split[firsts[same]] if several else split
     del firsts, same
-    order = np.lexsort((*twice, ranks.mixed(hashed, ranks.ORDER), split))
+    order = np.lexsort((*twice, hashes.mixed(hashed, hashes.ORDER), split))
     # of each of these there are as many as files
     del twice, hashed
     sizes, sampled, problems = _sizes(index, order, settings, kind)

@@ -15,12 +15,10 @@ from typing import Iterable, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-U64 = NDArray[np.uint64]
+from akrunner.io.hashes import SPLIT, U64, mixed, of_numbers, places
+
 I64 = NDArray[np.int64]
 
-#: for which decision a hash is mixed
-SPLIT, ORDER, ROWS = 1, 2, 3
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 #: parts of a whole that fractions are counted in, the second where the first does not do
 _FINE, _FINER = 10_000, 1_000_000
 
@@ -32,31 +30,9 @@ def hashes_of(names: Iterable[bytes], seed: int) -> U64:
     return np.frombuffer(made, "<u8").astype(np.uint64)
 
 
-def mixed(values: U64, purpose: int) -> U64:
-    """The same bits for another purpose, as if they had been drawn anew (splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = values + _GOLDEN * np.uint64(purpose)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
 def hashes_of_rows(name: bytes, seed: int, first: int, rows: int) -> U64:
     """[rows] 64 bits of each row of a file, by its name and their numbers."""
-    base = hashes_of([name], seed)[0]
-    numbers = np.arange(first, first + rows, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        return mixed(base + numbers * _GOLDEN, ROWS)
-
-
-def _places(hashes: U64) -> NDArray[np.float64]:
-    """[rows] Where each stands between 0 and 1, to be cut by the splits' shares."""
-    return mixed(hashes, SPLIT).astype(np.float64) / 2.0**64
-
-
-def by_name(hashes: U64, fractions: Sequence[float]) -> NDArray[np.uint8]:
-    """[rows] The split of each, by the hash of its name alone: whatever else there is, it is the same."""
-    return np.searchsorted(np.cumsum(fractions)[:-1], _places(hashes), side="right").astype(np.uint8)
+    return of_numbers(hashes_of([name], seed)[0], first, rows)
 
 
 def none_without(
@@ -72,11 +48,11 @@ def none_without(
     few = (counts == 0).any(axis=0) & (counts.sum(axis=0) >= len(counts))
     rows = np.flatnonzero(few[classes])
     rows = rows[np.argsort(classes[rows], kind="stable")]
-    found, places = splits.copy(), _places(hashes[rows])
+    found, stand = splits.copy(), places(hashes[rows])
     ends = np.cumsum(fractions)
     for number in np.flatnonzero(few).tolist():
         first, end = np.searchsorted(classes[rows], [number, number + 1]).tolist()
-        some, place = rows[first:end], places[first:end]
+        some, place = rows[first:end], stand[first:end]
         for split in np.flatnonzero(counts[:, number] == 0).tolist():
             # never the last one of another split
             far = np.maximum(ends[split] - fractions[split] - place, place - ends[split])

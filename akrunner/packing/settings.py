@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
-from akrunner.checks import check_choice, check_count, check_path, check_text, shown
+from akrunner.checks import check_choice, check_count, check_path, shown
 from akrunner.errors import ConfigError
 from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet, tfrecord
+from akrunner.io.splits import NAMES, shares_of
 
 KINDS = ("images", "texts", "files", "rows")
 FORMATS = (tfrecord.FORMAT.name, parquet.FORMAT.name, arrow.FORMAT.name)
 CHECKS = ("none", "header", "whole")
 SPLIT_BY = ("name", "exact")
-#: what splits are called that nobody named
-_NAMES: Dict[int, Tuple[str, ...]] = {1: ("all",), 2: ("train", "test"), 3: ("train", "validation", "test")}
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_MOST_SPLITS = 100
 #: the longest a file may be: an Example has less than 2 GiB
 MOST_BYTES = (1 << 31) - (1 << 20)
 #: that read files: they wait for the disk, not for a processor
@@ -108,67 +104,10 @@ def _bad_rows(given: Any) -> str:
 def splits_of(given: Any) -> Tuple[Tuple[str, ...], Tuple[float, ...]]:
     """(names, shares that add up to 1) of "0.8,0.1,0.1", "train=0.8,test=0.2", a list or a dict; neither, where folders say it."""
     if given is None:
-        return _NAMES[1], (1.0,)
-    if isinstance(given, str):
-        check_text("split", given)
-        if given.strip() == "folders":
-            return (), ()
-        parts = [part.strip() for part in given.split(",")]
-        named = ["=" in part for part in parts]
-        if any(named) and not all(named):
-            raise ConfigError(f"split={shown(given)}: name all of them, or none: train=0.8,test=0.2")
-        pairs = [part.partition("=")[::2] if "=" in part else ("", part) for part in parts]
-        names, values = [name.strip() for name, _ in pairs], [_number(text) for _, text in pairs]
-    elif isinstance(given, Mapping):
-        names, values = [one if isinstance(one, str) else "" for one in given], [_number(one) for one in given.values()]
-        if not all(names):
-            raise ConfigError(f"split={shown(given)}: the names of splits are texts")
-    elif isinstance(given, (list, tuple)):
-        names, values = [""] * len(given), [_number(one) for one in given]
-    else:
-        raise ConfigError(f"split={shown(given)}: give shares like '0.8,0.1,0.1', or 'train=0.8,test=0.2'")
-    return _named(given, names), _shares(given, values)
-
-
-def _number(given: Any) -> float:
-    try:
-        return (
-            float(given.strip().rstrip("%"))
-            if isinstance(given, str)
-            else math.nan
-            if isinstance(given, bool)
-            else float(given)
-        )
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _named(given: Any, names: Sequence[str]) -> Tuple[str, ...]:
-    if not any(names):
-        if not names or len(names) > len(_NAMES):
-            raise ConfigError(f"split={shown(given)}: name so many splits: 'train=0.7,validation=0.1,test=0.1,holdout=0.1'")
-        return _NAMES[len(names)]
-    odd = next((name for name in names if not _NAME.fullmatch(name)), None)
-    if odd is not None:
-        raise ConfigError(
-            f"split={shown(given)}: {odd!r} is no name of a split: letters, digits, - and _, as it becomes a directory"
-        )
-    if len({name.lower() for name in names}) < len(names):
-        raise ConfigError(f"split={shown(given)}: a name is there twice")
-    if len(names) > _MOST_SPLITS:
-        raise ConfigError(f"split: {len(names):,} splits; the most is {_MOST_SPLITS}")
-    return tuple(names)
-
-
-def _shares(given: Any, values: Sequence[float]) -> Tuple[float, ...]:
-    if not all(0 < value < math.inf for value in values):
-        raise ConfigError(f"split={shown(given)}: shares are numbers above 0, like '0.8,0.1,0.1'")
-    whole = sum(values)
-    if abs(whole - 100) < 1e-6:
-        return tuple(value / 100 for value in values)
-    if abs(whole - 1) > 1e-6:
-        raise ConfigError(f"split={shown(given)}: the shares add up to {whole:g}, not to 1")
-    return tuple(value / whole for value in values)
+        return NAMES[1], (1.0,)
+    if isinstance(given, str) and given.strip() == "folders":
+        return (), ()
+    return shares_of(given)
 
 
 def size_of(name: str, given: Any, least: int, most: int) -> int:

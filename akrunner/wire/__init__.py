@@ -3,7 +3,7 @@
 ::
 
     host                                   worker process
-    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA..., END, START (stream: START, ROWS..., END); STOP
+    FrameWriter  --- input pipe  --->      FrameReader     CONTEXT, DATA... (each behind its MARKS, if rows are split), END, START (stream: START, ROWS..., END); STOP
     FrameReader  <-- output pipe ---       FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED, LEFT
 
     TABLE_OPENED, TABLE_ROWS..., TABLE_DONE (or TABLE_FAILED); WORK: answers to LOOK_TABLE, READ_TABLE, WRITE_TABLE, TAKE_WORK

@@ -26,6 +26,8 @@ START = 4
 ROWS = 5
 STOP = 6
 BARRIER = 7
+# of the rows of the DATA behind it: a byte each, the number of its split
+MARKS = 12
 # host -> a worker process that waits for its job
 SPARE = 8
 OFFER = 9
@@ -75,7 +77,7 @@ NAMES = {
     READ_TABLE: "read table", WRITE_TABLE: "write table", CLOSE_TABLE: "close table", TAKE_WORK: "take work",
     TABLE_OPENED: "table opened", TABLE_DONE: "table done", TABLE_FAILED: "table failed", WORK: "work", TABLE_ROWS: "table rows",
     WRITE_MORE: "write more", READ_MORE: "read more", ADD_ROWS: "add rows",
-    FORK: "fork", FORKED: "forked", ENDED: "ended",
+    MARKS: "marks", FORK: "fork", FORKED: "forked", ENDED: "ended",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -92,7 +94,7 @@ _CONTEXT = 256 << 20
 _TABLE_ROWS = 1 << 31
 #: most bytes a host's frames have, by kind
 TO_WORKER = {
-    CONTEXT: _CONTEXT, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: 0,
+    CONTEXT: _CONTEXT, MARKS: 1 << 34, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: 0,
     TABLE_OPENED: _STORY, TABLE_DONE: _WORD, TABLE_FAILED: _STORY, WORK: _STORY, TABLE_ROWS: _TABLE_ROWS, WRITE_MORE: _WORD,
 }  # fmt: skip
 #: and a worker process's

@@ -30,6 +30,10 @@ def _counts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _table(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_counts, value))
+
+
 def _step(value: Any) -> bool:
     return value is None or (type(value) is int and _number(value))
 
@@ -133,7 +137,7 @@ _INPUT = {
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
 #: kind of frame -> {field: what it must be}
 FIELDS: Mapping[int, Mapping[str, Any]] = {
-    frames.END: {"rows": _count, "total_rows": _count, "shares": _counts},
+    frames.END: {"rows": _count, "total_rows": _count, "shares": _counts, "splits": _table},
     frames.HELLO: {"version": _count, "pid": _count, "python": _text, "executable": _text},
     frames.READY: {"rows": _count, "waited_ns": _count},
     frames.REPORT: {"metrics": _metrics, "step": _step, "time_ns": _count},

@@ -111,12 +111,14 @@ class Nulled(object):
         """The rows of these numbers, in that order."""
         return self[rows]
 
-    def array(self, first: Optional[int] = None) -> NDArray[Any]:
-        """The values. Args: first: number of the first one's row in the task, None: they are a batch. Raises: ValueError: one is null."""
+    def array(self, first: Union[int, NDArray[Any], None] = None) -> NDArray[Any]:
+        """The values. Args: first: number of the first one's row in the task, or of each one's; None: they are a batch. Raises: ValueError: one is null."""
         if self.valid.all():
             return self.values
         row = int(np.flatnonzero(~self.valid)[0])
-        where = "row %d of the batch" % row if first is None else "row %d of this task's" % (first + row)
+        where = "row %d of the batch" % row
+        if first is not None:
+            where = "row %d of this task's" % (first[row] if isinstance(first, np.ndarray) else first + row)
         dtype = "string" if self.values.dtype.kind == "O" else self.values.dtype.name
         raise ValueError(
             "column %r has a null in %s, and %s has no value for it: give batches() or dataset() defaults={%r: ...}, or columns=[...] "
@@ -331,8 +333,8 @@ def _blobs(offsets: NDArray[Any], data: Any) -> NDArray[Any]:
     return out
 
 
-def filled(nulled: Nulled, default: Any, lazy: Union[bool, str], first: int) -> Any:
-    """What stands in a column that has nulls. Args: default, None: NaN, or an error; lazy: raised when somebody looks; first: its row."""
+def filled(nulled: Nulled, default: Any, lazy: Union[bool, str], first: Union[int, NDArray[Any]]) -> Any:
+    """What stands in a column that has nulls. Args: default, None: NaN, or an error; lazy: raised when somebody looks; first: as of `Nulled.array`."""
     if default is None and lazy == KEPT:
         return nulled
     if default is None:
@@ -344,6 +346,20 @@ def filled(nulled: Nulled, default: Any, lazy: Union[bool, str], first: int) -> 
     values = nulled.values.copy()
     values[~nulled.valid] = default
     return values
+
+
+def among(mine: NDArray[Any], first: int, rows: int) -> NDArray[Any]:
+    """Those of some rows' numbers, which are in order, that a chunk has."""
+    start, stop = mine.searchsorted([first, first + rows])
+    return mine[start:stop]
+
+
+def picked(columns: Dict[str, Any], numbers: NDArray[Any], first: int, lazy: Union[bool, str]) -> Dict[str, Any]:
+    """Some rows of every column. Args: columns: of a chunk, unpacked lazily; numbers: of the rows in the task; first: of the chunk's first; lazy: as of `unpack`."""
+    out = taken(columns, numbers - first)
+    if not lazy:
+        out = {name: value.array(numbers) if isinstance(value, Nulled) else value for name, value in out.items()}
+    return out
 
 
 def first(chunks: Iterable[Tuple[int, Any]], limit: int) -> Iterator[Tuple[int, Any]]:
@@ -448,7 +464,11 @@ def joined(parts: List[Dict[str, Any]]) -> Dict[str, Any]:
 
 
 def _permuted(columns: Dict[str, Any], rows: int, random: Any) -> Dict[str, Any]:
-    order = random.permutation(rows)
+    return taken(columns, random.permutation(rows))
+
+
+def taken(columns: Dict[str, Any], rows: NDArray[Any]) -> Dict[str, Any]:
+    """The rows of these numbers, in that order."""
     return {
-        name: values.take(order) if isinstance(values, (Ragged, Nulled)) else values[order] for name, values in columns.items()
+        name: values.take(rows) if isinstance(values, (Ragged, Nulled)) else values[rows] for name, values in columns.items()
     }

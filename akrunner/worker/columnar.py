@@ -13,6 +13,7 @@ from akrunner.worker.parts import WEIGHT, Parts, check_weight
 if TYPE_CHECKING:
     from akrunner.worker.data import Evener
     from akrunner.worker.reading import Order, Reading
+    from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
 #: rows handed to `tf.data` at a time that are large, as encoded images are
@@ -24,15 +25,20 @@ class Columns(object):
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
-        evener: Optional[Evener] = None,
+        evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
-        """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows."""
+        """path: file of chunks; stream: or a `RowStream` of chunks; evener: `Evener` of a file's rows; split: only the rows in it."""
         self._schema = schema
         self._path: Any = path
         self._stream = stream
         self._evener: Any = evener
+        self._split = split
         #: as of `data.Examples`
         self.given = None
+
+    def part(self, split: Split, evener: Evener) -> Columns:
+        """The rows in a split."""
+        return type(self)(self._schema, self._path, None, evener, split)
 
     def chunks(
         self,
@@ -60,13 +66,20 @@ class Columns(object):
         else:
             payloads = chunks.read_file(self._path)
         first = 0
+        mine = self._split.rows() if self._split is not None else None
         for payload in payloads:
             if payload is None:
                 yield chunks.NOW
                 continue
-            rows, columns = chunks.unpack(payload, self._schema, defaults, taken, lazy, first)
+            # a null is no error in a row that is not taken
+            rows, columns = chunks.unpack(payload, self._schema, defaults, taken, lazy if mine is None else lazy or True, first)
+            if mine is None:
+                yield rows, columns
+            else:
+                numbers = chunks.among(mine, first, rows)
+                if len(numbers):
+                    yield len(numbers), chunks.picked(columns, numbers, first, lazy)
             first += rows
-            yield rows, columns
 
     def _padded(
         self,

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.worker import data, reading
+from akrunner.worker.splits import Split
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -112,8 +113,18 @@ class BatchTaskConfig(TaskConfig):
     dataset_file: str
     dataset_length: int
     output_writer: OutputWriter
+    _splits: Any
 
-    FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer")
+    FIELDS = TaskConfig.FIELDS + ("dataset_file", "dataset_length", "output_writer", "_splits")
+
+    @property
+    def splits(self) -> Dict[str, int]:
+        """Rows of this task in each split that the job has declared (`split={"train": 0.8, "test": 0.2}`), {} where it has declared none."""
+        counts: Dict[str, int] = self._splits.counts()
+        return counts
+
+    def _source(self, split: Optional[str]) -> Any:
+        return self._rows if split is None else self._splits.source(self._rows, split)
 
     def dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
@@ -121,7 +132,7 @@ class BatchTaskConfig(TaskConfig):
         uneven: str = "keep", columns: Optional[Sequence[str]] = None, map: Optional[Callable[..., Any]] = None,
         image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None, cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
-        weights: Optional[str] = None,
+        weights: Optional[str] = None, split: Optional[str] = None,
     ) -> tf.data.Dataset:  # fmt: skip
         """This task's rows as a `tf.data.Dataset` of parsed batches, never sharded again, in the order that TensorFlow's guides recommend:
         shuffled, repeated, batched, parsed a batch at a time, mapped by several threads, prefetched.
@@ -153,12 +164,13 @@ class BatchTaskConfig(TaskConfig):
             deterministic: False: batches, images and files may come in another order if one takes longer than the next. None: True.
             weights: a column of numbers that says how much each row counts: elements are (features, label, weights), as `Model.fit` takes them,
                 the weights as float32; needs `label`. Rows that `uneven="pad"` makes up have 0 in it.
+            split: only the rows of this split, of those that the job has declared (`split={"train": 0.8, "test": 0.2}`); None: all rows.
         Returns:
             a dataset of dicts, column -> tensor [batch, ...]; a list whose length varies is a SparseTensor. Examples hold
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
         how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
-        return self._rows.dataset(
+        return self._source(split).dataset(
             batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how, weights
         )
 
@@ -167,7 +179,7 @@ class BatchTaskConfig(TaskConfig):
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
         map: Optional[Callable[..., Any]] = None, image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None,
         cache: Union[bool, str, None] = False, interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None,
-        deterministic: Optional[bool] = True, weights: Optional[str] = None,
+        deterministic: Optional[bool] = True, weights: Optional[str] = None, split: Optional[str] = None,
     ) -> tf.data.Dataset:  # fmt: skip
         """The rows of whichever worker it is drawn in, for `ClusterCoordinator.create_per_worker_dataset`: the function given
         to that is called on the chief, and what it returns is read in every worker.
@@ -187,6 +199,7 @@ class BatchTaskConfig(TaskConfig):
             prefetch: batches made ahead.
             deterministic: False: batches may come in another order.
             weights: a column of numbers, how much each row counts.
+            split: only the rows of this split.
         Returns:
             a dataset as `dataset` gives it.
         Raises:
@@ -200,12 +213,17 @@ class BatchTaskConfig(TaskConfig):
         how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
         if how.cache == "disk":
             raise ValueError("cache='disk': each worker would keep its rows in a file of the chief's; give cache=True")
-        rows = data.Examples(self.schema, path)
+        chosen = None
+        if split is not None:
+            # the number of a split is the same in every worker
+            self._splits.of(split)
+            chosen = Split(path, self._splits.names.index(split))
+        rows = data.Examples(self.schema, path, split=chosen)
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how, weights=weights)
 
     def batches(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False, uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None, nulls: str = "error",
+        columns: Optional[Sequence[str]] = None, nulls: str = "error", split: Optional[str] = None,
     ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
         imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
@@ -225,15 +243,18 @@ class BatchTaskConfig(TaskConfig):
             nulls: those for which there is no default: "error", as said above; "none": a column of a batch that has some is an object array
                 with None for each; "mask": columns are masked arrays (`numpy.ma.MaskedArray`), but for lists whose length varies, which are
                 object arrays with None. `write_batch` takes both back, so that a table is copied with its nulls.
+            split: only the rows of this split, of those that the job has declared; None: all rows.
         Returns:
             an iterator over the rows, once.
         """
-        batches: Iterator[Dict[str, NDArray[Any]]] = self._rows.batches(
+        batches: Iterator[Dict[str, NDArray[Any]]] = self._source(split).batches(
             batch_size, defaults, drop_remainder, uneven, columns, nulls
         )
         return batches
 
-    def steps_per_epoch(self, batch_size: int, drop_remainder: bool = False, uneven: str = "drop") -> int:
+    def steps_per_epoch(
+        self, batch_size: int, drop_remainder: bool = False, uneven: str = "drop", split: Optional[str] = None
+    ) -> int:
         """Batches every worker can draw in one pass: equal on all workers, so that none waits in a collective for one
         that has run out.
 
@@ -241,10 +262,13 @@ class BatchTaskConfig(TaskConfig):
             batch_size: rows a batch on one worker.
             drop_remainder: count full batches only.
             uneven: "drop", or "pad" for a `dataset(..., uneven="pad")`.
+            split: of the rows of this split only.
         Returns:
             the number of batches.
         """
         shares: List[int] = self._job.shares or [self.dataset_length]
+        if split is not None:
+            shares = self._splits.shares(split)
         rows = max(shares) if uneven == "pad" else min(shares)
         return rows // batch_size if drop_remainder else -(-rows // batch_size)
 

@@ -13,6 +13,7 @@ from akrunner.worker.reading import Order, Reading, check_counts, check_room
 from akrunner.worker.waits import timing
 
 if TYPE_CHECKING:
+    from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
 _BUFFER = 1 << 20
@@ -25,15 +26,20 @@ class Examples(object):
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
-        evener: Optional[Evener] = None,
+        evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
-        """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows."""
+        """path: TFRecord file; stream: or a `RowStream`; evener: `Evener` of a file's rows; split: only the rows in it."""
         self._schema = schema
         self._path = path
         self._stream: Any = stream
         self._evener: Any = evener
+        self._split = split
         #: rows `batches` has given out in its longest pass, None: nobody knows how the script reads
         self.given = None
+
+    def part(self, split: Split, evener: Evener) -> Examples:
+        """The rows in a split."""
+        return type(self)(self._schema, self._path, None, evener, split)
 
     def dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
@@ -86,6 +92,8 @@ class Examples(object):
         if self._stream is not None:
             return self._stream.dataset()
         records = tf.data.TFRecordDataset(self._path, buffer_size=_BUFFER)
+        if self._split is not None:
+            records = self._split.of_records(records)
         if uneven == "keep":
             return records
         keep, pad = self._evener.plan(uneven)
@@ -104,14 +112,14 @@ class Examples(object):
         """See `BatchTaskConfig.batches`."""
         from akrunner.worker.examples import ExampleRows
 
-        rows = ExampleRows(self._schema, self._path, self._stream, self._evener)
+        rows = ExampleRows(self._schema, self._path, self._stream, self._evener, self._split)
         return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
 
     def chunks(self, lazy: bool = False) -> Iterator[Tuple[int, Any]]:
         """All rows once, as `Columns.chunks` gives them."""
         from akrunner.worker.examples import ExampleRows
 
-        return ExampleRows(self._schema, self._path, self._stream, self._evener).chunks(lazy=lazy)
+        return ExampleRows(self._schema, self._path, self._stream, self._evener, self._split).chunks(lazy=lazy)
 
     def _padding_row(self, made: bool) -> bytes:
         """A serialized Example of zeros and empty strings that weighs nothing. Args: made: in a column that the table does not have."""
@@ -150,6 +158,10 @@ class Evener(object):
         self._told = told
         #: rows of one pass, made up ones included
         self.most = max([rows] + list(shares or ()))
+
+    def part(self, rows: int, shares: Sequence[int]) -> Evener:
+        """Of some of the rows."""
+        return Evener(rows, shares, self._told)
 
     def plan(self, uneven: str) -> Tuple[Optional[int], int]:
         """(rows to keep, None for all; rows to make up), of one pass. Raises: ValueError: `uneven` is none of its words."""

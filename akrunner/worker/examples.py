@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from akrunner.worker.data import Evener
+    from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
@@ -41,30 +42,38 @@ class ExampleRows(Columns):
 
     def __init__(
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
-        evener: Optional[Evener] = None,
+        evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
         typed = [dict(column, dtype=_DTYPES[column["kind"]]) for column in schema]
-        super(ExampleRows, self).__init__(typed, path, stream, evener)
+        super(ExampleRows, self).__init__(typed, path, stream, evener, split)
 
     def _chunks(
         self, defaults: Optional[Mapping[str, Any]], taken: Optional[Sequence[str]], lazy: Union[bool, str]
     ) -> Iterator[Tuple[int, Any]]:
         data.unknown_defaults(defaults, self._schema)
         first = 0
+        mine = self._split.rows() if self._split is not None else None
         for piece in self._pieces():
             if piece is None:
                 yield chunks.NOW
                 continue
             columns = {}
             buffer, starts, ends = piece
+            numbers: Union[int, NDArray[Any]] = first
+            rows = len(starts)
+            if mine is not None:
+                numbers = chunks.among(mine, first, rows)
+                starts, ends = starts[numbers - first], ends[numbers - first]
+            first += rows
+            if not len(starts):
+                continue
             for name, values in decoded(buffer, starts, ends, self._schema, taken):
                 if isinstance(values, chunks.Nulled):
-                    values = chunks.filled(values, (defaults or {}).get(name), lazy, first)
+                    values = chunks.filled(values, (defaults or {}).get(name), lazy, numbers)
                 elif isinstance(values, chunks.Ragged) and lazy != chunks.KEPT:
                     values.valid = None
                 columns[name] = values
             yield len(starts), columns
-            first += len(starts)
 
     def _pieces(self) -> Iterator[Any]:
         """(bytes, starts, ends) of some thousand records each; None before a stream's barrier."""

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -21,7 +22,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Optional, Tuple
 
 from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
-from akrunner.worker import forked
+from akrunner.worker import forked, splits
 
 if TYPE_CHECKING:
     from akrunner.worker.forked import Refused
@@ -100,40 +101,50 @@ class Link(object):
         self.context = frame.json()
         return self.context
 
-    def spool(self, path: str) -> Tuple[int, Dict[str, Any]]:
-        """Write the rows to a file as they arrive.
+    def spool(self, path: str, split: bool = False) -> Tuple[int, Dict[str, Any]]:
+        """Write the rows to a file as they arrive. Args: split: and what split they are in to another one.
 
-        Returns: (rows, what the END frame said: {"rows", "total_rows", "shares"}).
+        Returns: (rows, what the END frame said: {"rows", "total_rows", "shares", "splits"}).
         Raises: WireError: the stream ended without END, or its count is not what arrived.
         """
-        rows = 0
+        arrived = {frames.DATA: 0}
         buffer = memoryview(bytearray(_BUFFER))
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", 0) as out:
+        with contextlib.ExitStack() as stack:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            files = {frames.DATA: stack.enter_context(os.fdopen(descriptor, "wb", 0))}
+            if split:
+                files[frames.MARKS] = stack.enter_context(os.fdopen(splits.make_file(path), "wb", 0))
+                arrived[frames.MARKS] = 0
             while True:
                 header = self._header()
                 if header is None:
                     host_is_gone()
                 kind, count, size = header
-                if kind != frames.DATA:
+                if kind not in files:
                     break
+                if kind == frames.MARKS and size != count:
+                    raise frames.WireError("%d bytes for the splits of %d rows" % (size, count))
                 while size:
                     part = buffer[: min(size, _BUFFER)]
                     self._reader.read_into(part)
                     size -= len(part)
                     while len(part):
-                        part = part[out.write(part) :]
-                rows += count
+                        part = part[files[kind].write(part) :]
+                arrived[kind] += count
+        rows = arrived[frames.DATA]
         if kind != frames.END:
             raise frames.WireError("expected data or end, got %s" % frames.NAMES[kind])
         end = messages.read(frames.Frame(kind, count, self._reader.read_payload(size)))
         if end["rows"] != rows:
             raise frames.WireError("%d rows were sent, %d arrived" % (end["rows"], rows))
+        if split and arrived[frames.MARKS] != rows:
+            raise frames.WireError("%d rows arrived, and the splits of %d" % (rows, arrived[frames.MARKS]))
         return rows, end
 
-    def serve(self, path: str) -> None:
+    def serve(self, path: str, split: bool = False) -> None:
         """Start the thread that reads the pipe for as long as this process lives: first the rows, into the file `path`,
-        then the word to start, then at most the word to stop, until the pipe's end says that the host is gone."""
-        thread = threading.Thread(target=self._serve, args=(path,), name="akrunner-reader", daemon=True)
+        then the word to start, then at most the word to stop, until the pipe's end says that the host is gone. Args: split: as of `spool`."""
+        thread = threading.Thread(target=self._serve, args=(path, split), name="akrunner-reader", daemon=True)
         thread.start()
 
     def serve_stream(self, stream: RowStream) -> None:
@@ -188,9 +199,9 @@ class Link(object):
         if self._error is not None:
             raise self._error
 
-    def _serve(self, path: str) -> None:
+    def _serve(self, path: str, split: bool) -> None:
         try:
-            self._result = self.spool(path)
+            self._result = self.spool(path, split)
             self._spooled.set()
             self._expect(frames.START)
             self._started.set()

@@ -148,6 +148,7 @@ _NOT_OF_STREAMS = {
     "seed": "a stream has no shuffle",
     "repeat": "rows of a stream come once",
     "uneven": "nobody knows how many rows of a stream each worker gets",
+    "split": "a stream is not split; each batch can be taken apart as it comes",
     "interleave": "rows of a stream are given one after the other; open files in task_config.dataset(...).interleave(f)",
 }
 

@@ -30,8 +30,9 @@ class _Sink(object):
 
 
 class _Job(object):
-    def __init__(self, shares: List[int]) -> None:
+    def __init__(self, shares: List[int], splits: List[List[int]]) -> None:
         self.shares = shares
+        self.splits = splits
 
     def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
         print("[replay] report step=%s %s" % (step, metrics))
@@ -64,7 +65,7 @@ def main(argv: List[str]) -> int:
     sink = _Sink()
     writer = OutputWriter(sink, context["output_schema"])
     rows, shares = _rows(directory, context)
-    job = _Job(shares)
+    job = _Job(shares, _splits(directory) if context["splits"] else [])
     # the copy, not the file it was made from: what stands there now may be another version
     path = os.path.join(context["work_dir"], *context["script"]["path"].split("/"))
     entry = task.load_entry(context, path)
@@ -91,6 +92,16 @@ def _rows(directory: str, context: Dict[str, Any]) -> Tuple[int, List[int]]:
         print("[replay] the job had failed before all rows were there; this is main() with the %d that were" % rows)
         return rows, [rows]
     return told[context["task"]], [told[task] for task in context["fed"]]
+
+
+def _splits(directory: str) -> List[List[int]]:
+    """[workers, splits] rows of each split; none where nobody knows."""
+    try:
+        with open(os.path.join(directory, "..", "..", "splits.json")) as f:
+            told: List[List[int]] = json.load(f)
+            return told
+    except OSError:
+        return []
 
 
 def _count_columns(path: str) -> int:

@@ -17,6 +17,7 @@ from akrunner.worker.context import TFContext
 from akrunner.worker.forked import Refused
 from akrunner.worker.leaving import flush, only_here
 from akrunner.worker.output import OutputWriter
+from akrunner.worker.splits import Splits
 from akrunner.worker.stream import RowStream
 from akrunner.worker.waits import hooks, shown, timing
 
@@ -49,6 +50,7 @@ class Task(object):
         self.stream: Optional[RowStream] = None
         self.tables: Optional[Broker] = None
         self.shares: List[int] = []
+        self.splits: List[List[int]] = []
         self.main_ns = 0
         self.main_began: Optional[int] = None
         self.source: Any = None
@@ -231,7 +233,7 @@ class Task(object):
             link.serve_stream(stream)
         else:
             # the rows arrive while the script, and TensorFlow with it, is imported
-            link.serve(context["dataset_file"])
+            link.serve(context["dataset_file"], bool(context["splits"]))
         entry = self.alone(self.entry)
         rows = waited = 0
         if stream is None:
@@ -239,7 +241,7 @@ class Task(object):
             started = time.monotonic_ns()
             rows, end = link.wait_for_rows()
             waited = time.monotonic_ns() - started
-            self.shares = end["shares"]
+            self.shares, self.splits = end["shares"], end["splits"]
         link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
         link.wait_for_start()
         config = self.config(rows)
@@ -412,7 +414,7 @@ def build_config(
     """The task config of the context's mode.
 
     Args:
-        rows: in this task's dataset file; writer: its output writer; job: has `shares`, `report`, `serve` and `uneven`; stream: its `RowStream`.
+        rows: in this task's dataset file; writer: its output writer; job: has `shares`, `splits`, `report`, `serve` and `uneven`; stream: its `RowStream`.
     """
     running.enter(context, writer, stream)
     source: Any = data.Examples
@@ -421,6 +423,7 @@ def build_config(
         from akrunner.worker.columnar import Columns
 
         source = Columns
+    evener = data.Evener(rows, job.shares, job.uneven)
     common = dict(
         tf_context=TFContext(context, writer, stream),
         num_workers=context["num_workers"],
@@ -438,13 +441,14 @@ def build_config(
             context["schema"],
             None if stream is not None else context["dataset_file"],
             stream,
-            data.Evener(rows, job.shares, job.uneven),
+            evener,
         ),
     )
     if stream is not None:
         return StreamTaskConfig(dataset_fn=stream.dataset, **common)
     os.environ["AKRUNNER_DATASET_LENGTH"] = str(rows)
-    common.update(dataset_file=context["dataset_file"], dataset_length=rows)
+    path = context["dataset_file"]
+    common.update(dataset_file=path, dataset_length=rows, _splits=Splits(context["splits"], path, job.splits, evener))
     if context["mode"] == "train":
         common.update(saved_model_dir=context["saved_model_dir"], latest_ckpt_dir=context["latest_ckpt_dir"])
         return TrainTaskConfig(**common)

@@ -21,6 +21,8 @@ import akrunner
 from akrunner.cli.main import main
 from akrunner.engines import workdir
 from akrunner.engines.base import Progress
+from akrunner.io.splits import Splitter
+from akrunner.spec import SplitSpec
 from tests.conftest import Script
 
 from .conftest import Run
@@ -286,6 +288,41 @@ def test_only_the_columns_that_are_named_cross_and_their_nulls_are_filled(
             run(script(body), path, **{**more, **wrong})
 
 
+@pytest.mark.parametrize("workers, form", [(1, "columns"), (3, "examples")])
+def test_a_row_is_in_its_split_whichever_worker_has_it(
+    run: Run, script: Script, tmp_path: Path, workers: int, form: str
+) -> None:
+    body = """
+    def main(task_config):
+        assert sum(task_config.splits.values()) == task_config.dataset_length
+        for name in task_config.splits:
+            for batch in task_config.batches(50, columns=["id"], split=name):
+                task_config.output_writer.write_batch({"id": batch["id"], "split": [name] * len(batch["id"])})
+        try:
+            task_config.batches(50, split="tset")
+        except ValueError as e:
+            assert "did you mean 'test'" in str(e), str(e)
+    """
+    rows = 1000
+    path = tmp_path / "t.parquet"
+    users = [None if i % 50 == 0 else f"u{i % 97}" for i in range(rows)]
+    table = pa.table({"id": range(rows), "user": users, "label": [None if i % 3 else i for i in range(rows)]})
+    pq.write_table(table, path, row_group_size=100)
+    options: Dict[str, Any] = dict(output_schema="id bigint, split string", num_workers=workers, data_format=form)
+    for by in (None, "user"):
+        spec = SplitSpec(("train", "test"), (0.8, 0.2), by, 5)
+        marks = Splitter(spec).marks(table.combine_chunks().to_batches()[0], 0, 1).tolist()
+        result = run(script(body), path, split={"train": 0.8, "test": 0.2}, split_by=by, split_seed=5, **options)
+        assert dict(zip(*(column.to_pylist() for column in result.table.columns))) == {
+            i: spec.names[mark] for i, mark in enumerate(marks)
+        }
+        assert result.table.num_rows == rows and not result.stats.warnings
+    few = run(script(body), {"id": [1]}, split="train=0.99,test=0.01", **options)
+    assert "split: no row is in test: the table has few rows, or few values of split_by" in few.stats.warnings
+    with pytest.raises(akrunner.ConfigError, match="split_by: no column 'user' goes to the tasks"):
+        run(script(body), path, split="train=0.8,test=0.2", split_by="user", columns=["id", "label"], **options)
+
+
 def test_tfrecord_in(run: Run, script: Script, tmp_path: Path) -> None:
     first = tmp_path / "x.tfrecord"
     run(script(ECHO), {"i": [1, 2, 3], "s": ["a", "b", None]}, output_schema="i bigint, s string", output=first)
@@ -354,6 +391,8 @@ def test_debug_keeps_what_a_replay_needs(
     def main(task_config):
         print("rows", task_config.dataset_length, task_config.num_workers, task_config.cluster, model.X)
         task_config.output_writer.write_batch({"n": [task_config.dataset_length]})
+        counts = dict(task_config.splits), task_config.steps_per_epoch(1, split="odd")
+        print("splits", counts, sum(len(batch["i"]) for batch in task_config.batches(2, split="odd")))
         if task_config.dataset_length == 3 and task_config.user_params["fail"]:
             raise ValueError("in the replay")
     """
@@ -363,8 +402,9 @@ def test_debug_keeps_what_a_replay_needs(
     kept = tmp_path / "kept"
     result = run(
         path, {"i": list(range(7))}, num_workers=2, output_schema="n bigint", user_files=files, debug=True, work_dir=kept,
-        observer=watcher, user_params={"fail": False},
+        observer=watcher, user_params={"fail": False}, split={"even": 0.5, "odd": 0.5},
     )  # fmt: skip
+    splits = next(line for line in watcher.lines if line.startswith("[worker:0] splits")).partition(" ")[2]
     assert result.work_dir == str(kept)
     assert any(line.startswith("[worker:0] rows 3 2") for line in watcher.lines)
     assert "rows 3 2" in (kept / "tasks" / "worker-0" / "log.txt").read_text()
@@ -380,7 +420,7 @@ def test_debug_keeps_what_a_replay_needs(
     assert chief.returncode == 0, chief.stderr
     assert "rows 4 2" in chief.stdout and "alone" in chief.stdout and "it wrote 1 rows" in chief.stdout
     worker = replay("--task", "worker:0", "--cluster")
-    assert "rows 3 2" in worker.stdout and "alone" not in worker.stdout
+    assert "rows 3 2" in worker.stdout and "alone" not in worker.stdout and splits in worker.stdout
     assert main(["replay", str(kept), "--task", "ps:0"]) == 2 and "had chief:0, worker:0" in capsys.readouterr().err
     context = kept / "tasks" / "worker-0" / "context.json"
     told = json.loads(context.read_text())

@@ -140,6 +140,23 @@ def _paths() -> Iterator[Row]:
 
 
 def _values() -> Iterator[Row]:
+    splits = (
+        "folders",
+        0.2,
+        b"0.8,0.2",
+        [],
+        {},
+        {"train": NAN, "test": 1},
+        {"train": HUGE},
+        {"a\0": 1},
+        {"x" * 5000: 1},
+        {1: 1},
+        Raises(),
+    )
+    yield from (Row(entry, {"split": value}, C, "split") for value in splits for entry in ("run", "train"))
+    for value in ("", "a\0", 5, b"id", [], "\ud800", Raises()):
+        yield Row("run", {"split": "0.8,0.2", "split_by": value}, C, "split_by")
+    yield from (Row("run", {"split": "0.8,0.2", "split_seed": value}, C, "split_seed") for value in (*NO_NUMBER, -1, HUGE))
     yield from (
         Row("run", {"user_params": value}, C, "user_params") for value in ("x", [1], 5, {1: 2}, {None: 1}, {(1,): 2}, b"{}")
     )

@@ -115,6 +115,21 @@ def test_columns_and_defaults_are_shown(tmp_path: Path, script: Path) -> None:
         assert akrunner.plan(script, source, output_schema="told string", select="SELECT id FROM input LIMIT 1").rows is None
 
 
+def test_a_split_is_shown(script: Path) -> None:
+    options: Any = dict(output_schema="told string", split={"train": 0.75, "test": 0.25})
+    for more, words in (
+        ({}, "train 0.75, test 0.25; by a hash of each row's number\n"),
+        ({"split_by": "id", "split_seed": 3}, "train 0.75, test 0.25; by a hash of the value of 'id', seed 3\n"),
+    ):
+        assert f"split:        {words}" in str(akrunner.plan(script, pa.table(ROWS), **options, **more))
+    assert akrunner.plan(script, pa.table(ROWS), output_schema="told string").split == ""
+    script.write_text("def main(task_config):\n    print(sorted(task_config.splits.items()))\n")
+    trial = akrunner.plan(script, pa.table({"id": range(100)}), split=options["split"], try_rows=5).trial
+    assert trial is not None and trial.rows_in == 20 and trial.printed.startswith("[('test', ")
+    with pytest.raises(akrunner.ConfigError, match="split= means nothing for stream: it is an option of run, train"):
+        akrunner.plan(script, pa.table(ROWS), verb="stream", **options)
+
+
 def test_what_would_fail_fails_in_the_same_words(tmp_path: Path, script: Path) -> None:
     wrong: Any
     for wrong, words in (

@@ -161,7 +161,7 @@ def test_columns_for_a_worker(tmp_path: Any) -> None:
 
 def test_streams_of_frames() -> None:
     rng = randomness()
-    body = json.dumps({"rows": 3, "waited_ns": 1, "total_rows": 3, "shares": [3]}).encode()
+    body = json.dumps({"rows": 3, "waited_ns": 1, "total_rows": 3, "shares": [3], "splits": [[1, 2]]}).encode()
     kinds = sorted(frames.NAMES)
     for _ in rounds(300):
         valid = b"".join(frames.HEADER.pack(kind, 0, 0, 3, len(body)) + body for kind in rng.choices(kinds, k=3))

@@ -151,6 +151,15 @@ def test_columns_and_defaults_of_file_and_flags(tmp_path: Path) -> None:
     assert options["columns"] is None and options["defaults"] is None
 
 
+def test_splits_of_file_and_flags(tmp_path: Path) -> None:
+    text = FILE.replace("[user_params]", "split_by = 'user'\n[split]\ntrain = 0.8\ntest = 0.2\n[user_params]")
+    options, _, origins = commanded(written(tmp_path, text))
+    assert (options["split"], options["split_by"], options["split_seed"]) == ("train=0.8,test=0.2", "user", 0)
+    options, _, origins = commanded(written(tmp_path, text), "--split", "0.9,0.1", "--split-seed", "3")
+    assert (options["split"], options["split_by"], options["split_seed"]) == ("0.9,0.1", "user", 3)
+    assert {"split: --split", "split_by: the job file"} <= set(origins)
+
+
 def test_the_file_of_an_option_is_no_job_file(tmp_path: Path) -> None:
     command = main.load(["run"]).commands["run"]
     words = ["run", "x.py", "-f", "conf.toml", "--user-file=other.toml", "-i", "t.csv"]

@@ -434,6 +434,58 @@ def main(task_config):
             assert words in str(e), str(e)
 """
 
+#: two workers: rows of one split by every way to read them, again and again; the splits of all are told in user_params
+SPLITS = """
+import numpy as np
+import tensorflow as tf
+
+def all_of(dataset):
+    if tf.executing_eagerly():
+        return [tf.nest.map_structure(lambda tensor: tensor.numpy(), element) for element in dataset]
+    element = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+    found = []
+    with tf.compat.v1.Session() as session:
+        while True:
+            try:
+                found.append(session.run(element))
+            except tf.errors.OutOfRangeError:
+                return found
+
+def ids(batches):
+    return [int(i) for batch in batches for i in np.asarray(batch["id"])]
+
+def main(task_config):
+    index = task_config.cluster["worker"].index(task_config.cluster[task_config.task_type][task_config.task_index])
+    read, n = task_config.dataset, task_config.dataset_length
+    whole = ids(all_of(read(50, columns=["id"])))
+    assert whole == list(range(index, 301, 2)) and len(whole) == n
+    shares = {}
+    for name, count in task_config.splits.items():
+        mine = [i for i in whole if task_config.user_params["marks"][i] == name]
+        assert len(mine) == count and ids(task_config.batches(7, split=name)) == mine
+        assert ids(all_of(read(7, columns=["id"], split=name))) == mine
+        assert ids(all_of(read(7, columns=["id"], split=name, repeat=3))) == 3 * mine
+        for kept in (False, True, "disk"):
+            shuffled = ids(all_of(read(7, columns=["id"], split=name, shuffle=True, seed=3, repeat=2, cache=kept)))
+            assert sorted(shuffled) == sorted(2 * mine) and shuffled != 2 * mine
+        batches = all_of(read(7, columns=["x"], label="id", split=name, drop_remainder=True))
+        assert [i for _, labels in batches for i in labels.tolist()] == mine[: len(mine) // 7 * 7]
+        assert len(all_of(read(7, columns=["id"], split=name, uneven="drop"))) == task_config.steps_per_epoch(7, split=name)
+        padded = all_of(read(7, columns=["id"], split=name, uneven="pad"))
+        assert len(padded) == task_config.steps_per_epoch(7, uneven="pad", split=name)
+        assert int(sum(batch["sample_weight"].sum() for batch in padded)) == count
+        if task_config.user_params["form"] == "examples":
+            assert ids(all_of(task_config.per_worker_dataset(7, repeat=1, split=name))) == mine
+        shares[name] = mine
+    assert sorted(sum(shares.values(), [])) == whole
+    try:
+        read(7, split="tset")
+        raise AssertionError("there is no such split")
+    except ValueError as e:
+        assert "split='tset' is no split of this job, which has train, test, spare; did you mean 'test'?" in str(e), str(e)
+    task_config.output_writer.write_batch({"id": shares["test"]})
+"""
+
 #: a row that weighs nothing is as if it were not there
 FIT_WEIGHTS = """
 import tensorflow as tf

@@ -18,7 +18,9 @@ import akrunner
 from akrunner.engines.advice import advised
 from akrunner.engines.inputs import verdict
 from akrunner.engines.unseen import wait_share
+from akrunner.io.splits import Splitter
 from akrunner.launch.interpreters import Interpreter
+from akrunner.spec import SplitSpec
 from tests import models
 from tests.conftest import Script
 from tests.worker import scripts
@@ -180,6 +182,27 @@ def check_weights(script: Script, form: str, python_env: Optional[str]) -> None:
     assert akrunner.run(script(scripts.WEIGHTS), table, **options).stats.shares == (3, 2)
 
 
+def check_splits(script: Script, form: str, python_env: Optional[str]) -> None:
+    split = SplitSpec(("train", "test", "spare"), (0.75, 0.2, 0.05), "user")
+    table = pa.table({"id": range(301), "x": [float(i) for i in range(301)], "user": [f"u{i // 3}" for i in range(301)]})
+    numbers = Splitter(split).marks(table.to_batches()[0], 0, 1).tolist()
+    params = {"marks": [split.names[number] for number in numbers], "form": form}
+    result = akrunner.run(
+        script(scripts.SPLITS),
+        table,
+        num_workers=2,
+        chief=False,
+        data_format=form,
+        python_env=python_env,
+        user_params=params,
+        output_schema="id bigint",
+        split=dict(zip(split.names, split.fractions)),
+        split_by="user",
+    )
+    assert result.table is not None and sorted(result.table["id"].to_pylist()) == [i for i, n in enumerate(numbers) if n == 1]
+    assert len(result.table) > 20
+
+
 def framed(record: bytes) -> bytes:
     """A record of a TFRecord file."""
     length = struct.pack("<Q", len(record))
@@ -198,6 +221,7 @@ def test_how_a_dataset_reads_on_the_matrix(
 ) -> None:
     check_reading(script, tmp_path, form, matrix_python.path)
     check_weights(script, form, matrix_python.path)
+    check_splits(script, form, matrix_python.path)
 
 
 def test_fit_with_weights(leaves_nothing: Path, script: Script) -> None:

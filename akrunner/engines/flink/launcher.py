@@ -217,7 +217,8 @@ class FlinkLauncher:
             return
         for task, place in self._places.items():
             if place.process is not None and not place.gone.is_set():
-                self._fetch(task, ["work", "dataset.tfrecord", "dataset.columns"])
+                spooled = ["dataset.tfrecord", "dataset.columns"]
+                self._fetch(task, ["work", *spooled, *(f"{name}.splits" for name in spooled)])
                 self._work.moved_here(task, place.folder)
 
     def take_model(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from akrunner.io.hashes import ORDER, by_name, mixed
 from akrunner.packing import ranks
 
 PINNED = [13962011869246334166, 1976355115385717663, 13742411832891342848, 13988242079147379240, 6745587716350201342]
@@ -33,10 +34,10 @@ def test_rows_that_come_later_are_dealt_as_if_they_had_come_at_once() -> None:
 
 def test_by_name_nothing_else_counts() -> None:
     hashes = ranks.hashes_of([b"%d" % i for i in range(10_000)], 0)
-    whole = ranks.by_name(hashes, (0.8, 0.2))
-    assert (ranks.by_name(hashes[::3], (0.8, 0.2)) == whole[::3]).all()
+    whole = by_name(hashes, (0.8, 0.2))
+    assert (by_name(hashes[::3], (0.8, 0.2)) == whole[::3]).all()
     assert abs(whole.mean() - 0.2) < 0.02
-    assert not (whole == ranks.by_name(ranks.hashes_of([b"%d" % i for i in range(10_000)], 1), (0.8, 0.2))).all()
+    assert not (whole == by_name(ranks.hashes_of([b"%d" % i for i in range(10_000)], 1), (0.8, 0.2))).all()
 
 
 def test_a_split_without_a_file_of_a_class_takes_the_nearest_and_no_other_moves() -> None:
@@ -44,7 +45,7 @@ def test_a_split_without_a_file_of_a_class_takes_the_nearest_and_no_other_moves(
     hashes = ranks.hashes_of([b"%d" % i for i in range(200 * 5 + 2)], 3)
     classes = np.concatenate([np.repeat(np.arange(200), 5), [200, 200]])
     none = np.zeros((3, 201), np.int64)
-    alone = ranks.by_name(hashes, fractions)
+    alone = by_name(hashes, fractions)
     found = ranks.none_without(alone, hashes, classes, fractions, none)
     counts = np.zeros((3, 201), np.int64)
     np.add.at(counts, (alone, classes), 1)
@@ -62,7 +63,7 @@ def test_a_split_without_a_file_of_a_class_takes_the_nearest_and_no_other_moves(
 def test_hashes_are_what_they_were() -> None:
     """Another version must not move rows of an output that is there."""
     assert ranks.hashes_of([b"cat/1.jpg", "ü".encode()], 1).tolist() == PINNED[:2]
-    assert ranks.mixed(ranks.hashes_of([b"cat/1.jpg"], 1), ranks.ORDER).tolist() == PINNED[2:3]
+    assert mixed(ranks.hashes_of([b"cat/1.jpg"], 1), ORDER).tolist() == PINNED[2:3]
     assert ranks.hashes_of_rows(b"a.csv", 1, 5, 2).tolist() == PINNED[3:]
     assert ranks.hashes_of_rows(b"a.csv", 1, 0, 7)[5:].tolist() == PINNED[3:]
 

@@ -233,6 +233,7 @@ CLOSED = {
         (frames.PASSED, {"error": 1}, "has the 'error' 1"),
         (frames.PASSED, {}, "has no 'rows'"),
         (frames.END, {"rows": 1, "total_rows": 1, "shares": ["x"]}, "has the 'shares'"),
+        (frames.END, {"rows": 1, "total_rows": 1, "shares": [1], "splits": [1]}, "has the 'splits'"),
         (frames.OPENED, {}, ""),
     ],
 )

@@ -102,7 +102,7 @@ def test_an_interleave_that_fails() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["cache", "shuffle", "seed", "repeat", "uneven", "interleave", "cash"])
+@pytest.mark.parametrize("name", ["cache", "shuffle", "seed", "repeat", "uneven", "split", "interleave", "cash"])
 def test_what_a_stream_does_not_take(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}=: .*The dataset of a stream takes batch_size, "):
         StreamTaskConfig().dataset(4, **{name: True})

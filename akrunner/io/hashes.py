@@ -1,0 +1,140 @@
+"""Hashes of rows and of values, thousands at a time, and the split that each says: the same in every run and on every machine."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from akrunner.arrays import known_numbers_of, numbers_of, truths_of
+
+U64 = NDArray[np.uint64]
+
+#: for which decision a hash is mixed
+SPLIT, ORDER, ROWS, VALUES, BYTES = 1, 2, 3, 4, 5
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+#: what stands for a null, and for any NaN
+_NULL, _NAN = np.uint64(0x6E756C6C), np.uint64(0x7FF8000000000000)
+#: bytes of texts that are hashed at a time: each takes some 30 of memory
+_AT_ONCE = 1 << 20
+_FACTOR = 0xD1342543DE82EF95
+
+
+def mixed(values: U64, purpose: int) -> U64:
+    """The same bits for another purpose, as if they had been drawn anew (splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = values + GOLDEN * np.uint64(purpose)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def places(hashes: U64) -> NDArray[np.float64]:
+    """[rows] Where each stands between 0 and 1, to be cut by the splits' shares."""
+    return mixed(hashes, SPLIT).astype(np.float64) / 2.0**64
+
+
+def by_name(hashes: U64, fractions: Sequence[float]) -> NDArray[np.uint8]:
+    """[rows] The split of each, by its hash alone: whatever else there is, it is the same."""
+    return np.searchsorted(np.cumsum(fractions)[:-1], places(hashes), side="right").astype(np.uint8)
+
+
+def of_numbers(base: np.uint64, first: int, rows: int, step: int = 1) -> U64:
+    """[rows] 64 bits of each row's number: `first`, `first + step`, ... Args: base: other ones with another base."""
+    numbers = np.arange(first, first + rows * step, step, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return mixed(base + numbers * GOLDEN, ROWS)
+
+
+def can_hash(kind: pa.DataType) -> bool:
+    """Whether `of_values` takes values of a type."""
+    t = pa.types
+    if t.is_dictionary(kind):
+        return can_hash(kind.value_type)
+    return any(
+        fits(kind)
+        for fits in (
+            t.is_boolean,
+            t.is_integer,
+            t.is_floating,
+            t.is_string,
+            t.is_large_string,
+            t.is_binary,
+            t.is_large_binary,
+            t.is_date,
+            t.is_timestamp,
+        )
+    )
+
+
+def of_values(values: pa.Array, base: np.uint64) -> U64:
+    """[rows] 64 bits of each value, whatever the width of its type and the rows beside it: 3, 3 as a byte and 3.0 have the same, and so have all nulls.
+
+    Args: values: of a type that `can_hash` takes; times count to the microsecond; base: other ones with another base.
+    """
+    with np.errstate(over="ignore"):
+        return mixed(_words(values) + base, VALUES)
+
+
+def _words(values: pa.Array) -> U64:
+    t, kind = pa.types, values.type
+    if t.is_dictionary(kind):
+        of_each = np.concatenate([_words(values.dictionary), np.array([_NULL])])
+        indices = known_numbers_of(values.indices.cast(pa.int64())).astype(np.int64)
+        words: U64 = of_each[indices]
+    elif t.is_boolean(kind):
+        words = _words(values.cast(pa.int8()))
+    elif t.is_integer(kind):
+        words = numbers_of(values).astype(np.uint64 if t.is_uint64(kind) else np.int64).view(np.uint64).copy()
+    elif t.is_floating(kind):
+        words = _of_floats(numbers_of(values).astype(np.float64))
+    elif t.is_date(kind):
+        words = _words(values.cast(pa.date32()).cast(pa.int32()))
+    elif t.is_timestamp(kind):
+        words = _words(values.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()))
+    else:
+        words = _of_texts(values.cast(pa.large_binary()))
+    if values.null_count:
+        words[~truths_of(values.is_valid())] = _NULL
+    return words
+
+
+def _of_floats(values: NDArray[np.float64]) -> U64:
+    """Whole ones as integers have them."""
+    values = values + 0.0  # no -0.0
+    words = np.where(np.isnan(values), _NAN, values.view(np.uint64))
+    whole = np.flatnonzero((np.abs(values) < 2.0**63) & (np.floor(values) == values))
+    words[whole] = values[whole].astype(np.int64).view(np.uint64)
+    return words
+
+
+def _of_texts(values: pa.Array) -> U64:
+    rows = len(values)
+    words = np.zeros(rows, np.uint64)
+    if not rows:
+        return words
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int64)[values.offset : values.offset + rows + 1]
+    octets = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    at = 0
+    while at < rows:
+        stop = max(at + 1, int(np.searchsorted(ends, ends[at] + _AT_ONCE, side="right")) - 1)
+        words[at:stop] = _of_octets(octets[ends[at] : ends[stop]], np.diff(ends[at : stop + 1]))
+        at = stop
+    return words
+
+
+def _of_octets(octets: NDArray[np.uint8], lengths: NDArray[np.int64]) -> U64:
+    """Of texts that lie end to end: a polynomial of each one's bytes."""
+    some = lengths > 0
+    starts = np.cumsum(lengths) - lengths
+    sums = np.zeros(len(lengths), np.uint64)
+    if some.any():
+        each = mixed(np.arange(256, dtype=np.uint64), BYTES)
+        powers = np.cumprod(np.full(int(lengths.max()), _FACTOR, np.uint64), dtype=np.uint64)
+        inside = np.arange(len(octets)) - np.repeat(starts, lengths)
+        sums[some] = np.add.reduceat(each[octets] * powers[inside], starts[some])
+    with np.errstate(over="ignore"):
+        return mixed(sums + lengths.astype(np.uint64) * GOLDEN, BYTES)

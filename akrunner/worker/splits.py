@@ -1,0 +1,90 @@
+"""The splits of a task's rows (`split=` of the job): a file beside the rows has a byte for each, the number of its split."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from akrunner.worker.data import Evener
+
+#: behind the name of the file of rows
+ENDING = ".splits"
+#: records that are looked at together
+_AT_ONCE = 64
+
+
+class Split(object):
+    """One of them. Args: path: of the file of rows; number: of the split."""
+
+    def __init__(self, path: str, number: int) -> None:
+        self._path = path + ENDING
+        self._number = number
+
+    def rows(self) -> NDArray[Any]:
+        """Numbers of its rows in the task, from 0, in order."""
+        import numpy as np
+
+        numbers: NDArray[Any] = np.flatnonzero(np.fromfile(self._path, np.uint8) == self._number)
+        return numbers
+
+    def of_records(self, records: Any) -> Any:
+        """A dataset of those records that are in it. Args: records: a dataset of all of them, in order."""
+        import tensorflow as tf
+
+        from akrunner.worker import reading
+
+        marks = tf.data.FixedLengthRecordDataset(self._path, 1)
+        mine = tf.constant(bytes(bytearray([self._number])))
+        both = tf.data.Dataset.zip((records.batch(_AT_ONCE), marks.batch(_AT_ONCE)))
+        return reading.unbatched(tf, both.map(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
+
+
+class Splits(object):
+    """Those that the job has declared.
+
+    Args: names; path: of the file of rows; shares: [workers, splits] rows of each, empty: not known; evener: of all rows.
+    """
+
+    def __init__(self, names: Sequence[str], path: str, shares: Sequence[Sequence[int]], evener: Evener) -> None:
+        self.names = list(names)
+        self._path = path
+        self._shares = shares
+        self._evener = evener
+
+    def counts(self) -> Dict[str, int]:
+        """Rows of this task in each."""
+        return {name: len(self.of(name).rows()) for name in self.names}
+
+    def of(self, name: str) -> Split:
+        return Split(self._path, self._number(name))
+
+    def shares(self, name: str) -> List[int]:
+        """Rows of every worker in one of them."""
+        number = self._number(name)
+        return [counts[number] for counts in self._shares] or [len(self.of(name).rows())]
+
+    def source(self, rows: Any, name: str) -> Any:
+        """The rows in one of them, read as `rows` is. Args: rows: `Examples` or `Columns` of all. Raises: ValueError: there is no such split."""
+        split = self.of(name)
+        return rows.part(split, self._evener.part(len(split.rows()), self.shares(name)))
+
+    def _number(self, name: Any) -> int:
+        if not self.names:
+            raise ValueError(
+                "split=%.100r: the rows of this job are not split: give run or train split={'train': 0.8, 'test': 0.2} (--split train=0.8,test=0.2)"
+                % (name,)
+            )
+        if not isinstance(name, str) or name not in self.names:
+            close = difflib.get_close_matches(str(name), self.names, 1)
+            hint = "; did you mean %r?" % close[0] if close else ""
+            raise ValueError("split=%.100r is no split of this job, which has %s%s" % (name, ", ".join(self.names), hint))
+        return self.names.index(name)
+
+
+def make_file(path: str) -> int:
+    """A descriptor of the file of marks, empty. Args: path: of the file of rows."""
+    return os.open(path + ENDING, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
