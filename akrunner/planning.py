@@ -104,8 +104,9 @@ class Plan:
         tasks: every process of the job, as many as there will be.
         output: where rows go, in words.
         output_schema: "id bigint, p double", "" if the script writes none.
-        user_params, env: what is handed to the script, and set for it; without secrets.
-        script_args: likewise.
+        user_params: handed to the script, as text, without secrets.
+        env: set in the tasks' environment, without secrets.
+        script_args: what stands behind the script's name in `sys.argv`, without secrets.
         limits: name -> seconds, or number, of what the job waits for.
         warnings: what is likely to go wrong, or to be slow.
         trial: what came of the script over a few rows, None: it was not tried.

@@ -21,7 +21,7 @@ from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, fetch, files, functions, interpreters
 from akrunner.schema import Schema
-from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
+from akrunner.spec import Capabilities, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.opening import check_other, open_source, sink_to
 
@@ -185,7 +185,7 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
     if not (script.program and job.asks_about):
         _check_output(script, job.output_schema, given.output)
     with ours(PythonEnvError, "python_env: it cannot be used"):
-        interpreter = interpreter_for(python_env, given.engine, given.keras)
+        interpreter = interpreter_for(python_env, given.engine.capabilities, given.keras)
     if requirements is not None:
         check_requirements(requirements, interpreter.path)
     # the first rows of an iterable come once: taken when all else is right
@@ -347,14 +347,16 @@ def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional
         )
 
 
-def interpreter_for(python_env: Optional[PathLike], engine: Any, keras: Optional[str] = None) -> interpreters.Interpreter:
+def interpreter_for(
+    python_env: Optional[PathLike], engine: Capabilities, keras: Optional[str] = None
+) -> interpreters.Interpreter:
     """The tasks' interpreter. On a cluster's machines, one that is only there is looked at there, and a packed environment is
     unpacked there: nothing is known of these but the path. Raises: PythonEnvError."""
     named = _text("python_env", python_env)
-    if named is not None and not engine.capabilities.here:
+    if named is not None and not engine.here:
         if os.path.isabs(named) and not os.path.exists(named):
             return interpreters.Interpreter(named, (), "", "")
-        if environments.is_packed(named) and engine.capabilities.unpacks:
+        if environments.is_packed(named) and engine.unpacks:
             path = named if fetch.is_url(named) else os.path.abspath(os.path.expanduser(named))
             return interpreters.Interpreter(path, (), "", "")
     return interpreters.resolve(named, keras)

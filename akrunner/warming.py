@@ -18,7 +18,7 @@ from akrunner.spares.daemon import AlreadyKept, Daemon, Listening
 from akrunner.spares.pool import Pool
 from akrunner.spares.talk import CutOffError, TalkError
 from akrunner.spares.wanted import Wanted, surroundings
-from akrunner.spec import ClusterSpec, ResourceSpec
+from akrunner.spec import Capabilities, ClusterSpec, ResourceSpec
 
 #: spares of one pool
 _MOST = 256
@@ -89,7 +89,7 @@ def _pool(
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigError(f"preload: {shown(name)} is no module's name")
     with ours(PythonEnvError, "python_env: it cannot be used"):
-        python = interpreter_for(python_env, "local", keras).path
+        python = interpreter_for(python_env, Capabilities(), keras).path
     overlay = ""
     if requirements is not None:
         overlay = environments.overlay(python, check_path("requirements", requirements))

@@ -181,7 +181,7 @@ class Settings:
 def interpreter_of(given: PredictArguments, engine: Engine) -> Tuple[str, Optional[str]]:
     """The workers' interpreter, and the requirements that are to be installed beside it. Raises: ConfigError: it cannot be used."""
     with ours(PythonEnvError, "python_env: it cannot be used"):
-        python = interpreter_for(given.python_env, engine, given.keras).path
+        python = interpreter_for(given.python_env, engine.capabilities, given.keras).path
     requirements = check_path("requirements", given.requirements) if given.requirements is not None else None
     if requirements is not None:
         check_requirements(requirements, python)

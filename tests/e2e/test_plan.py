@@ -173,7 +173,6 @@ def test_the_script_is_tried_over_the_first_rows(
         "        task_config.output_writer.write_batch({'id': batch['id']})\n"
         "    open(os.path.join(task_config.checkpoint_dir, 'saved'), 'w').close()\n"
         "    if task_config.user_params.get('bad'):\n        raise ValueError('bad luck')\n"
-        "    if hasattr(task_config, 'saved_model_dir'):\n        open(os.path.join(task_config.saved_model_dir, 'saved_model.pb'), 'w').close()\n"
     )
     (tmp_path / "ck").mkdir()
     words = [
@@ -190,9 +189,9 @@ def test_the_script_is_tried_over_the_first_rows(
     told = json.loads(capsys.readouterr().out)
     assert told["trial"]["written"] == [{"id": i} for i in range(4)] and told["trial"]["printed"] == "epoch 1"
     assert (told["trial"]["rows_in"], told["trial"]["rows_out"], len(told["tasks"])) == (4, 4, 3)
-    assert main(["train", *words, "--model-out", str(tmp_path / "m"), "--dry-run=3"]) == 0
+    assert main(["run", *words, "--dry-run=3"]) == 0
     shown = capsys.readouterr().out
-    assert "tried:        3 rows in, 3 rows out" in shown and "exported:     " in shown and "saved_model.pb" in shown, shown
+    assert "tried:        3 rows in, 3 rows out" in shown and "thrown away\n              id\n              0\n" in shown, shown
     assert main(["run", *words, *out, "--dry-run=2", "-p", "bad=1"]) == 1
     assert "ValueError in main(): bad luck" in capsys.readouterr().err
     for wrong, said in ((["--dry-run=0"], "try_rows=0"), (["--dry-run=few"], "does not take a value")):
@@ -200,13 +199,24 @@ def test_the_script_is_tried_over_the_first_rows(
         assert said in capsys.readouterr().err
     with pytest.raises(akrunner.ConfigError, match="rows that arrive would be taken from the stream"):
         akrunner.plan(tmp_path / "copy.py", "-", verb="stream", try_rows=2)
-    with pytest.raises(akrunner.ConfigError, match="the script writes tables"):
-        akrunner.plan(tmp_path / "copy.py", tmp_path / "rows.csv", output_tables=["odps://p/tables/t"], try_rows=2)
     assert sorted(path.name for path in tmp_path.rglob("*") if path.suffix != ".pyc" and path.name != "__pycache__") == [
         "ck",
         "copy.py",
         "rows.csv",
     ]
+
+
+@pytest.mark.tensorflow
+def test_what_is_exported_in_a_trial_is_named(leaves_nothing: Path, tmp_path: Path) -> None:
+    (tmp_path / "export.py").write_text(
+        "import tensorflow as tf\ndef main(task_config):\n    model = tf.Module()\n"
+        "    model.call = tf.function(lambda x: {'y': x}, input_signature=[tf.TensorSpec([None], tf.float32, name='x')])\n"
+        "    tf.saved_model.save(model, task_config.saved_model_dir, signatures={'serving_default': model.call})\n"
+    )
+    plan = akrunner.plan(tmp_path / "export.py", {"x": [1.0] * 9}, verb="train", model_out=tmp_path / "m", try_rows=3)
+    assert plan.trial is not None and plan.trial.written is None and plan.trial.rows_in == 3
+    assert any(one.endswith("saved_model.pb") for one in plan.trial.exported) and "exported:     " in str(plan)
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["export.py"]
 
 
 def test_of_a_train_job_the_model_is_where_it_goes(tmp_path: Path, script: Path) -> None:

@@ -1,0 +1,32 @@
+"""Which jobs are not tried."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any, Dict
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ConfigError
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema
+from akrunner.spec import JobSpec, ScriptSpec, TablesSpec
+from akrunner.trial import tried
+
+JOB = JobSpec(script=ScriptSpec(real="a.py", path="a.py", module="a"), schema=Schema(()), python=sys.executable)
+TABLE = TableSource(pa.schema([]), lambda: iter(()))
+
+
+@pytest.mark.parametrize(
+    ("job", "table", "words"),
+    [
+        ({}, {"elsewhere": True}, "the rows are where Flink has them"),
+        ({"tables": TablesSpec((), ("p.t",), None)}, {}, r"the script writes tables \(output_tables=\)"),
+        ({"python": "/only/there"}, {}, "/only/there is not on this machine"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused_before_it_starts(job: Dict[str, Any], table: Dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^try_rows \(--dry-run=N\): .*{words}.*leave it out"):
+        tried(dataclasses.replace(JOB, **job), dataclasses.replace(TABLE, **table), None, 5)
