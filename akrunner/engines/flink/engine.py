@@ -382,7 +382,14 @@ class FlinkEngine:
         return None
 
     def check(self, job: JobSpec, table: Optional[FlinkTable] = None) -> None:
-        """As `Engine.check`: PyFlink, Java, the cluster with a Flink of the same version, and its slots. Args: table: of a program, whose cluster it is."""
+        """As `Engine.check`: PyFlink, Java, the cluster with a Flink of the same version, and its slots.
+
+        Args:
+            job: what is to run.
+            table: of a program, whose cluster it is; None: the engine's.
+        Raises:
+            ConfigError: something is not there.
+        """
         self._check_resources(job)
         if table is not None:
             table.check(job.mode)
