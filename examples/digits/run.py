@@ -12,10 +12,11 @@ def main() -> None:
         HERE / "digits.py",
         HERE / "digits.parquet",
         user_params={"epochs": 8},
+        split={"train": 0.8, "test": 0.2},
         output_schema="id bigint, label bigint, predicted bigint, p FLOAT_TENSOR",
     )
     table = result.to_pandas()
-    print(f"accuracy: {(table.label == table.predicted).mean():.3f} over {len(table)} rows")
+    print(f"accuracy: {(table.label == table.predicted).mean():.3f} over {len(table)} rows it has not seen")
     print(table.head().to_string(index=False, max_colwidth=40))
 
 

@@ -40,7 +40,9 @@ def test_iris(leaves_nothing: Path, tmp_path: Path) -> None:
 
 
 def test_digits(leaves_nothing: Path, tmp_path: Path) -> None:
-    assert accuracy(python(str(ROOT / "examples" / "digits" / "run.py"), cwd=tmp_path)) >= 0.9
+    out = python(str(ROOT / "examples" / "digits" / "run.py"), cwd=tmp_path)
+    # a row's split is decided by a hash of its number
+    assert accuracy(out) >= 0.9 and "over 341 rows it has not seen" in out
 
 
 def test_packed_pictures(leaves_nothing: Path, tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_what_the_script_is_told_is_shown_without_its_secrets(script: Path) -> N
     assert "arguments:    --epochs '3 4' '--password=***'" in text and "s3cret" not in text + repr(plan), text
 
 
+@pytest.mark.tensorflow
 def test_the_script_is_tried_over_the_first_rows(
     leaves_nothing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
