@@ -18,7 +18,7 @@ from akrunner.io.table import TableSource
 from akrunner.packing import images
 from akrunner.packing.described import check_columns
 from akrunner.packing.folders import ending_of
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, truths
+from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index, Spilled, plain_names, truths
 from akrunner.packing.pool import is_url
 from akrunner.packing.settings import MOST_BYTES
 from akrunner.schema import is_text, nearest
@@ -150,10 +150,10 @@ def index_of(
             for batch in table.batches():
                 if batch.num_rows:
                     rows += batch.num_rows
-                    spilled.add(_batch(batch, paths, label, others, prefix, fd, pool))
+                    spilled.add(_batch(batch, paths, label, others, prefix, directory, fd, pool))
             if not rows and empty:
                 none = pa.RecordBatch.from_pylist([], table.schema)
-                spilled.add(_batch(none, paths, label, others, prefix, fd, pool))
+                spilled.add(_batch(none, paths, label, others, prefix, directory, fd, pool))
     finally:
         if fd is not None:
             os.close(fd)
@@ -168,6 +168,7 @@ def _batch(
     label: Optional[str],
     others: Sequence[pa.Field],
     prefix: str,
+    directory: Optional[str],
     fd: Optional[int],
     pool: ThreadPoolExecutor,
 ) -> pa.RecordBatch:
@@ -180,7 +181,8 @@ def _batch(
             pc.binary_join_element_wise(pa.scalar(prefix, pa.large_string()), names, pa.scalar("", pa.large_string())),
             names,
         )
-    encoded = names.cast(pa.large_binary())
+    # each file has one name, however the list of tonight spells it
+    encoded = plain_names(names.cast(pa.large_binary()), directory)
     sizes, times = _stats(encoded.to_pylist(), fd, pool)
     classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
     as_text = is_text(classes.type) or pa.types.is_null(classes.type)

@@ -505,6 +505,24 @@ def test_new_lists_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
     assert [tuple(one.values()) for one in found] == [("a", ""), ("a", "0123"), ("a", "9123"), ("b", "x")]
 
 
+def test_a_list_may_spell_a_path_otherwise_each_night(tmp_path: Path) -> None:
+    photos(tmp_path / "im", 4, ("cat",))
+    (tmp_path / "link").symlink_to(tmp_path / "im")
+    listed = tmp_path / "list.csv"
+    for form in (
+        "im/cat/{}.jpg",
+        "./im/cat/{}.jpg",
+        f"{tmp_path}/im/cat/{{}}.jpg",
+        "im//cat/../cat/{}.jpg",
+        f"file://{tmp_path}/im/cat/{{}}.jpg",
+    ):
+        listed.write_text("path,label\n" + "".join(f"{form.format(number)},a\n" for number in range(4)))
+        packed = akrunner.pack(listed, tmp_path / "out", format="parquet", split="0.5,0.5", split_by="exact")
+        assert packed.total_rows == 4 and not any("list now" in one for one in packed.warnings), form
+    paths = [one for name in ("train", "test") for one in rows(tmp_path / "out" / name).column("path").to_pylist()]
+    assert sorted(paths) == [f"im/cat/{number}.jpg" for number in range(4)]
+
+
 def test_lines_of_json_without_a_line_are_no_rows(tmp_path: Path) -> None:
     table, out = tmp_path / "x", tmp_path / "out"
     table.mkdir()
