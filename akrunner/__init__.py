@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from akrunner.planning import Plan
     from akrunner.schema import Schema
     from akrunner.serving.local import LocalPredictor
-    from akrunner.serving.verbs import predict, predict_stream
+    from akrunner.serving.planned import PredictPlan
+    from akrunner.serving.verbs import plan_predict, predict, predict_stream
     from akrunner.stream_job import StreamJob
     from akrunner.verbs import plan, run, stream, train
     from akrunner.warming import Warm, warm
@@ -70,6 +71,8 @@ _HOMES = {
     "Model": "akrunner.model",
     "predict": "akrunner.serving.verbs",
     "predict_stream": "akrunner.serving.verbs",
+    "plan_predict": "akrunner.serving.verbs",
+    "PredictPlan": "akrunner.serving.planned",
     "Schema": "akrunner.schema",
     "StreamJob": "akrunner.stream_job",
     "Warm": "akrunner.warming",
@@ -104,6 +107,7 @@ __all__ = [
     "OutputError",
     "Packed",
     "Plan",
+    "PredictPlan",
     "ProtocolError",
     "PythonEnvError",
     "ReadError",
@@ -127,6 +131,7 @@ __all__ = [
     "pack",
     "pai",
     "plan",
+    "plan_predict",
     "predict",
     "predict_stream",
     "run",

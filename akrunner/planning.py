@@ -12,7 +12,7 @@ import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import pyarrow as pa
 
@@ -165,12 +165,12 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
     job, table = prepared.job, prepared.table
     engine.check(job)
     interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
-    tasks = _tasks(job)
+    tasks = planned_tasks(job)
     # of a query's result nobody knows how many rows it has
     source, files = (given.source, table.read_from) if given.select is None else (None, None)
     nulls = _nulls(source, files)
     columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
-    rows = _rows(source, files)
+    rows = known_rows(source, files)
     output = (
         str(given.output)
         if given.output is not None
@@ -249,7 +249,8 @@ def _split(spec: Optional[SplitSpec]) -> str:
     return f"{shares}; by a hash of {what}" + (f", seed {spec.seed}" if spec.seed else "")
 
 
-def _tasks(job: JobSpec) -> Tuple[PlannedTask, ...]:
+def planned_tasks(job: JobSpec) -> Tuple[PlannedTask, ...]:
+    """Every process of a job."""
     cluster = job.cluster
     gpus = devices.gpus() if job.resources.gpus_per_worker is not None else []
     parts = assign(cluster, job.resources, gpus, devices.cpus(), {**os.environ, **job.task_env})
@@ -286,7 +287,7 @@ def _words(schema: Schema) -> str:
     return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
-def _rows(source: Any, files: Optional[Files]) -> Optional[int]:
+def known_rows(source: Any, files: Optional[Files]) -> Optional[int]:
     """How many there are, where that is known without reading them."""
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return int(source.num_rows)
@@ -347,10 +348,10 @@ def _warnings(
 def _lines(plan: Plan) -> List[str]:
     started = "nothing was started" if plan.trial is None else "nothing was started but the script over the first rows"
     lines = [f"{plan.verb} on engine {plan.engine}; {started}"]
-    lines += _told("script", f"{plan.script}: {plan.entry}")
+    lines += line_of("script", f"{plan.script}: {plan.entry}")
     others = [place for _, place in plan.files if os.path.basename(plan.script) != place]
     if others:
-        lines += _told(
+        lines += line_of(
             "files", ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else "")
         )
     version = (
@@ -358,42 +359,35 @@ def _lines(plan: Plan) -> List[str]:
         if plan.python_version
         else " (on the cluster)"
     )
-    lines += _told("interpreter", plan.python + version)
+    lines += line_of("interpreter", plan.python + version)
     if plan.requirements is not None:
-        lines += _told("requirements", f"{plan.requirements}, installed at the start")
+        lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
-    lines += _told("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')} as {plan.data_format}")
+    lines += line_of("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')} as {plan.data_format}")
     lines += _table(plan.columns[:_SHOWN])
     if len(plan.columns) > _SHOWN:
         lines.append(f"{'':14}and {len(plan.columns) - _SHOWN:,} more columns")
     if plan.split:
-        lines += _told("split", plan.split)
-    lines += _told("tasks", f"{len(plan.tasks)}")
-    for task in plan.tasks[:_SHOWN]:
-        told = ["gets rows" if task.gets_rows else "gets no rows"]
-        told.append(f"cores {', '.join(map(str, task.cores))}" if task.cores else "all cores")
-        told += [f"{name}={value}" for name, value in task.env.items() if name != "TF_CONFIG"]
-        lines.append(f"{'':14}{task.name:12}{'; '.join(told)}")
-    if len(plan.tasks) > _SHOWN:
-        lines.append(f"{'':14}and {len(plan.tasks) - _SHOWN:,} more")
+        lines += line_of("split", plan.split)
+    lines += lines_of_tasks(plan.tasks)
     config = plan.tasks[0].tf_config
-    lines += _told(
+    lines += line_of(
         "TF_CONFIG",
         json.dumps(config) + "   (ports are chosen at the start)" if config is not None else "not set: one worker alone",
     )
-    lines += _told("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
+    lines += line_of("output", plan.output + (f": {plan.output_schema}" if plan.output_schema else ""))
     for name, values in (("params", plan.user_params), ("environment", plan.env)):
         if values:
-            lines += _told(name, ", ".join(f"{key}={_short(value)}" for key, value in values.items()))
+            lines += line_of(name, ", ".join(f"{key}={_short(value)}" for key, value in values.items()))
     if plan.script_args:
-        lines += _told("arguments", " ".join(map(shlex.quote, plan.script_args)))
-    lines += _told("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
+        lines += line_of("arguments", " ".join(map(shlex.quote, plan.script_args)))
+    lines += line_of("limits", ", ".join(f"{name}={value}" for name, value in plan.limits.items() if value is not None))
     lines += [f"warning: {one}" for one in plan.warnings]
     return lines + (_tried(plan.trial) if plan.trial is not None else [])
 
 
 def _tried(trial: Trial) -> List[str]:
-    lines = _told(
+    lines = line_of(
         "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
     )
     if trial.written is not None:
@@ -404,7 +398,7 @@ def _tried(trial: Trial) -> List[str]:
         more = len(trial.written.column_names) - len(names)
         lines += [f"{'':14}and {counted(more, 'more column')}"] if more > 0 else []
     if trial.exported:
-        lines += _told("exported", ", ".join(trial.exported[:_SHOWN]))
+        lines += line_of("exported", ", ".join(trial.exported[:_SHOWN]))
     printed = trial.printed.rstrip("\n").splitlines()[-_SHOWN:]
     return lines + [f"{'printed:' if not number else '':14}{line}" for number, line in enumerate(printed)]
 
@@ -413,12 +407,26 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
+def lines_of_tasks(tasks: Sequence[PlannedTask]) -> List[str]:
+    """What a plan says of the processes."""
+    lines = line_of("tasks", f"{len(tasks)}")
+    for task in tasks[:_SHOWN]:
+        told = ["gets rows" if task.gets_rows else "gets no rows"]
+        told.append(f"cores {', '.join(map(str, task.cores))}" if task.cores else "all cores")
+        told += [f"{name}={value}" for name, value in task.env.items() if name != "TF_CONFIG"]
+        lines.append(f"{'':14}{task.name:12}{'; '.join(told)}")
+    if len(tasks) > _SHOWN:
+        lines.append(f"{'':14}and {len(tasks) - _SHOWN:,} more")
+    return lines
+
+
 def counted(number: int, what: str) -> str:
     """ "1 row", "2,000 rows"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _told(name: str, words: str) -> List[str]:
+def line_of(name: str, words: str) -> List[str]:
+    """A line of a plan, as a list of one."""
     return [f"{name + ':':14}{words}"]
 
 

@@ -47,10 +47,11 @@ from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
+from akrunner.serving.planned import PredictPlan, plan_prediction
 from akrunner.serving.watching import WatchLike
 from akrunner.stream_job import StreamJob
 
-__all__ = ["predict", "predict_stream"]
+__all__ = ["plan_predict", "predict", "predict_stream"]
 ''',
     "akrunner/flink.py": '''\
 """L4: jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
@@ -103,7 +104,7 @@ def pages() -> Dict[str, str]:
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
     lines = [
-        *([] if verb.of_class or verb.takes else [f'@from_file("{verb.name}")']),
+        *([] if verb.of_class or verb.takes else [f'@from_file("{verb.name.removeprefix("plan_")}")']),
         f'@told("{verb.name}")',
         *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.function}("]),
     ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Mapping
 
 import typer
 
 import akrunner
 from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables
-from akrunner.cli.guarded import EPILOG
+from akrunner.cli.guarded import EPILOG, emit
 
 HELP = """
 Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
@@ -39,6 +40,11 @@ def predict(
     words: Mapping[str, Any],
     output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE, rich_help_panel=given.OUTPUT),
     detach: bool = running.DETACH,
+    dry_run: bool = typer.Option(
+        False,
+        "--dry-run",
+        help="Show what the prediction would do (columns, the model's inputs and outputs, tasks, output), and start nothing of it.",
+    ),
 ) -> None:
     model, output, as_json = words["model"], words["output"], words["as_json"]
     screen = show.Screen(as_json=as_json, quiet=words["quiet"], log=False)
@@ -52,6 +58,9 @@ def predict(
         options = {**given.options("predict_stream" if streams else "predict", {**words, **both}), "observer": screen}
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
+        if dry_run:
+            _plan(ctx, words, model, options, streams, detach)
+            return
         if detach:
             engines.detach(model, given.source(words), "predict", options, as_json, words["quiet"])
             return
@@ -66,6 +75,32 @@ def predict(
             options.update(output=None, output_format=None)
         result = akrunner.predict(model, given.source(words), **options)
     screen.result(result, rows_to)
+
+
+def _plan(
+    ctx: typer.Context,
+    words: Mapping[str, Any],
+    model: str,
+    options: Mapping[str, Any],
+    streams: bool,
+    detach: bool,
+) -> None:
+    """What the prediction would do, on stdout. Raises: ConfigError: what it would."""
+    if streams:
+        raise akrunner.ConfigError(
+            "--dry-run looks at a table; of rows as they arrive (--input -, --follow) give it some in a file"
+        )
+    engines.check_detach(options, detach)
+    output = words["output"] if words["output"] != lines.STDOUT else None
+    meant = {name: value for name, value in options.items() if name != "observer"}
+    meant.update(output=output, output_format=words["output_format"] if output is not None else None)
+    plan = akrunner.plan_predict(model, given.source(words), **meant)
+    plan = dataclasses.replace(plan, output="stdout") if output is None else plan
+    origins = jobfiles.origins(ctx)
+    if words["as_json"]:
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), "given": origins})
+    else:
+        typer.echo(f"{plan}\ngiven:        " + "; ".join(origins))
 
 
 def _check(words: Mapping[str, Any], streams: bool, live: bool, detached: bool) -> None:

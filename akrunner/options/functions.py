@@ -86,6 +86,21 @@ Raises:
         *_PREDICTING,
     ),
     Verb(
+        "plan_predict",
+        "PredictPlan",
+        "plan_prediction",
+        """\
+Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
+
+It takes what that takes, and checks it in the same way. Files at URLs are fetched, and the interpreter is asked what it has.""",
+        """\
+Returns:
+    the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
+Raises:
+    ConfigError: as `predict` would, before it starts anything.""",
+        *_PREDICTING,
+    ),
+    Verb(
         "predict_stream",
         "StreamJob",
         "run_predict_stream",

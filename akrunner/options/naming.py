@@ -17,6 +17,8 @@ def of_verb(verb: str) -> Tuple[Option, ...]:
     """The options a verb takes, in their order. What looks at a job takes those that say what it does."""
     if verb == "plan":
         return tuple(one for one in OPTIONS if {verb, *SCRIPTS} & set(one.verbs) and one.name not in _OF_RUNS)
+    if verb == "plan_predict":
+        return tuple(one for one in OPTIONS if "predict" in one.verbs and one.name not in _OF_RUNS)
     of = next((one for one in VERBS if one.name == verb and one.takes), None)
     if of is None:
         return tuple(one for one in OPTIONS if verb in one.verbs)

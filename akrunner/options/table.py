@@ -41,9 +41,9 @@ OPTIONS = (
         _MODEL,
         "a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.",
         verbs=_MODELS,
-        required=_MODELS,
+        required=(*_MODELS, "plan_predict"),
         positional=True,
-        help="SavedModel: its directory, or a zip of it.",
+        help="SavedModel: its directory, or a zip of it. Or a job file (job.toml), which says options, too.",
         often=True,
     ),
     Option(

@@ -90,9 +90,9 @@ def run_predict_stream(
     return StreamJob(lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched), prepared.plan.result)
 
 
-def checked(given: PredictArguments) -> "Prediction":
-    """What `predict` would run, of the same arguments. Raises: ConfigError: as it does."""
-    prepared = Prediction.prepare(given, engine_of(given.engine))
+def checked(given: PredictArguments, install: bool = True) -> "Prediction":
+    """What `predict` would run, of the same arguments. Args: install: the requirements; False: they are looked at. Raises: ConfigError: as it does."""
+    prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
     check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
     return prepared
 
@@ -234,7 +234,7 @@ class Prediction:
         self.arriving = arriving
 
     @classmethod
-    def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False) -> "Prediction":
+    def prepare(cls, given: PredictArguments, engine: Engine, arriving: bool = False, install: bool = True) -> "Prediction":
         """Check every argument, the cheap before the dear. Raises: ConfigError: one is wrong; nothing was started."""
         check_model(given.model)
         if engine.capabilities.here:
@@ -261,7 +261,9 @@ class Prediction:
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        return cls(opened, plan, job_for(opened, plan, given, settings, python, requirements), table, arriving)
+        return cls(
+            opened, plan, job_for(opened, plan, given, settings, python, requirements if install else None), table, arriving
+        )
 
     def attach(self, engine: Any, observer: Optional[Observer], restarts: int = 0) -> Any:
         """Of a PyFlink table: an `akrunner.engines.flink.attached.Attached`."""

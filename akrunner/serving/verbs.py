@@ -11,10 +11,11 @@ from akrunner.options.told import told
 from akrunner.prepare import PathLike, SchemaLike
 from akrunner.serving.arguments import ModelLike, PredictArguments
 from akrunner.serving.job import run_predict, run_predict_stream
+from akrunner.serving.planned import PredictPlan, plan_prediction
 from akrunner.serving.watching import WatchLike
 from akrunner.stream_job import StreamJob
 
-__all__ = ["predict", "predict_stream"]
+__all__ = ["plan_predict", "predict", "predict_stream"]
 
 
 @from_file("predict")
@@ -135,6 +136,123 @@ def predict(
             engine=engine,
         ),
         observer=observer,
+    )
+
+
+@from_file("predict")
+@told("plan_predict")
+def plan_predict(
+    model: ModelLike,
+    source: Any = None,
+    *,
+    selected_cols: Optional[Sequence[str]] = None,
+    input_signature_defs: Optional[Sequence[str]] = None,
+    output_signature_defs: Optional[Sequence[str]] = None,
+    signature_def_key: str = "serving_default",
+    graph_def_tag: str = "serve",
+    reserved_cols: Optional[Sequence[str]] = None,
+    batch_size: int = 1024,
+    output_schema: Optional[SchemaLike] = None,
+    output: Optional[PathLike] = None,
+    output_format: Optional[str] = None,
+    overwrite: bool = False,
+    num_workers: Optional[int] = None,
+    python_env: Optional[PathLike] = None,
+    select: Optional[str] = None,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[Literal["legacy"]] = None,
+    env: Optional[Mapping[str, str]] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: float = 600.0,
+    stall_action: Literal["fail", "warn"] = "fail",
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    work_dir: Optional[PathLike] = None,
+    engine: Union[str, Engine] = "local",
+) -> PredictPlan:
+    """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
+
+    It takes what that takes, and checks it in the same way. Files at URLs are fetched, and the interpreter is asked what it has.
+
+    Args:
+        model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+        selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
+            model of one input several columns are laid side by side: [rows, columns].
+        input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
+        output_signature_defs: the signature's outputs, in the order of `output_schema`; None: named as its columns.
+        signature_def_key: which signature.
+        graph_def_tag: which graph (tags, separated by commas).
+        reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
+        batch_size: rows the model is given at a time, at most.
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: it writes none.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
+            unless `output_format` says otherwise; None: they come back as `result.table`.
+        output_format: of `output`, where its name does not tell.
+        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        input_schema: columns to take and their types; needed for TFRecord.
+        input_format: format of the source, where names do not tell.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+        env: environment variables for the tasks.
+        timeout: seconds the job may take; None: as long as it takes.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
+            for whom is told; 0: never.
+        stall_action: what follows then: "fail", or "warn" and go on.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+    Returns:
+        the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
+    Raises:
+        ConfigError: as `predict` would, before it starts anything.
+    """
+    return plan_prediction(
+        PredictArguments(
+            model=model,
+            source=source,
+            selected_cols=selected_cols,
+            input_signature_defs=input_signature_defs,
+            output_signature_defs=output_signature_defs,
+            signature_def_key=signature_def_key,
+            graph_def_tag=graph_def_tag,
+            reserved_cols=reserved_cols,
+            batch_size=batch_size,
+            output_schema=output_schema,
+            output=output,
+            output_format=output_format,
+            overwrite=overwrite,
+            num_workers=num_workers,
+            python_env=python_env,
+            select=select,
+            input_schema=input_schema,
+            input_format=input_format,
+            requirements=requirements,
+            keras=keras,
+            env=env,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
+            work_dir=work_dir,
+            engine=engine,
+        ),
     )
 
 

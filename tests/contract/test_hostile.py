@@ -124,6 +124,7 @@ CALLS: Dict[str, Tuple[Callable[..., Any], Dict[str, Any]]] = {
     "stream": (akrunner.stream, SCRIPT),
     "plan": (akrunner.plan, SCRIPT),
     "predict": (akrunner.predict, PREDICTS),
+    "plan_predict": (akrunner.plan_predict, PREDICTS),
     "predict_stream": (akrunner.predict_stream, PREDICTS),
     "LocalPredictor": (akrunner.LocalPredictor, {"model": "model"}),
     "pai": (akrunner.pai, {"command": "PAI -name tensorflow2 -Dscript=s.py;", "python_env": sys.executable}),
@@ -154,7 +155,7 @@ def test_public_functions(name: str, parameter: str, nothing_starts: Path) -> No
 
 def test_every_public_name_is_walked() -> None:
     walked = {name.partition(".")[0] for name in CALLS}
-    others = {"Checkup", "Packed", "Plan", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
+    others = {"Checkup", "Packed", "Plan", "PredictPlan", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
     kinds = [name for name in akrunner.__all__ if not name.endswith("Error")]
     assert set(kinds) - others <= walked
 

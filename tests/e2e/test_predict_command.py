@@ -41,6 +41,26 @@ def test_a_file(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "takes x float32 [?]; gives y float32 [?]" in wrong.stderr
 
 
+def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a\n1,2\n")
+    options = ["-i", str(tmp_path / "t.csv"), "--selected-cols", "a", "--output-schema", "p double", "--dry-run"]
+    told = predict(double, *options, "--reserved-cols", "id", "-o", str(tmp_path / "o.csv"), "--num-workers", "2", "--json")
+    plan = json.loads(told.stdout)
+    assert (plan["inputs"], plan["outputs"], plan["kept"]) == ([["x", "float32 [?]", ["a"]]], [["y", "p", "double"]], ["id"])
+    assert len(plan["tasks"]) == 2 and plan["output"] == str(tmp_path / "o.csv")
+    shown = predict(double, *options).stdout
+    assert shown.startswith("predict on engine local; nothing was started\n") and "output:       stdout\n" in shown, shown
+    assert "inputs:       x float32 [?]  <- a\noutputs:      y  -> p double\nkept:         id, a\n" in shown, shown
+    for wrong, words in (
+        (["--selected-cols", "b"], "the table has no column 'b'"),
+        (["--follow"], "--dry-run looks at a table"),
+        (["--detach"], "--detach is for a Flink cluster that stays"),
+    ):
+        done = predict(double, *options, *wrong)
+        assert done.returncode == 2 and words in done.stderr, done.stderr
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["t.csv"]
+
+
 def test_lines(leaves_nothing: Path, double: str) -> None:
     lines = "".join(json.dumps({"id": i, "x": i / 4}) + "\n" for i in range(3))
     done = predict(double, "-i", "-", "--input-schema", "id bigint, x float", stdin=lines)

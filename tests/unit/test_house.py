@@ -120,6 +120,7 @@ MAY: Dict[str, Set[str]] = {
     },
     "serving": {
         "jobfile",
+        "planning",
         "options",
         "arrays",
         "checks",
