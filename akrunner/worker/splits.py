@@ -38,7 +38,7 @@ class Split(object):
         from akrunner.worker import reading
 
         marks = tf.data.FixedLengthRecordDataset(self._path, 1)
-        mine = tf.constant(bytes(bytearray([self._number])))
+        mine = bytes(bytearray([self._number]))
         both = tf.data.Dataset.zip((records.batch(_AT_ONCE), marks.batch(_AT_ONCE)))
         return reading.unbatched(tf, both.map(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
 
