@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import fsspec
 import pyarrow as pa
@@ -34,6 +34,8 @@ from akrunner.tables.opening import open_source
 
 #: no split may be called so
 OURS = (DESCRIPTION, LABELS)
+#: columns that are named
+_NAMED = 20
 _TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 
 
@@ -306,6 +308,7 @@ def _of_table(
     with ours(SourceError, "source: it cannot be read"):
         table = _opened(source, options, earlier)
     said: List[str] = []
+    table = _told(table, said if earlier is None else [])
     where = _Where.of(table, earlier)
     typed = options["input_schema"] is not None
     if earlier is not None:
@@ -330,6 +333,8 @@ def _of_table(
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(f"paths (--paths): there is no column {paths!r} (there are {', '.join(table.schema.names)})")
     if kind in ("images", "texts", "files") and paths is None:
+        if table.replayable and next(iter(table.batches()), None) is None:
+            raise SourceError(f"source: there are no rows in {table.name}")
         likely = lists.named_as_paths(table.schema)
         if len(likely) != 1:
             shown = ", ".join(likely or table.schema.names)
@@ -460,6 +465,33 @@ def _check_once(paths: Sequence[str]) -> None:
         if first is not path:
             again = f"{first} is named twice" if path == first else f"{path} and {first} are one file"
             raise SourceError(f"source: {again}, and its rows would be packed twice; name it once")
+
+
+def _told(table: TableSource, said: List[str]) -> TableSource:
+    """The table; a column without a value, whose type nobody knows, is one of doubles: what comes into it later would be refused by nulls."""
+    untold = [field.name for field in table.schema if pa.types.is_null(field.type)]
+    if not untold:
+        return table
+    schema = pa.schema([field.with_type(pa.float64()) if field.name in untold else field for field in table.schema])
+    each = table.each
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table.batches():
+            columns = [
+                column.cast(field.type) if field.name in untold else column for field, column in zip(schema, batch.columns)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    said.append(
+        f"{', '.join(map(repr, untold[:_NAMED]))}{' ...' if len(untold) > _NAMED else ''}: without a value yet, and packed as double; input_schema= "
+        "(--input-schema) says otherwise"
+    )
+    return dataclasses.replace(
+        table,
+        schema=schema,
+        open=batches,
+        each=(lambda like, of: each(schema if like is None else like, of)) if each is not None else None,
+    )
 
 
 def _opened(source: Any, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:

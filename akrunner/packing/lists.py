@@ -158,7 +158,7 @@ def index_of(
         if fd is not None:
             os.close(fd)
     if not rows and not empty:
-        raise SourceError(f"source: {table.name} has no rows")
+        raise SourceError(f"source: there are no rows in {table.name}")
     return Index(spilled.table(table.schema), directory, listed=True)
 
 
@@ -185,7 +185,7 @@ def _batch(
     encoded = plain_names(names.cast(pa.large_binary()), directory)
     sizes, times = _stats(encoded.to_pylist(), fd, pool)
     classes = batch.column(label) if label is not None else pa.nulls(batch.num_rows, pa.string())
-    as_text = is_text(classes.type) or pa.types.is_null(classes.type)
+    as_text = is_text(classes.type) or pa.types.is_null(classes.type) or not batch.num_rows
     columns = [encoded, array_of(sizes), array_of(times), pc.cast(classes, pa.string()) if as_text else classes]
     return pa.RecordBatch.from_arrays(
         [*columns, *(batch.column(field.name) for field in others)],

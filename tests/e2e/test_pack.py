@@ -473,6 +473,11 @@ def test_new_tables_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
     # no bytes, and a header of one column
     assert packed("c", "1.csv", "id\n1\n") == 1
     assert packed("c", "2.csv", "") == packed("c", "3.csv", "id\n") == 1
+    # a column without a value yet
+    assert packed("n", "1.csv", "id,w\n1,\n") == 1
+    assert packed("n", "2.csv", "id,w\n2,7\n3,1.5\n") == 3
+    with pytest.raises(akrunner.SourceError, match=r"invalid value 'abc'.*what is packed in .*n.out \(id bigint, w float\)"):
+        packed("n", "3.csv", "id,w\n4,abc\n")
     # without the classes, whichever name comes first
     assert packed("l", "2.csv", "id,label\n1,a\n") == 1
     for name in ("1.csv", "3.csv"):

@@ -60,6 +60,8 @@ def jobs() -> None:
     assert model is not None
     model.save("model.zip", overwrite=True)
     akrunner.predict(model, "iris.csv", output_schema="p double", num_workers=2)
+    foreseen: akrunner.PredictPlan = akrunner.plan_predict(model, "iris.csv", output_schema="p double")
+    print([column for _, column, _ in foreseen.outputs], foreseen.rows)
     akrunner.predict_stream("model.zip", [{"x": 1}], input_schema="x bigint", output_schema="p double").close()
     with akrunner.LocalPredictor("model.zip") as predictor:
         predictor.predict({"x": 1.0})

@@ -44,6 +44,9 @@ def jobs(result: akrunner.Result, stream: akrunner.StreamJob, plan: akrunner.Pla
     akrunner.runn("train.py", "iris.csv")  # runn
     akrunner.stream("score.py", "x.jsonl", timeout="5")  # timeout
     akrunner.plan("train.py", "iris.csv", verbs="train")  # verbs
+    akrunner.plan("train.py", "iris.csv", verb="serve")  # verb
+    foreseen: akrunner.PredictPlan = akrunner.plan_predict("model.zip", "iris.csv", batchsize=2)  # batchsize
+    print(foreseen.outputs)
     print(result.tables)  # tables
     print(stream.result)  # result
     print(plan.row)  # row
