@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
 
 import pyarrow as pa
 
@@ -18,7 +18,8 @@ from akrunner.foreign import ours, underway
 from akrunner.io import formats
 from akrunner.io.follow import open_text
 from akrunner.io.paths import check_apart, expand
-from akrunner.io.sinks import LineWriter, MemorySink
+from akrunner.io.sinks import FirstBatchSink, LineWriter, MemorySink
+from akrunner.io.sinks import sink_to as files_to
 from akrunner.io.table import TableSource
 from akrunner.launch import environments, interpreters
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
@@ -38,7 +39,7 @@ class Result:
     """A job that succeeded.
 
     Attributes:
-        table: what the scripts wrote, the chief's rows first; None when it went to a file or there is no output schema.
+        table: what the scripts wrote, the chief's rows first; None when it went to a file, or nothing was written and there is no output schema.
         output: the file it (of a train job: the model) went to, if it did.
         tasks: what became of each task.
         stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if it is known.
@@ -62,7 +63,9 @@ class Result:
             ConfigError: there is no table in memory, or no pandas.
         """
         if self.table is None:
-            raise ConfigError("there is no table in memory: give output_schema=, and no output=")
+            raise ConfigError(
+                "there is no table in memory: the script wrote nothing and there is no output_schema=, or it went to output="
+            )
         try:
             return self.table.to_pandas()
         except ModuleNotFoundError as e:
@@ -166,12 +169,17 @@ def _run(
 ) -> Result:
     """Run it, its rows into memory or a file."""
     job, schema = prepared.job, prepared.job.output_schema
-    if schema is None or output is None:
-        memory = MemorySink(schema.arrow) if schema is not None else None
+    if output is None or (schema is None and not job.output_inferred):
+        memory = MemorySink(schema.arrow if schema is not None else None)
         outcome = engine.run(job, prepared.table, memory, observer)
-        rows = memory.table() if memory is not None else None
-        return Result(rows, None, outcome.tasks, outcome.stats, outcome.work_dir)
-    sink = sink_to(os.fspath(output), schema.arrow, codec.write_examples, output_format, overwrite)
+        return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
+    path = os.fspath(output)
+    sink: Union[OutputSink, FirstBatchSink]
+    if schema is not None:
+        sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite)
+    else:
+        # of a table the columns are declared: prepare has seen to that
+        sink = FirstBatchSink(path, lambda columns: files_to(path, columns, codec.write_examples, output_format, overwrite))
     outcome = committed(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
@@ -218,7 +226,7 @@ def stream_sink(output: str, schema: Optional[pa.Schema], overwrite: bool) -> Ro
         raise WriteError(str(e)) from None
 
 
-def committed(sink: OutputSink, run: Callable[[], Outcome]) -> Outcome:
+def committed(sink: Union[OutputSink, FirstBatchSink], run: Callable[[], Outcome]) -> Outcome:
     """Run a job that writes to a sink, and commit what it has written; nothing if its script was only asked for its help.
 
     Raises: what `run` raises; WriteError: it cannot be stored. Either way nothing is there, and what was there before still is.

@@ -78,7 +78,7 @@ def run(
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -214,7 +214,7 @@ def stream(
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter

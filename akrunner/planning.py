@@ -103,7 +103,7 @@ class Plan:
         split: how rows are split, in words, "" if they are not.
         tasks: every process of the job, as many as there will be.
         output: where rows go, in words.
-        output_schema: "id bigint, p double", "" if the script writes none.
+        output_schema: "id bigint, p double", words where the first batch decides, "" if the script writes none.
         user_params: handed to the script, as text, without secrets.
         env: set in the tasks' environment, without secrets.
         script_args: what stands behind the script's name in `sys.argv`, without secrets.
@@ -167,21 +167,19 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
     interpreter = prepared.interpreter or Interpreter(job.python, (), "", "")
     tasks = planned_tasks(job)
     # of a query's result nobody knows how many rows it has
-    source, files = (given.source, table.read_from) if given.select is None else (None, None)
-    nulls = _nulls(source, files)
+    source, standing = (given.source, table.read_from) if given.select is None else (None, None)
+    nulls = _nulls(source, standing)
     columns_ = tuple(_column(field, job.data_format, nulls, given.defaults or {}) for field in job.schema)
-    rows = known_rows(source, files)
-    output = (
-        str(given.output)
-        if given.output is not None
-        else "result.table, in memory"
-        if job.output_schema is not None
-        else "none"
+    rows = known_rows(source, standing)
+    writes = given.output is not None or (
+        not job.script.program and files.writes_output(files.read_script(job.script)) is not None
     )
+    columns = (
+        _words(job.output_schema) if job.output_schema is not None else _FIRST_BATCH if job.output_inferred and writes else ""
+    )
+    output = str(given.output) if given.output is not None else "result.table, in memory" if columns else "none"
     if verb == "train":
-        output = f"model: {model_out if model_out is not None else 'result.model'}" + (
-            f"; rows: {output}" if job.output_schema is not None else ""
-        )
+        output = f"model: {model_out if model_out is not None else 'result.model'}" + (f"; rows: {output}" if columns else "")
     return Plan(
         verb=verb,
         engine=engine.name,
@@ -200,7 +198,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
         split=_split(job.split),
         tasks=tasks,
         output=output,
-        output_schema=_words(job.output_schema) if job.output_schema is not None else "",
+        output_schema=columns,
         user_params={name: _value(name, value) for name, value in job.user_params.items()},
         env={name: _value(name, value) for name, value in job.env.items()},
         script_args=tuple(redacted(one) for one in job.script_args),
@@ -281,6 +279,10 @@ def _value(name: str, value: Any) -> str:
     """A value as text; of one whose name says that it is a secret, ***."""
     text = value if isinstance(value, str) else json.dumps(value)
     return redacted(f"{name}={text}").partition("=")[2]
+
+
+#: the columns of an output without a schema
+_FIRST_BATCH = "the columns of the first batch the script writes (there is no output_schema=)"
 
 
 def _words(schema: Schema) -> str:

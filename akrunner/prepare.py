@@ -23,6 +23,7 @@ from akrunner.launch import capacity, environments, fetch, files, functions, int
 from akrunner.schema import Schema
 from akrunner.spec import Capabilities, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
+from akrunner.tables.names import is_table
 from akrunner.tables.opening import check_other, open_source, sink_to
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
     python_env, requirements = _text("python_env", given.python_env), _text("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
-    _check_sink(given, job.output_schema)
+    _check_sink(given, job)
     check_directories(vars(job))
 
     reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
@@ -183,7 +184,7 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
         # whatever its argument is called
         script = dataclasses.replace(script, program=False, context_entry="", shown=function.shown)
     if not (script.program and job.asks_about):
-        _check_output(script, job.output_schema, given.output)
+        _check_output(script, job)
     with ours(PythonEnvError, "python_env: it cannot be used"):
         interpreter = interpreter_for(python_env, given.engine.capabilities, given.keras)
     if requirements is not None:
@@ -223,6 +224,8 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         python="",
         cluster=cluster,
         output_schema=schema_of(given.output_schema, "output_schema"),
+        # rows of a stream leave as they come, for whoever was told their columns before
+        output_inferred=given.output_schema is None and mode != "stream",
         user_params=given.user_params if given.user_params is not None else {},
         script_args=given.script_args if given.script_args is not None else (),
         mode=mode,
@@ -279,10 +282,12 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: Option
                 sink_to(path, schema, codec.write_examples, output_format, overwrite)
 
 
-def _check_sink(given: Arguments, schema: Optional[Schema]) -> None:
-    check_output(given.output, given.output_format, given.overwrite, schema.arrow if schema is not None else None)
-    if given.output is not None and schema is None:
+def _check_sink(given: Arguments, job: JobSpec) -> None:
+    if given.output is not None and job.output_schema is None and (not job.output_inferred or is_table(given.output)):
         raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
+    # which columns there are is known later, and looked at then
+    schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
+    check_output(given.output, given.output_format, given.overwrite, schema)
 
 
 def check_directories(settings: Mapping[str, Any]) -> None:
@@ -336,13 +341,13 @@ def schema_of(given: Optional[SchemaLike], parameter: str) -> Optional[Schema]:
     )
 
 
-def _check_output(script: ScriptSpec, schema: Optional[Schema], output: Optional[PathLike]) -> None:
-    if schema is not None:
+def _check_output(script: ScriptSpec, job: JobSpec) -> None:
+    if job.output_schema is not None or job.output_inferred:
         return
     line = files.writes_output(files.read_script(script))
     if line is not None:
         raise ScriptError(
-            "the script writes rows, but there is no output_schema= (--output-schema); give for instance "
+            "the script writes rows, but there is no output_schema= (--output-schema), and a stream needs it; give for instance "
             f"'id bigint, p double'\n  File \"{script.name}\", line {line}"
         )
 

@@ -217,6 +217,12 @@ class Schema:
             raise SchemaError(f"{parameter} must be text like 'id bigint, p double', not a {type(text).__name__}")
         return _Parser(text, parameter).parse()
 
+    @property
+    def words(self) -> str:
+        """What `parse` takes, "id int64, v array<float>", of scalars and lists."""
+        types = ((field, f"array<{field.value_type}>" if field.is_list else str(field.type)) for field in self.fields)
+        return ", ".join(f"{_quoted(field.name)} {words}{'' if field.nullable else ' not null'}" for field, words in types)
+
     def describe(self) -> List[Dict[str, Any]]:
         """As scripts have it.
 

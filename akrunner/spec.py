@@ -315,6 +315,7 @@ class JobSpec:
         python: path of the interpreter the tasks run under.
         cluster: roles.
         output_schema: of the rows the script writes, None when it writes none.
+        output_inferred: without an output schema, whether the first batch written decides which columns there are.
         user_params: handed to the script; JSON values.
         mode: batch; stream: rows come once, as they arrive; train: batch, and the chief leaves a SavedModel.
         data_format: how rows travel: examples (`tf.train.Example`), or columns (each of its own type, and faster).
@@ -347,6 +348,7 @@ class JobSpec:
     python: str
     cluster: ClusterSpec = ClusterSpec()
     output_schema: Optional[Schema] = None
+    output_inferred: bool = False
     user_params: Mapping[str, Any] = field(default_factory=dict, repr=False)
     script_args: Sequence[str] = field(default=(), repr=False)
     mode: str = "batch"
@@ -468,6 +470,7 @@ class JobSpec:
             "user_params": dict(self.user_params),
             "schema": self.schema.describe(),
             "output_schema": self.output_schema.describe() if self.output_schema is not None else None,
+            "output_inferred": self.output_inferred,
             "checkpoint_dir": checkpoint_dir,
             "saved_model_dir": f"{task_dir}/saved_model" if self.mode == "train" else None,
             # out, it shares the delay with the way in

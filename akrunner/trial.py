@@ -26,7 +26,7 @@ class Trial:
         rows_in: that it was given.
         rows_out: that it wrote.
         seconds: from the call to its return, with the start of its process.
-        written: the rows, None: the job has no `output_schema`.
+        written: the rows, None: there are none, and the job has no `output_schema`.
         printed: the last lines it printed.
         exported: the files it left in `saved_model_dir`, in `train`.
     """
@@ -73,7 +73,7 @@ def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: in
         for made in (alone.checkpoint_dir, alone.model_dir):
             if made is not None:
                 os.mkdir(made)
-        sink = MemorySink(job.output_schema.arrow) if job.output_schema is not None else None
+        sink = MemorySink(job.output_schema.arrow if job.output_schema is not None else None)
         # a split without a row would fail scripts that do well
         each = math.ceil(rows / min(job.split.fractions)) if job.split is not None else rows
         first = dataclasses.replace(table, open=lambda: _first(table, each * len(job.cluster.fed)), files=None, each=None)
@@ -84,7 +84,7 @@ def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: in
             outcome.stats.rows_in,
             outcome.stats.rows_out,
             outcome.stats.seconds,
-            sink.table() if sink is not None else None,
+            sink.table(),
             task.log_tail,
             tuple(left),
         )

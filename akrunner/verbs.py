@@ -89,7 +89,7 @@ def run(
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
             unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell.
@@ -277,7 +277,7 @@ def train(
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
@@ -454,7 +454,7 @@ def stream(
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -633,7 +633,7 @@ def plan(
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
             unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell.

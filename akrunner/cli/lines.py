@@ -15,10 +15,10 @@ from akrunner.io import formats
 STDOUT = "-"
 
 
-def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: Optional[str], needed: bool) -> Optional[str]:
+def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: Optional[str]) -> Optional[str]:
     """The format of lines in which rows go to stdout; None: they do not go there.
 
-    Args: form: of --output-format; schema: of the rows, None: not known yet; needed: without one there are none.
+    Args: form: of --output-format; schema: of the rows, None: not known yet.
     Raises: ConfigError: they cannot go there.
     """
     if output != STDOUT:
@@ -29,8 +29,6 @@ def form_of(output: Optional[str], form: Optional[str], as_json: bool, schema: O
     if chosen is None:
         known = " or ".join(one.name for one in formats.LINES)
         raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known}; name a file with --output")
-    if needed and schema is None:
-        raise akrunner.ConfigError("--output - needs --output-schema: the columns the script writes")
     check_lines(chosen.name, schema)
     return chosen.name
 

@@ -51,7 +51,7 @@ def predict(
     streams = words["follow"] or "-" in words["source"]
     rows_to = None
     if not streams and not detach:
-        rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"], needed=False)
+        rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"])
     with screen:
         _check(words, streams, output_live, detach)
         both = {name: [*more, *words[name]] for name, more in jobfiles.merged(ctx).items()}

@@ -76,9 +76,7 @@ def run(
 ) -> None:
     output = words["output"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
-    rows_to = (
-        None if detach else lines.form_of(output, words["output_format"], words["as_json"], words["output_schema"], needed=True)
-    )
+    rows_to = None if detach else lines.form_of(output, words["output_format"], words["as_json"], words["output_schema"])
     with screen:
         options = _options("run", ctx, words, params_file, screen)
         source = _table(words, "run")

@@ -234,7 +234,7 @@ def get(
     store = _store_of(name.project)
     wanted = [one.strip() for one in columns.split(",")] if columns is not None else None
     if file == lines.STDOUT:
-        form = lines.form_of(file, output_format, as_json, None, needed=False)
+        form = lines.form_of(file, output_format, as_json, None)
         with store.reading(name) as reading:
             rows = rows_of(reading, wanted if wanted is not None else files.read_columns(name, reading.info), name=name)
             lines.write(rows, form or "jsonl", rows.schema)

@@ -1,6 +1,6 @@
 """L2: Arrow RecordBatch <-> `tf.train.Example` bytes and TFRecord framing; whole batches at a time, never a row."""
 
-from akrunner.codec.chunks import decode_frame, encode_frame
+from akrunner.codec.chunks import decode_frame, encode_frame, frame_types
 from akrunner.codec.columns import decode_columns, decode_some_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
@@ -17,6 +17,7 @@ __all__ = [
     "encode_examples",
     "encode_frame",
     "encode_records",
+    "frame_types",
     "read_examples",
     "write_examples",
 ]

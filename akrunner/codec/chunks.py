@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, List
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from akrunner.codec.binary import data_of, offsets_of
-from akrunner.codec.columns import decode_columns, encode_columns
+from akrunner.codec.columns import column_types, decode_columns, encode_columns
 from akrunner.codec.decode import decode_examples
 from akrunner.codec.encode import encode_examples, encode_records
+from akrunner.codec.inferred import example_types
 from akrunner.errors import ProtocolError
 from akrunner.schema import Schema
 from akrunner.wire import frames
@@ -46,6 +47,20 @@ def decode_frame(schema: Schema, frame: frames.Frame, first_row: int = 0) -> pa.
     except frames.WireError as e:
         raise ProtocolError(f"a {frames.NAMES[frame.kind]} frame: {e}") from None
     return decode_examples(schema, np.frombuffer(frame.payload, np.uint8)[4 * frame.count :], lengths, first_row)
+
+
+def frame_types(frame: frames.Frame) -> Dict[str, Optional[pa.DataType]]:
+    """The columns of an EXAMPLES or COLUMNS frame, each with the type its values have; None: it has no value.
+
+    Raises: ProtocolError: the frame is not what the protocol says; DataError: a row is no Example, or one contradicts another.
+    """
+    try:
+        if frame.kind == frames.COLUMNS:
+            return column_types(frame.payload, frame.count)
+        lengths = _lengths(frame)
+    except frames.WireError as e:
+        raise ProtocolError(f"a {frames.NAMES[frame.kind]} frame: {e}") from None
+    return example_types(memoryview(frame.payload)[4 * frame.count :], lengths)
 
 
 def _lengths(frame: frames.Frame) -> NDArray[np.int64]:

@@ -152,6 +152,15 @@ def decode_columns(
     return _arranged(schema, layout.unpack(payload, schema.names, rows), first_row)
 
 
+def column_types(payload: "bytes | bytearray", rows: Optional[int] = None) -> Dict[str, Optional[pa.DataType]]:
+    """The columns that `output_writer.write_batch` sent, in order, each with the type its values have; None: it has no value.
+
+    Args: as of `decode_columns`. Raises: WireError: it is not laid out as `akrunner.wire.columns` says.
+    """
+    count, packed = layout.unpack(payload, None, rows)
+    return {header["name"]: _Column(header, buffers, count).own_type() for header, buffers in packed}
+
+
 def decode_some_columns(schema: Schema, payload: "bytes | bytearray | memoryview", first_row: int, rows: int) -> pa.RecordBatch:
     """As `decode_columns`, of some columns of a schema. Raises: ProtocolError, DataError."""
     try:
@@ -227,6 +236,19 @@ class _Column:
         mask = None if self.valid is None else array_of(~self.valid)
         return pa.ListArray.from_arrays(array_of(offsets.astype(np.int32)), values, type=field.type, mask=mask)
 
+    def own_type(self) -> Optional[pa.DataType]:
+        """The type of a row's value; None: there is no value that says it."""
+        values = self.flat(None)
+        if not len(values) or (self.valid is not None and not self.valid.any()):
+            return None
+        own = values.type
+        if self.is_bytes:
+            own = pa.string() if self.header["form"] == "text" else text_or_bytes(values)
+        elif own == pa.float16():
+            # no file has it
+            own = pa.float32()
+        return own if self.width == 1 else pa.list_(own)
+
     @property
     def width(self) -> Optional[int]:
         """Values a row; None where that differs."""
@@ -274,6 +296,15 @@ class _Column:
     def error(self, row: int, what: str) -> DataError:
         at = self.first_row + row
         return DataError(f"row {at}: column {self.field.name!r} {what}", row=at, column=self.field.name)
+
+
+def text_or_bytes(values: pa.Array) -> pa.DataType:
+    """What byte strings are: TensorFlow's texts are bytes, so those that are all UTF-8 are text."""
+    try:
+        values.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.binary()
+    return pa.string()
 
 
 def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:

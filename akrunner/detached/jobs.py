@@ -21,7 +21,7 @@ from akrunner.engines.flink.hosting import unmarked
 from akrunner.engines.flink.rest import ENDED, Rest
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.foreign import ours
-from akrunner.launch.files import lay_out
+from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
 from akrunner.options import carried, misfit, of_verb
 from akrunner.prepare import Arguments, prepare, schema_of
@@ -137,6 +137,8 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
     given = {name: value for name, value in options.items() if name in known}
     job = prepare(mode, Arguments(script=script, source=source, engine=engine, **given)).job
     output, form = options.get("output"), options.get("output_format")
+    if mode == "batch" and output is None and writes_output(read_script(job.script)) is not None:
+        raise ConfigError(_NO_OUTPUT)
     if output is not None and job.output_schema is not None:
         # it only looks; the host writes
         sink_to(os.fspath(output), job.output_schema.arrow, codec.write_examples, form, bool(options.get("overwrite")))

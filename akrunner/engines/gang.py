@@ -22,6 +22,7 @@ from akrunner import codec
 from akrunner.cluster.tf_config import tf_config
 from akrunner.engines import doctor, report
 from akrunner.engines.base import AnswerSink, Observer, Outcome, Progress, RowSink, RowSource
+from akrunner.engines.columns import OutputColumns
 from akrunner.engines.conversation import Conversation
 from akrunner.engines.feeder import Feeder, StreamFeeder
 from akrunner.engines.launcher import Launcher
@@ -95,6 +96,7 @@ class Gang:
         self.job = job
         self.wait = job.supervision
         self.sink = sink
+        self.columns = OutputColumns(job)
         self.observer = observer
         self.cancel = cancel
         self.launcher = launcher
@@ -263,7 +265,7 @@ class Gang:
 
     def let_write(self) -> None:
         """A parameter server that does not say that it serves may be about to write rows."""
-        servers = [task for task in self.job.cluster.tasks if task.role == PS] if self.job.output_schema is not None else []
+        servers = [task for task in self.job.cluster.tasks if task.role == PS] if self.columns.schema is not None else []
 
         def running() -> List[TaskSpec]:
             return [task for task in servers if self.results[task].state == "running"]
@@ -452,10 +454,10 @@ class Gang:
     def on_output(self, event: Event) -> None:
         assert event.frame is not None
         result, frame = self.results[event.task], event.frame
-        schema = self.job.output_schema
-        if schema is None:
-            return
         try:
+            schema = self.columns.of(event.task, frame)
+            if schema is None:
+                return
             batch = codec.decode_frame(schema, frame, result.rows_out)
         except DataError as e:
             self.fail_output(event.task, str(e))
@@ -493,9 +495,7 @@ class Gang:
         self.fail(event.task, report.Failed(kinds[kind], before + what, time.time_ns()))
 
     def fail_output(self, task: TaskSpec, why: str) -> None:
-        self.fail(
-            task, report.Failed("output", f"wrote a row that output_schema= (--output-schema) refuses: {why}", time.time_ns())
-        )
+        self.fail(task, report.Failed("output", self.columns.refused(why), time.time_ns()))
 
     def on_refused(self, event: Event) -> None:
         if isinstance(self.sink, AnswerSink):
@@ -521,7 +521,7 @@ class Gang:
             failed = report.Failed.from_record(body["failure"], self.job.schema)
             self.fail(event.task, report.with_full_disks(failed, self.disks()))
         elif event.task not in self.failures:
-            if self.job.output_schema is not None and body["rows"] != result.rows_out:
+            if (self.job.output_schema is not None or self.job.output_inferred) and body["rows"] != result.rows_out:
                 what = f"wrote {body['rows']} rows, {result.rows_out} arrived"
                 self.fail(event.task, report.Failed("lost", what, time.time_ns()))
             elif self.asked and self.asked[event.task].unfinished():

@@ -20,9 +20,9 @@ from akrunner.spec import TaskSpec
 
 
 class MemorySink:
-    """Keeps everything; for results that fit memory."""
+    """Keeps everything; for results that fit memory. Args: schema: of the rows, None: that of the first batch."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: Optional[pa.Schema]) -> None:
         self._schema = schema
         self._batches: Dict[TaskSpec, List[pa.RecordBatch]] = {}
 
@@ -34,9 +34,59 @@ class MemorySink:
         self._batches.clear()
 
     def table(self) -> pa.Table:
-        """All rows: chief's first, then worker 0's, worker 1's, ...; each task's in the order it wrote them."""
+        """All rows: chief's first, then worker 0's, worker 1's, ...; each task's in the order it wrote them. None: no schema is known,
+        and no rows came that have one."""
         batches = [batch for task in sorted(self._batches) for batch in self._batches[task]]
+        if self._schema is None and not batches:
+            return None
         return pa.Table.from_batches(batches, schema=self._schema)
+
+
+class FirstBatchSink:
+    """A file or directory that is opened when its columns are known: those of the first batch.
+
+    Args: path: as of `FileSink`; opened: opens it for rows of a schema, or raises SinkError.
+    Methods but `abort` and `restart` raise WriteError: it cannot be opened or written, or has no columns, for nothing was written.
+    """
+
+    def __init__(self, path: str, opened: Callable[[pa.Schema], "Union[FileSink, PartsSink]"]) -> None:
+        self.path = path
+        self._opened = opened
+        self._sink: "Union[FileSink, PartsSink, None]" = None
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        if self._sink is None:
+            try:
+                self._sink = self._opened(batch.schema)
+            except SinkError as e:
+                raise WriteError(str(e)) from None
+        self._sink.write(task, batch)
+
+    def restart(self) -> None:
+        """The job starts again: nothing was written, and its first batch decides anew."""
+        self.abort()
+        self._sink = None
+
+    def commit(self) -> None:
+        """As of `FileSink`."""
+        self._written().commit()
+
+    def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
+        """As `akrunner.engines.base.JoiningSink`, which see."""
+        self._written().commit_with(store, commit)
+
+    def abort(self) -> None:
+        """As of `FileSink`."""
+        if self._sink is not None:
+            self._sink.abort()
+
+    def _written(self) -> "Union[FileSink, PartsSink]":
+        if self._sink is None:
+            raise WriteError(
+                f"output: no task wrote a row, so nobody knows the columns of {redacted(self.path)}, and it was not made; for a table without rows "
+                "give output_schema= (--output-schema)"
+            )
+        return self._sink
 
 
 class _Committed(ABC):

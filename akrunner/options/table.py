@@ -257,13 +257,13 @@ OPTIONS = (
         "output_schema",
         "Optional[SchemaLike]",
         _OUTPUT,
-        'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: it '
-        "writes none.",
+        'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: those '
+        "of the first batch it writes; a stream, and rows of a Table, need it.",
         verbs=(*SCRIPTS, *_MODELS),
         required=_FLINK[:2],
         types=dict.fromkeys(_FLINK[:2], "SchemaLike"),
         instead=dict.fromkeys((*_MODELS, "flink.predict"), _OUTPUTS),
-        help='Columns the script writes: "id bigint, p double".',
+        help='Columns the script writes: "id bigint, p double". Default: those of the first batch it writes; a stream needs it.',
         helps={"predict": 'Columns the outputs become: "p double, v FLOAT_TENSOR". Default: all outputs, of their own types.'},
         often=True,
     ),

@@ -191,7 +191,7 @@ def plan_predict(
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
         batch_size: rows the model is given at a time, at most.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: it writes none.
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
             unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell.

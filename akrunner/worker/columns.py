@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def packed(columns: Mapping[str, Any], names: Sequence[str]) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
+def packed(columns: Mapping[str, Any], names: Optional[Sequence[str]]) -> Tuple[int, List[Tuple[Dict[str, Any], List[Any]]]]:
     """(rows, [(header, buffers), ...]) of a batch.
 
     Args:
-        columns: {column: array, tensor or list}; names: the columns of the output schema.
+        columns: {column: array, tensor or list}; names: the columns of the output schema, None: those given.
     Raises: ValueError, TypeError: see `OutputWriter.write_batch`.
     """
+    if names is None:
+        names = list(columns)
+        wrong = [name for name in names if not isinstance(name, str)]
+        if wrong:
+            raise TypeError("write_batch was given a column %r; the name of a column is a text" % (wrong[0],))
     missing = [name for name in names if name not in columns]
     unknown = [name for name in columns if name not in names]
     if unknown:

@@ -37,17 +37,24 @@ class OutputWriter(object):
         rows: rows taken so far.
     """
 
-    def __init__(self, writer: Any, schema: Optional[List[Dict[str, Any]]], flush_seconds: Optional[float] = None) -> None:
+    def __init__(
+        self,
+        writer: Any,
+        schema: Optional[List[Dict[str, Any]]],
+        flush_seconds: Optional[float] = None,
+        inferred: bool = False,
+    ) -> None:
         """As the task makes it.
 
         Args:
             writer: of frames, to the host.
             schema: columns of the result; None: the job has none.
             flush_seconds: send what was written after so long at the latest, by a thread; None: when enough has come together.
+            inferred: without a schema, whether the first batch decides which columns there are.
         """
         self._writer = writer
-        self._schema = schema
-        self._names = [column["name"] for column in schema or ()]
+        self._takes = schema is not None or inferred
+        self._names = [column["name"] for column in schema] if schema is not None else None
         self._lock = threading.Lock()
         self._pending: List[Any] = []
         self._size = 0
@@ -129,7 +136,7 @@ class OutputWriter(object):
         Args:
             columns: {column: values [rows, ...]} for every column of the output schema; each a numpy array (or tensor, or list) of
                 the same first dimension. Further dimensions become a list. `None` in a list or object array is null, as is
-                what a masked array masks.
+                what a masked array masks. Without an output schema the first batch with rows decides which columns there are.
         Raises:
             ValueError: a column is missing, unknown, or of another length.
             TypeError: values of no known type.
@@ -152,6 +159,8 @@ class OutputWriter(object):
             self._check()
             # raises before anything is sent
             rows, packed = packing.packed(columns, self._names)
+            if rows and self._names is None:
+                self._names = list(columns)
             self._flush()
             for count, payload in packing.pieces(rows, packed, most_rows, most_bytes):
                 self.rows += count
@@ -205,7 +214,7 @@ class OutputWriter(object):
         self._closed, self._refused = True, refused
 
     def _check(self) -> None:
-        if self._schema is None:
+        if not self._takes:
             raise RuntimeError(
                 "this job was started without an output schema, so its script cannot write rows; start it with "
                 "output_schema='id bigint, p double' (--output-schema)"

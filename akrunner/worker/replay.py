@@ -63,7 +63,7 @@ def main(argv: List[str]) -> int:
         tf_config = {"cluster": {"chief": ["127.0.0.1:0"]}, "task": {"type": "chief", "index": 0}}
     task.enter(context, tf_config)
     sink = _Sink()
-    writer = OutputWriter(sink, context["output_schema"])
+    writer = OutputWriter(sink, context["output_schema"], inferred=context["output_inferred"])
     rows, shares = _rows(directory, context)
     job = _Job(shares, _splits(directory) if context["splits"] else [])
     # the copy, not the file it was made from: what stands there now may be another version

@@ -302,7 +302,7 @@ class Task(object):
 
     def config(self, rows: int) -> TaskConfig:
         late = self.context["flush_seconds"] if self.stream is not None else None
-        self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late)
+        self.writer = OutputWriter(self.link.writer, self.context["output_schema"], late, self.context["output_inferred"])
         config = build_config(self.context, rows, self.writer, self, self.stream)
         self.source, self.rows_given = config._rows, rows
         running.configured(config)
@@ -364,7 +364,9 @@ def tell(context: Dict[str, Any]) -> None:
         "AKRUNNER_DATASET_FILE": context["dataset_file"] if (context["mode"], context["data_format"]) in _AS_RECORDS else None,
         # known when the rows are there
         "AKRUNNER_DATASET_LENGTH": None,
-        "AKRUNNER_OUTPUT_FILE": context["output_file"] if context["output_schema"] is not None else None,
+        "AKRUNNER_OUTPUT_FILE": context["output_file"]
+        if context["output_schema"] is not None or context["output_inferred"]
+        else None,
         "AKRUNNER_SAVED_MODEL_DIR": context["saved_model_dir"],
         "AKRUNNER_CHECKPOINT_DIR": context["checkpoint_dir"],
     }

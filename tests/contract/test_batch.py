@@ -48,6 +48,18 @@ def main(task_config):
     print("rows", count, "of", task_config.task_type, task_config.task_index)
 """
 
+#: writes a column whose type each task has its own of, unless it is told one
+COLUMNS = """
+import numpy as np
+
+def main(task_config):
+    own = "int64" if task_config.task_type == "chief" else "float32"
+    for batch in task_config.batches(8):
+        x = batch["i"].astype(task_config.user_params.get("as", own))
+        task_config.output_writer.write_batch({"s": batch["s"], "x": x, "v": np.stack([x, x], 1)})
+"""
+COLUMNS_JOB: Dict[str, Any] = dict(output_schema=None, num_workers=2, data_format="columns")
+
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_every_row_arrives_once(run: Run, script: Script, workers: int) -> None:
@@ -65,6 +77,34 @@ def test_every_row_arrives_once(run: Run, script: Script, workers: int) -> None:
     assert max(result.stats.shares) - min(result.stats.shares) <= 1
     assert result.stats.rows_in == result.stats.rows_out == rows
     assert [task.rows_out for task in result.tasks] == [share.num_rows for share in shares]
+
+
+@pytest.mark.parametrize("output", [None, "o.parquet", "parts/"])
+def test_the_first_batch_decides_the_columns(run: Run, script: Script, tmp_path: Path, output: Any) -> None:
+    table = pa.table({"i": range(40), "s": [f"ü{i}" for i in range(40)]})
+    path = output and f"{tmp_path}/{output}"
+    result = run(script(COLUMNS), table, output=path, **COLUMNS_JOB, user_params={"as": "float64"})
+    got = result.table if output is None else pq.read_table(path)
+    assert got.schema.names == ["s", "x", "v"]
+    assert [str(one) for one in got.schema.types[:2]] == ["string", "double"] and pa.types.is_list(got.schema.field("v").type)
+    assert sorted(got["s"].to_pylist()) == sorted(table["s"].to_pylist())
+
+
+def test_first_batches_that_differ(run: Run, script: Script, tmp_path: Path) -> None:
+    there = set(os.listdir(tmp_path))
+    body = script(COLUMNS)
+    with pytest.raises(akrunner.OutputError) as failed:
+        run(body, {"i": range(40), "s": ["a"] * 40}, output=str(tmp_path / "o.parquet"), **COLUMNS_JOB)
+    words = str(failed.value)
+    assert "column 'x' is" in words and "chief:0" in words and "worker:0" in words and "output_schema=" in words
+    assert "o.parquet" not in "".join(set(os.listdir(tmp_path)) - there)
+
+
+def test_nobody_writes_and_nobody_has_said_what(run: Run, script: Script, tmp_path: Path) -> None:
+    assert run(script(NOTHING), {"i": [1]}, output_schema=None).table is None
+    with pytest.raises(akrunner.WriteError, match="no task wrote a row.*output_schema="):
+        run(script(NOTHING), {"i": [1]}, output_schema=None, output=str(tmp_path / "o.parquet"))
+    assert not (tmp_path / "o.parquet").exists()
 
 
 def test_no_rows(run: Run, script: Script) -> None:
@@ -453,9 +493,8 @@ BAD: Dict[str, Any] = {
     "no such interpreter": (dict(python_env="/no/python"), akrunner.PythonEnvError, "there is no /no/python"),
     "no interpreter on PATH": (dict(python_env="python9.9"), akrunner.PythonEnvError, "python9.9.*PATH"),
     "interpreter that does not run": (dict(python_env="/bin/false"), akrunner.PythonEnvError, "/bin/false is not a Python"),
-    "output without schema": (dict(output_schema=None, output="o.csv"), akrunner.ConfigError, "output= needs output_schema="),
-    "writes without schema": (
-        dict(output_schema=None, body="def main(c):\n    c.output_writer.write(b'')\n"), akrunner.ScriptError, "line 2"),
+    "table without schema": (
+        dict(output_schema=None, output="odps://demo/tables/t"), akrunner.ConfigError, "output= needs output_schema="),
     "user params": (dict(user_params={"a": {1, 2}}), akrunner.ConfigError, r"user_params\['a'\] is a set"),
     "missing user file": (dict(user_files=["nowhere.py"]), akrunner.UserFilesError, "there is no nowhere.py"),
     "keras": (dict(keras="3"), akrunner.ConfigError, "keras='3'"),

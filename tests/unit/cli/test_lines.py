@@ -23,20 +23,21 @@ SCHEMA = "id bigint, b varbinary"
     [
         (dict(form="parquet"), "stdout takes jsonl or csv"),
         (dict(as_json=True), "--json: with --output -"),
-        (dict(schema=None), "needs --output-schema"),
         (dict(schema=SCHEMA), "JSON cannot hold column 'b'"),
         (dict(schema="v FLOAT_TENSOR", form="csv"), "CSV cannot hold column 'v'"),
     ],
 )
 def test_what_cannot_go_to_stdout(given: Any, words: str) -> None:
     with pytest.raises(akrunner.ConfigError, match=words):
-        lines.form_of("-", **{**dict(form=None, as_json=False, schema="id bigint", needed=True), **given})
+        lines.form_of("-", **{**dict(form=None, as_json=False, schema="id bigint"), **given})
 
 
 def test_what_can() -> None:
-    assert lines.form_of("-", None, False, "id bigint", True) == "jsonl"
-    assert lines.form_of("-", "csv", False, None, False) == "csv"
-    assert lines.form_of("o.parquet", None, True, None, True) is None is lines.form_of(None, None, True, None, True)
+    assert lines.form_of("-", None, False, "id bigint") == "jsonl"
+    assert lines.form_of("-", "csv", False, None) == "csv"
+    # the first batch decides
+    assert lines.form_of("-", None, False, None) == "jsonl"
+    assert lines.form_of("o.parquet", None, True, None) is None is lines.form_of(None, None, True, None)
     with pytest.raises(akrunner.ConfigError, match="detached"):
         lines.check_not_stdout("-")
     lines.check_not_stdout("o.parquet")

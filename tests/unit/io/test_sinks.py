@@ -18,7 +18,7 @@ from akrunner.errors import ConfigError, SinkError, WriteError
 from akrunner.io import local_places
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.paths import local_path
-from akrunner.io.sinks import FileSink, LineWriter, MemorySink, PartsSink, sink_to
+from akrunner.io.sinks import FileSink, FirstBatchSink, LineWriter, MemorySink, PartsSink, sink_to
 from akrunner.io.sources import open_source
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
@@ -111,6 +111,47 @@ def test_memory_is_in_task_order() -> None:
     memory.write(CHIEF, BATCH.slice(1, 1))
     memory.write(WORKER, BATCH.slice(1, 1))
     assert memory.table()["a"].to_pylist() == [None, 1, None]
+
+
+def test_memory_without_a_schema_has_that_of_its_batches() -> None:
+    memory = MemorySink(None)
+    assert memory.table() is None
+    memory.write(CHIEF, BATCH)
+    assert memory.table().equals(pa.Table.from_batches([BATCH]))
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.csv", "o.arrow", "parts/"])
+def test_the_first_batch_opens_a_file(name: str, tmp_path: Path) -> None:
+    path = f"{tmp_path}/{name}"
+
+    def opened(schema: pa.Schema) -> Any:
+        return sink_to(path, schema, write_examples)
+
+    out = FirstBatchSink(path, opened)
+    with pytest.raises(WriteError, match="no task wrote a row.*output_schema="):
+        out.commit()
+    out.abort()
+    # what was written before a job started again is gone, and its columns too
+    out.write(CHIEF, BATCH.select(["a"]))
+    out.restart()
+    assert os.listdir(tmp_path) == []
+    out.write(CHIEF, BATCH)
+    out.abort()
+    assert os.listdir(tmp_path) == []
+    out.restart()
+    out.write(CHIEF, BATCH)
+    out.commit()
+    out.abort()
+    assert os.listdir(tmp_path) == [name.rstrip("/")]
+    assert open_source(path, read_examples=read_examples).schema.names == ["a", "s", "f"]
+
+
+def test_a_first_batch_that_its_file_cannot_hold(tmp_path: Path) -> None:
+    out = FirstBatchSink("o.csv", lambda schema: sink_to(str(tmp_path / "o.csv"), schema, write_examples))
+    with pytest.raises(WriteError, match="CSV cannot hold column 'v'"):
+        out.write(CHIEF, pa.record_batch({"v": [[1.0]]}))
+    out.abort()
+    assert os.listdir(tmp_path) == []
 
 
 def parts(path: Any, **options: Any) -> PartsSink:

@@ -1,0 +1,80 @@
+"""What `tf.train.Example`s are that nobody has declared: which columns they have, and of which types."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Tuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from akrunner.codec.columns import text_or_bytes
+from akrunner.codec.protobuf import Feature, read_example, tagged
+from akrunner.errors import DataError
+from akrunner.schema import shortened
+
+#: each is read by itself, which is slow
+_LOOKED_AT = 1000
+_BYTES, _FLOAT, _INT64, _NOTHING = 1, 2, 3, 4
+_LISTS = {_BYTES: "bytes_list", _FLOAT: "float_list", _INT64: "int64_list"}
+
+
+def example_types(buffer: memoryview, lengths: NDArray[np.int64]) -> Dict[str, Optional[pa.DataType]]:
+    """The features of Examples that lie end to end, by name, for a map has no order; each with the type of a column that holds it.
+
+    Args: buffer: the Examples; lengths: [rows] bytes of each; the first thousand are looked at.
+    Returns: name -> bigint, float, text (bytes of which all are UTF-8) or bytes, a list where a row has several; None: it has no value.
+    Raises: DataError: a row is no Example, or has a feature in another list than one before it.
+    """
+    seen: Dict[str, _Seen] = {}
+    ends = np.cumsum(lengths[:_LOOKED_AT])
+    for row, (start, end) in enumerate(zip((ends - lengths[:_LOOKED_AT]).tolist(), ends.tolist())):
+        data = bytes(buffer[start:end])
+        try:
+            for feature in read_example(data, 0):
+                seen.setdefault(feature.name.decode(), _Seen()).add(feature, data)
+        except DataError as e:
+            raise DataError(f"row {row}: {e}", row=row) from None
+        except (ValueError, IndexError):
+            raise DataError(f"row {row} is not a tf.train.Example", row=row) from None
+    return {name: seen[name].type for name in sorted(seen)}
+
+
+class _Seen:
+    """What was seen of one feature."""
+
+    def __init__(self) -> None:
+        self.kind = _NOTHING
+        self.single = True
+        self.texts: List[bytes] = []
+
+    def add(self, feature: Feature, data: bytes) -> None:
+        count, texts = _values(feature, data)
+        if not count:
+            return
+        if self.kind not in (_NOTHING, feature.kind):
+            name = shortened(feature.name.decode())
+            raise DataError(f"feature {name} is in a {_LISTS[feature.kind]}, and before it was in a {_LISTS[self.kind]}")
+        self.kind = feature.kind
+        self.single = self.single and count == 1
+        self.texts += texts
+
+    @property
+    def type(self) -> Optional[pa.DataType]:
+        if self.kind == _NOTHING:
+            return None
+        types = {_FLOAT: pa.float32(), _INT64: pa.int64()}
+        own = types[self.kind] if self.kind in types else text_or_bytes(pa.array(self.texts, pa.large_binary()))
+        return own if self.single else pa.list_(own)
+
+
+def _values(feature: Feature, data: bytes) -> Tuple[int, List[bytes]]:
+    """How many values a feature has, and those that are bytes."""
+    body = data[feature.start : feature.start + feature.length] if feature.exact else feature.unpacked
+    if feature.kind == _BYTES:
+        texts = [body[at : at + size] for at, size in tagged(body)]
+        return len(texts), texts
+    if feature.kind == _FLOAT:
+        return len(body) // 4, []
+    # the last byte of a varint is the one without the high bit
+    return sum(byte < 0x80 for byte in body), []

@@ -1,0 +1,91 @@
+"""Which columns the rows of a job have: those of its output schema, or of the first batch that a task wrote."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Set, Tuple
+
+import pyarrow as pa
+
+from akrunner import codec
+from akrunner.errors import DataError, SchemaError
+from akrunner.schema import Schema, shortened
+from akrunner.spec import JobSpec, TaskSpec
+from akrunner.wire import frames
+
+_GIVE = "give output_schema= (--output-schema), "
+
+
+class OutputColumns:
+    """Known from the start, or from the first batch on. The first batch of every other task must have the same columns, of the same
+    types: whose batch comes first is chance, and the result is to be none.
+
+    Attributes:
+        schema: the columns; None: the job writes none, or no batch has come yet.
+    """
+
+    def __init__(self, job: JobSpec) -> None:
+        self.schema: Optional[Schema] = job.output_schema
+        self._inferred = self.schema is None and job.output_inferred
+        self._by: Optional[TaskSpec] = None
+        self._looked_at: Set[Tuple[TaskSpec, int]] = set()
+
+    def of(self, task: TaskSpec, frame: frames.Frame) -> Optional[Schema]:
+        """The columns of a frame that a task wrote; None: the job writes no rows.
+
+        Raises: ProtocolError: the frame is not what the protocol says; DataError: it does not say what a column is, or says something else
+            than another task.
+        """
+        if self._inferred and (task, frame.kind) not in self._looked_at:
+            schema = _inferred(codec.frame_types(frame))
+            if self.schema is None:
+                self.schema, self._by = schema, task
+            else:
+                self._compare(schema)
+            self._looked_at.add((task, frame.kind))
+        return self.schema
+
+    def refused(self, why: str) -> str:
+        """What a task did that wrote a row that does not fit. Args: why: of the error."""
+        if not self._inferred:
+            return f"wrote a row that output_schema= (--output-schema) refuses: {why}"
+        if self.schema is None:
+            return f"wrote rows, and there is no output_schema= (--output-schema): {why}"
+        return (
+            f"wrote a row that does not fit the first batch, which decides without output_schema=: {why}; if that is right, {_GIVE}"
+            f"for instance {self.schema.words!r}"
+        )
+
+    def _compare(self, found: Schema) -> None:
+        assert self.schema is not None and self._by is not None
+        wanted, given = _types(self.schema), _types(found)
+        for name in [*wanted, *given]:
+            have, want = given.get(name), wanted.get(name)
+            if have != want:
+                raise DataError(
+                    f"column {shortened(name)} {_has(have)} here, and {_has(want)} in the first batch of {self._by.name}",
+                    column=name,
+                )
+
+
+def _has(data_type: Optional[pa.DataType]) -> str:
+    return f"is {data_type}" if data_type is not None else "is missing"
+
+
+def _types(schema: Schema) -> Dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}
+
+
+def _inferred(types: Dict[str, Optional[pa.DataType]]) -> Schema:
+    """Raises: DataError: a column says no type, or cannot be one."""
+    for name, data_type in types.items():
+        if data_type is None:
+            raise DataError(
+                f"column {shortened(name)} of the first batch has no value that says its type; {_GIVE}as 'name type, ...'",
+                column=name,
+            )
+    if not types:
+        raise DataError(f"the first batch has no columns; {_GIVE}as 'name type, ...'")
+    try:
+        return Schema.from_arrow(pa.schema(list(types.items())))
+    except SchemaError as e:
+        raise DataError(str(e)) from None

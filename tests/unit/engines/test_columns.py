@@ -1,0 +1,159 @@
+"""Which columns a job's rows have when nobody has declared them: those of the first batch, and every other batch is held to it."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import numpy as np
+import pytest
+
+from akrunner import codec
+from akrunner.codec.protobuf import varint
+from akrunner.engines.columns import OutputColumns
+from akrunner.errors import DataError
+from akrunner.schema import Schema
+from akrunner.spec import JobSpec, ScriptSpec, TaskSpec
+from akrunner.wire import columns as layout
+from akrunner.wire import frames
+from akrunner.worker.columns import packed
+
+CHIEF, WORKER = TaskSpec("chief", 0), TaskSpec("worker", 0)
+NULLS = np.array([None, None], object)
+
+
+def written(**columns: Any) -> frames.Frame:
+    rows, parts = packed(columns, None)
+    return frames.Frame(frames.COLUMNS, rows, b"".join(bytes(part) for part in layout.pack(rows, parts)))
+
+
+def message(number: int, body: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + varint(len(body)) + body
+
+
+def example(**features: Any) -> bytes:
+    """A serialized Example: of (1, [b"..."]), (2, [0.5]), (3, [7]), as `tf.train.Feature` numbers its lists; None: an empty Feature."""
+    entries = b""
+    for name, feature in features.items():
+        body = b""
+        if feature is not None:
+            kind, values = feature
+            if kind == 1:
+                body = b"".join(message(1, value) for value in values)
+            elif kind == 2:
+                body = message(1, np.array(values, "<f4").tobytes())
+            else:
+                body = message(1, b"".join(varint(value % (1 << 64)) or b"\x00" for value in values))
+            body = message(kind, body)
+        entries += message(1, message(1, name.encode()) + message(2, body))
+    return message(1, entries)
+
+
+def examples(*rows: bytes) -> frames.Frame:
+    return frames.Frame(frames.EXAMPLES, len(rows), np.array([len(row) for row in rows], "<u4").tobytes() + b"".join(rows))
+
+
+def columns(declared: Optional[Schema] = None) -> OutputColumns:
+    return OutputColumns(JobSpec(ScriptSpec("", ""), Schema(()), "", output_schema=declared, output_inferred=declared is None))
+
+
+def types(frame: frames.Frame) -> Dict[str, str]:
+    schema = columns().of(CHIEF, frame)
+    assert schema is not None
+    assert codec.decode_frame(schema, frame).num_rows == frame.count
+    assert Schema.parse(schema.words).arrow.types == schema.arrow.types
+    return {field.name: str(field.value_type) + "[]" * field.is_list for field in schema}
+
+
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        (np.zeros(2, "int64"), "int64"),
+        (np.zeros(2, "uint8"), "uint8"),
+        (np.zeros(2, "float16"), "float"),
+        (np.zeros(2, "float32"), "float"),
+        (np.zeros((2, 1), "float64"), "double"),
+        (np.zeros(2, bool), "bool"),
+        (["a", "ü"], "string"),
+        (np.array([b"a", "ü".encode()], object), "string"),
+        (np.array([b"a", b"\xff"], object), "binary"),
+        (np.array([None, 3], object), "int64"),
+        (np.array(["a", None], object), "string"),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), "double"),
+        (np.zeros((2, 3), "float32"), "float[]"),
+        ([[1, 2], [3]], "int64[]"),
+        ([["a"], ["b", "c"]], "string[]"),
+    ],
+)
+def test_types_of_arrays(values: Any, type_: str) -> None:
+    assert types(written(x=values)) == {"x": type_}
+
+
+def test_columns_keep_their_order() -> None:
+    assert list(types(written(z=[1, 2], a=[1, 2]))) == ["z", "a"]
+
+
+def test_types_of_examples_by_name() -> None:
+    rows = [
+        example(z=(3, [-1]), f=(2, [0.5]), s=(1, [b"a"]), b=(1, [b"\xff"]), v=(3, [300, 2]), t=(1, [b"a", b"b"]), w=(2, [1.0])),
+        example(z=None, f=(2, [0.5]), s=(1, ["ü".encode()]), b=(1, [b"a"]), v=(3, [1]), t=(1, [b"c"]), w=(2, [1.0, 2.0])),
+    ]
+    found = types(examples(*rows))
+    assert found == {"b": "binary", "f": "float", "s": "string", "t": "string[]", "v": "int64[]", "w": "float[]", "z": "int64"}
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (written(a=[1, 2], x=NULLS), "column 'x' of the first batch has no value.*output_schema="),
+        (written(x=[[], []]), "column 'x' of the first batch has no value.*output_schema="),
+        (examples(example(x=None)), "column 'x' of the first batch has no value.*output_schema="),
+        (examples(b""), "no columns.*output_schema="),
+        (examples(b"\xff\xff"), "row 0 is not a tf.train.Example"),
+        (
+            examples(example(x=(3, [1])), example(x=(2, [1.0]))),
+            "row 1: feature 'x' is in a float_list, and before it was in a int64_list",
+        ),
+    ],
+)
+def test_a_first_batch_that_decides_nothing(frame: frames.Frame, words: str) -> None:
+    wanted = columns()
+    with pytest.raises(DataError, match=words):
+        wanted.of(CHIEF, frame)
+    assert wanted.schema is None
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (written(p=[1.5]), "column 'p' is double here, and is int64 in the first batch of chief:0"),
+        (written(q=[1]), "column 'p' is missing here, and is int64 in the first batch of chief:0"),
+        (written(p=[1], q=[1]), "column 'q' is int64 here, and is missing in the first batch of chief:0"),
+        (written(p=NULLS), "column 'p' of the first batch has no value"),
+    ],
+)
+def test_the_first_batches_of_tasks_must_agree(second: frames.Frame, words: str) -> None:
+    wanted = columns()
+    wanted.of(CHIEF, written(p=[1, 2]))
+    with pytest.raises(DataError, match=words) as failed:
+        wanted.of(WORKER, second)
+    said = wanted.refused(str(failed.value))
+    assert "output_schema= (--output-schema), for instance 'p int64'" in said
+    # of the same task it is the decoder that decides, as with a schema
+    assert wanted.of(CHIEF, second) is wanted.schema
+
+
+def test_a_declared_schema_stays() -> None:
+    schema = Schema.parse("p double")
+    assert columns(schema).of(CHIEF, written(p=[1])) is schema
+    assert "output_schema= (--output-schema) refuses: why" in columns(schema).refused("why")
+
+
+def test_a_job_that_writes_nothing_has_none() -> None:
+    job = JobSpec(ScriptSpec("", ""), Schema(()), "")
+    assert OutputColumns(job).of(CHIEF, written(p=[1])) is None
+
+
+def test_names_are_texts() -> None:
+    with pytest.raises(TypeError, match="column 1; the name of a column is a text"):
+        packed({1: [2]}, None)  # type: ignore[dict-item]
