@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from akrunner.engines.base import Progress, Stats, TaskResult
 
 _PREVIEW = 10
+#: characters in which a column can be read, and columns that are named of those that are not shown
+_LEGIBLE, _NAMED = 12, 3
 #: lines of a script's that are shown when it has succeeded
 _PRINTED = 10
 
@@ -153,12 +155,21 @@ class Screen:
     def preview(self, table: pa.Table, how: str) -> None:
         """The first rows, on stdout. Args: how: the others are had, in words."""
         head = table.slice(0, _PREVIEW)
+        console = Console(file=sys.stdout, highlight=False)
+        cells = [[name, *map(_cell, head.column(name))] for name in head.column_names]
+        widths = [min(_LEGIBLE, max(map(len, column))) for column in cells]
+        fits = _fitting(widths, console.width)
         shown = Table(box=None, pad_edge=False)
-        for name in head.column_names:
-            shown.add_column(Text(name), overflow="ellipsis", no_wrap=True)
-        for row in zip(*head.columns):
-            shown.add_row(*(Text(_cell(value)) for value in row))
-        Console(file=sys.stdout, highlight=False).print(shown)
+        for column, width in zip(cells[:fits], widths):
+            # of a long text beside it Rich would leave none
+            shown.add_column(Text(column[0]), overflow="ellipsis", no_wrap=True, min_width=min(width, console.width))
+        for row in zip(*(column[1:] for column in cells[:fits])):
+            shown.add_row(*map(Text, row))
+        console.print(shown)
+        if fits < len(cells) and not self._quiet:
+            others = len(cells) - fits
+            few = ", ".join(head.column_names[fits : fits + _NAMED]) + (", ..." if others > _NAMED else "")
+            self._err.print(Text(f"... {others} more column{'s' * (others > 1)} ({few}); {how}"))
         if table.num_rows > _PREVIEW and not self._quiet:
             self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
 
@@ -203,6 +214,16 @@ class Screen:
             # without its tables a script cannot be run again
             again = "" if result.stats.tables else f"   (akrunner replay {result.work_dir})"
             self._err.print(Text(f"work dir: {result.work_dir}{again}"))
+
+
+def _fitting(widths: Sequence[int], console: int) -> int:
+    """How many columns a terminal has room for, so that each can be read; at least one."""
+    taken = 0
+    for number, width in enumerate(widths):
+        taken += width + 2 * bool(number)
+        if taken > console:
+            return max(1, number)
+    return len(widths)
 
 
 def _of_table(counted: "tuple[str, Mapping[str, int]]") -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import linecache
 import logging
 import math
 import os
@@ -37,6 +38,8 @@ _LITERALS = (bool, int, float, complex, str, bytes, type(None), tuple, list, dic
 _INSTEAD = (
     "make it inside the function, or hand it over: numbers and text in user_params=, tables as the source, files in user_files="
 )
+#: in place of the name of a file, in tracebacks
+_CELL = "a notebook's cell"
 _FUTURE = "from __future__ import annotations"
 
 
@@ -132,7 +135,8 @@ def _laid(found: _Found, function: types.FunctionType) -> Tuple[str, str]:
         for piece in ordered:
             lines += [""] * (piece.first - 1 - len(lines))
             lines += piece.text.splitlines()
-        return "\n".join([*lines, *last]) + "\n", ordered[0].file
+        file = ordered[0].file
+        return "\n".join([*lines, *last]) + "\n", file if os.path.isfile(file) else _CELL
     return "\n".join([begins, *(f"\n\n{piece.text}" for piece in found.pieces), *last]) + "\n", ""
 
 
@@ -165,7 +169,8 @@ def _piece(thing: Any, user: str) -> _Piece:
         raise ScriptError(
             f"script: {thing.__name__}() is part of a longer expression; define it by itself, by def, or give a script's path"
         ) from None
-    return _Piece(thing.__name__, text, file if os.path.isfile(file) else "", first)
+    # a notebook's cell is a file to Python's tracebacks, and lies on no disk
+    return _Piece(thing.__name__, text, file if os.path.isfile(file) or file in linecache.cache else "", first)
 
 
 def _in_a_cell(thing: Any) -> str:

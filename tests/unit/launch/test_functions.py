@@ -147,6 +147,13 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shown = functions.source_of(work)
     assert shown == "" and "from os import path as where" in text
     assert _run(work)([1, 2]) == [[3, 4], "a/b", "/", 2]
+    # one that needs no other: its lines are those of its cell
+    cell = "import numpy as np\n\ndef alone(cfg):\n    return np.asarray(cfg).tolist()"
+    linecache.cache["<cell 9>"] = (len(cell), None, [line + "\n" for line in cell.splitlines()], "<cell 9>")
+    exec(compile(cell, "<cell 9>", "exec"), module.__dict__)
+    text, shown = functions.source_of(module.__dict__["alone"])
+    assert shown == "a notebook's cell" and text.splitlines()[2:4] == cell.splitlines()[2:]
+    del linecache.cache["<cell 9>"]
     for number in range(len(cells) - 1):
         del linecache.cache[f"<cell {number}>"]
 

@@ -1,0 +1,32 @@
+"""What a person sees of a table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from akrunner.cli.show import Screen
+
+
+@pytest.mark.parametrize(
+    ("console", "head", "more"),
+    [
+        ("40", "class  c1   c2   c3   c4   c5   c6   c7", "... 72 more columns (c8, c9, c10, ...); --output keeps them"),
+        ("3", "c", "... 79 more columns (c1, c2, c3, ...); --output keeps them"),
+    ],
+)
+def test_of_a_wide_table_as_many_columns_are_shown_as_can_be_read(
+    console: str, head: str, more: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", console)
+    table = pa.table({"class": ["a"], **{f"c{number}": [0.5] for number in range(1, 80)}})
+    Screen(as_json=False, quiet=False, log=False).preview(table, "--output keeps them")
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0].startswith(head) and "".join(told.err.split("\n")).replace(" ", "") == more.replace(" ", "")
+
+
+def test_what_fits_is_shown_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    Screen(as_json=False, quiet=False, log=False).preview(pa.table({"id": [1], "text": ["x" * 50]}), "")
+    told = capsys.readouterr()
+    assert told.out.splitlines()[1].startswith("1   xxxxx") and told.err == ""
