@@ -177,6 +177,10 @@ def reference() -> str:
         "A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and "
         "not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of "
         "`--flink-master` with `--engine flink`.",
+        "",
+        "Rare options are flat names like the others, under headings here, in `--help-all` and in the schema of job files. Values that hold several of them "
+        "(`Resources(cpus_per_worker=2)`, `Supervision(timeout=60)`) were tried on the examples: one of them uses such an option at all, its call became longer, and "
+        "every option would have had a second name beside its flag, its variable and its key in a job file.",
     ]
     for group in dict.fromkeys(one.group for one in OPTIONS):
         lines += ["", f"## {group}", "", "| option | of | default | |", "| --- | --- | --- | --- |"]
