@@ -93,7 +93,8 @@ class Option:
         return self.types.get(verb, self.type)
 
     def text_in(self, verb: str) -> str:
-        """What it does in a verb."""
+        """What it does in a verb; a plan says of a prediction's options what the prediction does."""
+        verb = verb.removeprefix("plan_")
         return " ".join([self.instead.get(verb, self.text), *([self.also[verb]] if verb in self.also else [])])
 
 

@@ -395,6 +395,11 @@ OPTIONS = (
         'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task has the row; a script may give others '
         "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
         help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
+        verbs=(*SCRIPTS, *_PREDICTIONS),
+        instead=dict.fromkeys(
+            _PREDICTIONS,
+            'column -> what stands there for a null, {"age": 0}, of the column\'s type, for the model and in the rows that come out. None: nulls stay nulls.',
+        ),
         flags=("--default",),
         rows=True,
     ),

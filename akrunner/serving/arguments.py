@@ -34,6 +34,7 @@ class PredictArguments:
     num_workers: Optional[int] = None
     python_env: Optional[PathLike] = None
     select: Optional[str] = None
+    defaults: Optional[Mapping[str, Any]] = None
     input_schema: Optional[SchemaLike] = None
     input_format: Optional[str] = None
     flush_seconds: float = 0.02

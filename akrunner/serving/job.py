@@ -28,6 +28,7 @@ from akrunner.io.partition import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
 from akrunner.io.table import TableSource
+from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
 from akrunner.prepare import (
@@ -241,6 +242,7 @@ class Prediction:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
+        defaults = check_defaults(given.defaults)
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):
@@ -251,6 +253,7 @@ class Prediction:
                     input_format=form,
                     select=select,
                     select_seconds=given.timeout,
+                    defaults=defaults,
                     flush_seconds=given.flush_seconds if arriving else None,
                 )
 

@@ -38,6 +38,7 @@ def predict(
     num_workers: Optional[int] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
@@ -79,6 +80,8 @@ def predict(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
+            out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
@@ -120,6 +123,7 @@ def predict(
             num_workers=num_workers,
             python_env=python_env,
             select=select,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             requirements=requirements,
@@ -159,6 +163,7 @@ def plan_predict(
     num_workers: Optional[int] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
@@ -182,6 +187,7 @@ def plan_predict(
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+            A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs. For a
             model of one input several columns are laid side by side: [rows, columns].
         input_signature_defs: the signature's inputs, in the order of the columns; None: named as the columns.
@@ -190,8 +196,8 @@ def plan_predict(
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
         batch_size: rows the model is given at a time, at most.
-        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
+        output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
+            None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
             unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell.
@@ -200,6 +206,8 @@ def plan_predict(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
+            out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
@@ -238,6 +246,7 @@ def plan_predict(
             num_workers=num_workers,
             python_env=python_env,
             select=select,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             requirements=requirements,
@@ -275,6 +284,7 @@ def predict_stream(
     num_workers: Optional[int] = None,
     python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     follow: bool = False,
@@ -318,6 +328,8 @@ def predict_stream(
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
+            out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -356,6 +368,7 @@ def predict_stream(
             num_workers=num_workers,
             python_env=python_env,
             select=select,
+            defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,

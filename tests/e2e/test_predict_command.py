@@ -41,6 +41,17 @@ def test_a_file(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "takes x float32 [?]; gives y float32 [?]" in wrong.stderr
 
 
+def test_nulls_get_a_value(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,x\n1,2.0\n2,\n")
+    done = predict(double, "-i", str(tmp_path / "t.csv"), "--default", "x=0.25", "-o", "-")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"id": 1, "x": 2, "y": 4.0},
+        {"id": 2, "x": 0.25, "y": 0.5},
+    ], done
+    wrong = predict(double, "-i", str(tmp_path / "t.csv"), "--default", "z=1")
+    assert wrong.returncode == 2 and "defaults: " in wrong.stderr and "has no column 'z' (it has id, x)" in wrong.stderr
+
+
 def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,a\n1,2\n")
     options = ["-i", str(tmp_path / "t.csv"), "--selected-cols", "a", "--output-schema", "p double", "--dry-run"]
