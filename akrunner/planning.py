@@ -201,7 +201,7 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
         output_schema=columns,
         user_params={name: _value(name, value) for name, value in job.user_params.items()},
         env={name: _value(name, value) for name, value in job.env.items()},
-        script_args=tuple(redacted(one) for one in job.script_args),
+        script_args=_words_of(job.script_args),
         limits={
             "start_timeout": job.supervision.start_timeout,
             "stall_timeout": job.supervision.stall_timeout,
@@ -279,6 +279,17 @@ def _value(name: str, value: Any) -> str:
     """A value as text; of one whose name says that it is a secret, ***."""
     text = value if isinstance(value, str) else json.dumps(value)
     return redacted(f"{name}={text}").partition("=")[2]
+
+
+def _words_of(script_args: Sequence[str]) -> Tuple[str, ...]:
+    """The script's own words, without secrets: what stands behind `--password` is one, too."""
+    before = ["", *script_args]
+    return tuple(
+        "***"
+        if option.startswith("-") and not word.startswith("-") and _value(option.lstrip("-"), word) == "***"
+        else redacted(word)
+        for option, word in zip(before, script_args)
+    )
 
 
 #: the columns of an output without a schema

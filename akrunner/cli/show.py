@@ -145,7 +145,7 @@ class Screen:
         if self._quiet:
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
-        done = f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{unread}"
+        done = f"done in {stats.seconds:.1f} s: {_rows(stats)}{unread}"
         done += input_line(stats)
         self._err.print(Text(done + (f"\noutput: {output}" if output else "")))
 
@@ -216,6 +216,13 @@ class Screen:
             self._err.print(Text(f"work dir: {result.work_dir}{again}"))
 
 
+def _rows(stats: "Stats") -> str:
+    """ "2,000 rows in, 1 row out"."""
+    return ", ".join(
+        f"{count:,} row{'s' * (count != 1)} {way}" for count, way in ((stats.rows_in, "in"), (stats.rows_out, "out"))
+    )
+
+
 def _fitting(widths: Sequence[int], console: int) -> int:
     """How many columns a terminal has room for, so that each can be read; at least one."""
     taken = 0
@@ -284,4 +291,4 @@ def closing_line(stats: "Stats") -> str:
         why = (
             ", compute-bound" if stats.bound == "compute" else ""
         ) + f" ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
-    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out{why}{input_line(stats)}"
+    return f"done in {stats.seconds:.1f} s: {_rows(stats)}{why}{input_line(stats)}"

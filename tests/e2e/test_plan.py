@@ -157,11 +157,14 @@ def test_what_the_script_is_told_is_shown_without_its_secrets(script: Path) -> N
         output_schema="told string",
         user_params={"lr": 0.1, "api_key": "s3cret"},
         env={"TOKEN": "s3cret", "OMP": "4"},
-        script_args=["--epochs", "3 4", "--password=s3cret"],
+        script_args=["--epochs", "3 4", "--password=s3cret", "--db-password", "s3cret", "-v", "--token", "s3cret"],
     )
     text = str(plan)
     assert "params:       lr=0.1, api_key=***\n" in text and "environment:  TOKEN=***, OMP=4\n" in text, text
-    assert "arguments:    --epochs '3 4' '--password=***'" in text and "s3cret" not in text + repr(plan), text
+    assert (
+        "arguments:    --epochs '3 4' '--password=***' --db-password '***' -v --token '***'\n" in text
+        and "s3cret" not in text + repr(plan)
+    ), text
 
 
 @pytest.mark.tensorflow
