@@ -97,7 +97,9 @@ class Pieces:
                 self._rest = data
                 continue
             if not self._begun:
-                if len(data) < 4 and not self._ended:
+                # what ends a line is known when one has ended, and more than a \r of it has come
+                open_ = b"\n" not in data and data.find(b"\r", 0, len(data) - 1) < 0
+                if (len(data) < 4 or (open_ and len(data) <= ROW_BYTES)) and not self._ended:
                     self._rest = data
                     continue
                 data = self._begin(data)

@@ -257,7 +257,7 @@ def test_wrong_row(run: Run, script: Script, what: str) -> None:
 
 def test_writing_without_a_schema(run: Run, script: Script) -> None:
     body = "def main(task_config):\n    w = task_config.output_writer\n    w.write(b'')\n"
-    with pytest.raises(akrunner.ScriptFailedError, match="output_schema="):
+    with pytest.raises(akrunner.OutputError, match=r"the first batch has no columns; give output_schema= \(--output-schema\)"):
         run(script(body), output_schema=None)
 
 

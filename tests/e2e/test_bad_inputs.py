@@ -126,7 +126,7 @@ def _paths() -> Iterator[Row]:
         Row("run", {"output": value, "output_schema": "a bigint"}, akrunner.SinkError, "output")
         for value in (*NO_PATH, "FILLED", "nowhere/x.csv", "x.odd", "FILE")
     )
-    yield Row("run", {"output": "x.csv"}, C, "output_schema=")
+    yield Row("run", {"output": "odps://p/tables/t"}, C, "output_schema=")
     yield from (Row("predict", {"output": value}, akrunner.SinkError, "output") for value in NO_PATH)
     yield from (Row("train", {"model_out": value}, M, "model_out") for value in (*NO_PATH, "FILLED", "odd://x"))
     yield from (

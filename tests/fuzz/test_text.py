@@ -9,6 +9,7 @@ import os
 import tempfile
 from typing import Any, Dict, List, Optional
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,12 @@ def test_no_text_ends_in_anything_but_rows_or_our_error(parts: List[bytes], name
     whole = read(name, b"".join(parts), 1 << 20)
     pieces = read(name, b"".join(parts), size)
     assert pieces is None or whole is None or len(pieces) == len(whole)
+
+
+@pytest.mark.parametrize("data", [b"aaa\ra", b"aaa,b\ra,c", b"a\r1\r2\r", b"x,y\r\n1,2\r\n", b"abcdef"])
+@pytest.mark.parametrize("size", [4, 5, 6, 7, 8])
+def test_where_a_piece_ends_says_nothing_of_the_ends_of_lines(data: bytes, size: int) -> None:
+    assert read("t.csv", data, size) == read("t.csv", data, 1 << 20) is not None
 
 
 @given(CELLS.filter(bool), st.integers(0, 100), st.integers(4, 60))
