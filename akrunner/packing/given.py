@@ -495,24 +495,14 @@ def _told(table: TableSource, said: List[str]) -> TableSource:
 
 
 def _opened(source: Any, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:
-    """The table; one whose text has no row, and so does not tell its types, has those of the tables that are packed."""
+    """The table; one that is nothing but text without a line has the columns of the tables that are packed."""
     there = earlier.table if earlier is not None else None
-    table: Optional[TableSource] = None
     try:
-        table = open_source(source, **options)
+        return open_source(source, **options)
     except SourceError as e:
         if not e.tells_no_columns or there is None:
             raise
-    told = table is not None and (
-        there is None
-        or options["input_schema"] is not None
-        or set(table.schema.names) != set(there.names)
-        or not any(pa.types.is_null(field.type) for field in table.schema)
-    )
-    if table is not None and told:
-        return table
-    assert there is not None
-    return open_source(source, **{**options, "input_schema": Schema.from_arrow(there)})
+        return open_source(source, **{**options, "input_schema": Schema.from_arrow(there)})
 
 
 def _holding(names: Sequence[str]) -> str:

@@ -204,6 +204,8 @@ def _by_directory(given: Given, before: Any) -> str:
     """What to give in place of files that come and go."""
     if given.lies is None or not isinstance(before, str) or not os.path.isabs(before) or not os.path.isabs(given.lies):
         return ""
+    if os.path.realpath(before) == os.path.realpath(given.lies):
+        return f" (it is the same directory: name it as {before})"
     above = os.path.commonpath([before, given.lies])
     return f" (of files that come and go a directory that holds all of them: {above})" if above != "/" else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pyarrow as pa
@@ -26,6 +27,8 @@ from akrunner.packing.state import State
 
 #: new files whose beginnings are read before anything is begun
 _LOOKED = 16
+#: advice for the types of a table, which are settled where something is packed
+_UNHELPFUL = re.compile(r"; (?:input_schema= \(--input-schema\) says (?:its type|which type)|the types were guessed)")
 _ANEW = "; --overwrite packs everything anew"
 
 
@@ -125,7 +128,7 @@ def _fitting(state: Optional[State]) -> Iterator[None]:
         if state is None or state.about is None or shortage(e):
             raise
         raise (ReadError if isinstance(e, ReadError) else SourceError)(
-            f"{e}. What is new is read in the types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs everything anew"
+            f"{_UNHELPFUL.split(str(e))[0].replace('as in the first file', 'as it is packed')}. What is new is read in the types of what is packed in {state.path} ({state.about['schema']}); overwrite=True (--overwrite) packs everything anew"
         ) from None
 
 

@@ -476,8 +476,22 @@ def test_new_tables_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
     # a column without a value yet
     assert packed("n", "1.csv", "id,w\n1,\n") == 1
     assert packed("n", "2.csv", "id,w\n2,7\n3,1.5\n") == 3
-    with pytest.raises(akrunner.SourceError, match=r"invalid value 'abc'.*what is packed in .*n.out \(id bigint, w float\)"):
+    with pytest.raises(
+        akrunner.SourceError,
+        match=r"invalid value 'abc': '4,abc'. What is new .*what is packed in .*n.out \(id bigint, w float\)",
+    ):
         packed("n", "3.csv", "id,w\n4,abc\n")
+    # whose values would be others
+    for folder, first, second in (
+        ("zip", ("1.csv", "id,w\n1,\n"), ("2.csv", "id,w\n2,02134\n")),
+        ("big", ("1.jsonl", '{"id": 1, "w": null}\n'), ("2.jsonl", '{"id": 2, "w": 9007199254740993}\n')),
+    ):
+        assert packed(folder, *first) == 1
+        (tmp_path / folder / second[0]).write_text(second[1])
+        with pytest.raises(akrunner.SourceError, match="02134|9007199254740993"):
+            akrunner.pack(tmp_path / folder, tmp_path / f"{folder}.out")
+        with pytest.raises(akrunner.SourceError, match="02134|9007199254740993"):
+            packed(folder, *second)
     # without the classes, whichever name comes first
     assert packed("l", "2.csv", "id,label\n1,a\n") == 1
     for name in ("1.csv", "3.csv"):
