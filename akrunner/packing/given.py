@@ -28,7 +28,7 @@ from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.result import counted
 from akrunner.packing.settings import KINDS, Settings
-from akrunner.schema import Schema
+from akrunner.schema import Schema, is_list
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
 
@@ -469,10 +469,13 @@ def _check_once(paths: Sequence[str]) -> None:
 
 def _told(table: TableSource, said: List[str]) -> TableSource:
     """The table; a column without a value, whose type nobody knows, is one of doubles: what comes into it later would be refused by nulls."""
-    untold = [field.name for field in table.schema if pa.types.is_null(field.type)]
+    untold = [field.name for field in table.schema if _of_nulls(field.type)]
     if not untold:
         return table
-    schema = pa.schema([field.with_type(pa.float64()) if field.name in untold else field for field in table.schema])
+    instead = {True: pa.list_(pa.float64()), False: pa.float64()}
+    schema = pa.schema(
+        [field.with_type(instead[is_list(field.type)]) if field.name in untold else field for field in table.schema]
+    )
     each = table.each
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -492,6 +495,10 @@ def _told(table: TableSource, said: List[str]) -> TableSource:
         open=batches,
         each=(lambda like, of: each(schema if like is None else like, of)) if each is not None else None,
     )
+
+
+def _of_nulls(data_type: pa.DataType) -> bool:
+    return _of_nulls(data_type.value_type) if is_list(data_type) else bool(pa.types.is_null(data_type))
 
 
 def _opened(source: Any, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:

@@ -481,6 +481,7 @@ def test_new_tables_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
         match=r"invalid value 'abc': '4,abc'. What is new .*what is packed in .*n.out \(id bigint, w float\)",
     ):
         packed("n", "3.csv", "id,w\n4,abc\n")
+    assert packed("t", "1.jsonl", '{"id": 1, "t": []}\n') == 1 and packed("t", "2.jsonl", '{"id": 2, "t": [1.5]}\n') == 2
     # whose values would be others
     for folder, first, second in (
         ("zip", ("1.csv", "id,w\n1,\n"), ("2.csv", "id,w\n2,02134\n")),
