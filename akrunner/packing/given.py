@@ -19,6 +19,7 @@ from akrunner.checks import check_choice, check_names, check_path, check_text, i
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io import partitions, readers
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
@@ -306,7 +307,7 @@ def _of_table(
             "source: give the directory that holds the images, or a table with a column of their paths, not the images themselves"
         )
     with ours(SourceError, "source: it cannot be read"):
-        table = _opened(source, options, earlier)
+        table = _with_directories(_opened(source, options, earlier), options, earlier)
     said: List[str] = []
     table = _told(table, said if earlier is None else [])
     where = _Where.of(table, earlier)
@@ -465,6 +466,22 @@ def _check_once(paths: Sequence[str]) -> None:
         if first is not path:
             again = f"{first} is named twice" if path == first else f"{path} and {first} are one file"
             raise SourceError(f"source: {again}, and its rows would be packed twice; name it once")
+
+
+def _with_directories(table: TableSource, options: Dict[str, Any], earlier: Optional[Earlier]) -> TableSource:
+    """The table; of names that a shell has listed, or of one of its directories, with the columns that stand in names of directories, if what is packed has
+    them."""
+    files = table.read_from
+    given = [one for one in ("select", "input_schema", "input_format") if options[one] is not None]
+    if earlier is None or earlier.table is None or files is None or not files.is_local or given:
+        return table
+    home = earlier.home_of(os.path.normpath(_holding(files.paths)))
+    if home is None or not all(is_within(path, home) for path in files.paths):
+        return table
+    lacking = set(earlier.table.names) - set(table.schema.names)
+    if not lacking & set(partitions.columns(files.paths, home)):
+        return table
+    return open_source(readers.open_files(dataclasses.replace(files, base=home), None, table.name), read_examples=read_examples)
 
 
 def _told(table: TableSource, said: List[str]) -> TableSource:

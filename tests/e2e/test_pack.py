@@ -458,6 +458,26 @@ def test_names_stay_when_one_file_becomes_several_directories(tmp_path: Path) ->
     assert not (tmp_path / "twice").exists()
 
 
+def test_columns_of_directories_are_those_of_names_in_them(tmp_path: Path) -> None:
+    def put(day: str) -> Path:
+        path = tmp_path / "in" / f"d={day}" / "x.csv"
+        path.parent.mkdir(parents=True)
+        path.write_text("id\n1\n")
+        return path
+
+    put("a")
+    for source in (
+        tmp_path / "in",
+        [put("b"), put("c")],
+        put("d"),
+        put("e").parent,
+        f"{put('f').parent}/*.csv",
+        f"{tmp_path}/in/*/*.csv",
+    ):
+        akrunner.pack(source, tmp_path / "out", format="parquet")
+    assert sorted(rows(tmp_path / "out" / "all").column("d").to_pylist()) == list("abcdef")
+
+
 def test_new_tables_are_read_as_those_that_are_packed(tmp_path: Path) -> None:
     def packed(folder: str, name: str, text: str) -> int:
         for one in (tmp_path / folder).glob("*") if (tmp_path / folder).exists() else ():
