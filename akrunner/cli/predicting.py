@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping
+from typing import Any, Mapping, Optional
 
 import typer
 
@@ -45,6 +45,7 @@ def predict(
         "--dry-run",
         help="Show what the prediction would do (columns, the model's inputs and outputs, tasks, output), and start nothing of it.",
     ),
+    dry_run_rows: Optional[str] = running.DRY_RUN_ROWS,
 ) -> None:
     model, output, as_json = words["model"], words["output"], words["as_json"]
     screen = show.Screen(as_json=as_json, quiet=words["quiet"], log=False)
@@ -58,6 +59,10 @@ def predict(
         options = {**given.options("predict_stream" if streams else "predict", {**words, **both}), "observer": screen}
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
+        if dry_run_rows is not None:
+            raise akrunner.ConfigError(
+                f"--dry-run={dry_run_rows} tries a script over some rows; what a prediction would do is shown by --dry-run"
+            )
         if dry_run:
             _plan(ctx, words, model, options, streams, detach)
             return

@@ -72,7 +72,7 @@ def run(
     params_file: Optional[str] = PARAMS_FILE,
     detach: bool = DETACH,
     dry_run: bool = DRY_RUN,
-    dry_run_rows: Optional[int] = DRY_RUN_ROWS,
+    dry_run_rows: Optional[str] = DRY_RUN_ROWS,
 ) -> None:
     output = words["output"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
@@ -108,7 +108,7 @@ def train(
     params_file: Optional[str] = PARAMS_FILE,
     detach: bool = DETACH,
     dry_run: bool = DRY_RUN,
-    dry_run_rows: Optional[int] = DRY_RUN_ROWS,
+    dry_run_rows: Optional[str] = DRY_RUN_ROWS,
 ) -> None:
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
@@ -141,7 +141,7 @@ def stream(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output.", rich_help_panel=given.OUTPUT),
     output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE, rich_help_panel=given.OUTPUT),
     dry_run: bool = DRY_RUN,
-    dry_run_rows: Optional[int] = DRY_RUN_ROWS,
+    dry_run_rows: Optional[str] = DRY_RUN_ROWS,
 ) -> None:
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
@@ -176,10 +176,15 @@ def _plan(
     words: Mapping[str, Any],
     source: Any,
     options: Mapping[str, Any],
-    try_rows: Optional[int],
+    rows: Optional[str],
     output: Optional[str] = None,
 ) -> None:
     """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
+    if rows is not None and not rows.isdecimal():
+        raise akrunner.ConfigError(
+            f"--dry-run={rows}: over how many rows is the script tried? Give a whole number, --dry-run=5"
+        )
+    try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
     plan = akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant)
     if output is not None:

@@ -155,7 +155,7 @@ def with_numbers(words: Sequence[str]) -> List[str]:
     found: List[str] = []
     for word, following in zip(words, [*words[1:], ""]):
         bare = word == "--profile-input" and not re.fullmatch(r"-?[0-9.]+", following)
-        tries = re.fullmatch(r"--dry-run=-?[0-9]+", word)
+        tries = word.startswith("--dry-run=")
         found += (
             ["--dry-run", word.replace("--dry-run", "--dry-run-rows", 1)] if tries else [f"{word}={_STEPS}" if bare else word]
         )

@@ -52,7 +52,7 @@ class OutputColumns:
             return f"wrote rows, and there is no output_schema= (--output-schema): {why}"
         return (
             f"wrote a row that does not fit the first batch, which decides without output_schema=: {why}; if that is right, {_GIVE}"
-            f"for instance {self.schema.words!r}"
+            f"with types that hold all rows: the first batch says {self.schema.words!r}"
         )
 
     def _compare(self, found: Schema) -> None:

@@ -95,7 +95,12 @@ def filled(table: TableSource, defaults: Mapping[str, Any]) -> TableSource:
 def _known(name: str, table: TableSource, parameter: str) -> str:
     names = table.schema.names
     if name not in names:
-        raise SourceError(f"{parameter}: {table.name} has no column {name!r} (it has {', '.join(names)}){nearest(name, names)}")
+        there = (
+            f"{table.name} has no column {name!r} (it has"
+            if parameter == "columns"
+            else f"no column {name!r} goes to the tasks (there are"
+        )
+        raise SourceError(f"{parameter}: {there} {', '.join(names)}){nearest(name, names)}")
     return name
 
 

@@ -198,7 +198,10 @@ def test_the_script_is_tried_over_the_first_rows(
     assert "tried:        3 rows in, 3 rows out" in shown and "thrown away\n              id\n              0\n" in shown, shown
     assert main(["run", *words, *out, "--dry-run=2", "-p", "bad=1"]) == 1
     assert "ValueError in main(): bad luck" in capsys.readouterr().err
-    for wrong, said in ((["--dry-run=0"], "try_rows=0"), (["--dry-run=few"], "does not take a value")):
+    for wrong, said in (
+        (["--dry-run=0"], "try_rows=0"),
+        (["--dry-run=few"], "--dry-run=few: over how many rows is the script tried? Give a whole number, --dry-run=5"),
+    ):
         assert main(["run", *words, *wrong]) == 2
         assert said in capsys.readouterr().err
     with pytest.raises(akrunner.ConfigError, match="rows that arrive would be taken from the stream"):

@@ -49,7 +49,7 @@ def test_nulls_get_a_value(leaves_nothing: Path, double: str, tmp_path: Path) ->
         {"id": 2, "x": 0.25, "y": 0.5},
     ], done
     wrong = predict(double, "-i", str(tmp_path / "t.csv"), "--default", "z=1")
-    assert wrong.returncode == 2 and "defaults: " in wrong.stderr and "has no column 'z' (it has id, x)" in wrong.stderr
+    assert wrong.returncode == 2 and "defaults: no column 'z' goes to the tasks (there are id, x)" in wrong.stderr
 
 
 def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path) -> None:
@@ -65,6 +65,7 @@ def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path
     for wrong, words in (
         (["--selected-cols", "b"], "the table has no column 'b'"),
         (["--follow"], "--dry-run looks at a table"),
+        (["--dry-run=5"], "--dry-run=5 tries a script over some rows"),
         (["--detach"], "--detach is for a Flink cluster that stays"),
     ):
         done = predict(double, *options, *wrong)

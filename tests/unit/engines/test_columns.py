@@ -138,7 +138,7 @@ def test_the_first_batches_of_tasks_must_agree(second: frames.Frame, words: str)
     with pytest.raises(DataError, match=words) as failed:
         wanted.of(WORKER, second)
     said = wanted.refused(str(failed.value))
-    assert "output_schema= (--output-schema), for instance 'p int64'" in said
+    assert "output_schema= (--output-schema), with types that hold all rows: the first batch says 'p int64'" in said
     # of the same task it is the decoder that decides, as with a schema
     assert wanted.of(CHIEF, second) is wanted.schema
 
