@@ -52,6 +52,10 @@ class Installed(Generic[T]):
         made: T = found
         return made
 
+    def package(self, name: str) -> str:
+        """What pip calls the package that adds one of the `names`."""
+        return _package(_found(self._group, tuple(sys.path))[name][0])
+
     def whole(self) -> List[T]:
         """All that can be imported."""
         return [found for found, _ in _tried(self, tuple(sys.path)) if found is not None]

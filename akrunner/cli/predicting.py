@@ -9,7 +9,7 @@ import typer
 
 import akrunner
 from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables
-from akrunner.cli.guarded import EPILOG, emit
+from akrunner.cli.guarded import EPILOG
 
 HELP = """
 Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
@@ -101,11 +101,7 @@ def _plan(
     meant.update(output=output, output_format=words["output_format"] if output is not None else None)
     plan = akrunner.plan_predict(model, given.source(words), **meant)
     plan = dataclasses.replace(plan, output="stdout") if output is None else plan
-    origins = jobfiles.origins(ctx)
-    if words["as_json"]:
-        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), "given": origins})
-    else:
-        typer.echo(f"{plan}\ngiven:        " + "; ".join(origins))
+    running.say_plan(ctx, plan, str(plan), words["as_json"], {})
 
 
 def _check(words: Mapping[str, Any], streams: bool, live: bool, detached: bool) -> None:

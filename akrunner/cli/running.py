@@ -189,16 +189,23 @@ def _plan(
     plan = akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant)
     if output is not None:
         plan = dataclasses.replace(plan, output=output)
+    say_plan(ctx, dataclasses.replace(plan, trial=None), str(plan), words["as_json"], {"trial": _asdict(plan.trial)})
+
+
+def say_plan(ctx: typer.Context, plan: Any, text: str, as_json: bool, more: Mapping[str, Any]) -> None:
+    """A plan, and where each value came from, on stdout. Args: text: what a person reads; more: what the JSON has besides."""
     origins = jobfiles.origins(ctx)
-    if words["as_json"]:
-        trial = plan.trial
-        tried = (
-            {} if trial is None else {**vars(trial), "written": None if trial.written is None else trial.written.to_pylist()}
-        )
-        told = dataclasses.asdict(dataclasses.replace(plan, trial=None))
-        emit({"ok": True, "exit_code": 0, **told, "trial": tried or None, "given": origins})
+    if as_json:
+        emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "given": origins})
     else:
-        typer.echo(f"{plan}\ngiven:        " + "; ".join(origins))
+        typer.echo(f"{text}\ngiven:        " + "; ".join(origins))
+
+
+def _asdict(trial: Any) -> Optional[Mapping[str, Any]]:
+    """What came of a trial, as JSON has it; None: nothing was tried."""
+    if trial is None:
+        return None
+    return {**vars(trial), "written": trial.written.to_pylist() if trial.written is not None else None}
 
 
 def _table(words: Mapping[str, Any], verb: str) -> Any:

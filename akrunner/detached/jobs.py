@@ -83,7 +83,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
         options: as for `akrunner.run`, `train` or `predict`. Rows need `output=`, a model `model_out=`.
     Raises: ConfigError: an argument is wrong; nothing was started. StartError: Flink did not take the job.
     """
-    if engine.master == "local":
+    if not isinstance(engine, FlinkEngine) or engine.master == "local":
         raise ConfigError(
             "a detached job needs a cluster that stays: give its address (--flink-master HOST:PORT); `akrunner flink start` brings one up"
         )

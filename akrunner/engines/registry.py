@@ -67,11 +67,12 @@ def engine_of(engine: Union[str, Engine]) -> Engine:
     if engine not in INSTALLED.names():
         raise ConfigError(f"engine={engine!r}: known engines are {', '.join(names())}{nearest(engine, names())}")
     make = INSTALLED.get(engine)
-    with ours(ConfigError, f"engine={engine!r}: it cannot be made"):
+    place = f"engine {engine!r} of the package {INSTALLED.package(engine)}"
+    with ours(ConfigError, f"{place} cannot be made"):
         made = make()
     lacks = _lacks(made) or (f"its name is {made.name!r}" if made.name != engine else "")
     if lacks:
-        raise ConfigError(f"engine={engine!r}: what its package makes cannot be used: {lacks}")
+        raise ConfigError(f"{place} cannot be used: {lacks}")
     return made
 
 

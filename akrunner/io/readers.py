@@ -194,7 +194,7 @@ def _kept_as(column: pa.Array, kind: pa.DataType) -> pa.Array:
     given, made = decoded(column), decoded(cast)
     while is_list(given.type) and is_list(made.type):
         given, made = pc.list_flatten(given), pc.list_flatten(made)
-    if not (_of_kind(given.type) is _of_kind(made.type) or is_text(given.type) or is_text(made.type)):
+    if not (_of_kind(given.type) == _of_kind(made.type) or is_text(given.type) or is_text(made.type)):
         raise pa.ArrowInvalid(f"{_of_kind(given.type)} are no {_of_kind(made.type)}")
     zones = [getattr(one.type, "tz", None) is None for one in (given, made)]
     if pa.types.is_timestamp(given.type) and pa.types.is_timestamp(made.type) and zones[0] != zones[1]:

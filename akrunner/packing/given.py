@@ -364,8 +364,8 @@ def _of_table(
     tables = [(b"", table)]
     if options["select"] is None and table.each is not None:
         # each for itself, so that those that come later can be packed alone; in the types of what is there, whatever the first of them looks like
-        known = where.known
-        tables = [(known[path], one) for path, one in table.each(like, earlier.words if earlier is not None else "")]
+        of = earlier.words if earlier is not None else ""
+        tables = [(_named_in(str(where.home), path), one) for path, one in table.each(like, of)]
     else:
         asked["whole"] = True
     return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies)
@@ -426,12 +426,11 @@ def _in_types_of(table: TableSource, extra: pa.Schema, of: str) -> TableSource:
 
 @dataclass(frozen=True)
 class _Where:
-    """Where a table's files lie. Attributes: place, home, lies: as `Given` has them; paths: of its files; local: on this machine's file systems."""
+    """Where a table's files lie. Attributes: place, home, lies: as `Given` has them; local: on this machine's file systems."""
 
     place: Optional[str] = None
     home: Optional[str] = None
     lies: Optional[str] = None
-    paths: Sequence[str] = ()
     local: bool = False
 
     @staticmethod
@@ -442,20 +441,14 @@ class _Where:
         place = (found.directories or tuple(found.paths))[0]
         lies = found.base.rstrip("/") or "/" if found.base is not None else _holding(found.paths)
         if not found.is_local:
-            return _Where(place, lies, lies, found.paths)
+            return _Where(place, lies, lies)
         lies = os.path.normpath(lies)
-        return _Where(place, (earlier and earlier.home_of(lies)) or lies, lies, found.paths, True)
+        return _Where(place, (earlier and earlier.home_of(lies)) or lies, lies, True)
 
     @property
     def beside(self) -> str:
         """The directory of a list, or the current one."""
         return self.home if self.home is not None and self.local else os.getcwd()
-
-    @property
-    def known(self) -> Dict[str, bytes]:
-        """Path of each file -> its name."""
-        assert self.home is not None
-        return {path: _named_in(self.home, path) for path in self.paths}
 
 
 def _check_once(paths: Sequence[str]) -> None:

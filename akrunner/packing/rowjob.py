@@ -112,9 +112,8 @@ def columns_of(state: State) -> Optional[pa.Schema]:
 
 def ups_of(state: State) -> int:
     """How many directories above the one that the packed files are named below is the one that all of them lay in."""
-    names = pa.chunked_array(
-        [one for part in state.parts() for one in state.index(part).column(NAME).chunks], pa.large_binary()
-    )
+    parts = [part for part in state.parts() if state.has_index(part)]
+    names = pa.chunked_array([one for part in parts for one in state.index(part).column(NAME).chunks], pa.large_binary())
     above = pc.match_substring_regex(names, rb"\A\.\./")
     return max((name.split(b"/").count(b"..") for name in names.filter(above).to_pylist()), default=0)
 

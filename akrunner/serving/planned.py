@@ -10,6 +10,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Tuple
 import pyarrow as pa
 
 from akrunner.api import table_of
+from akrunner.checks import shown
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -32,6 +33,7 @@ class PredictPlan:
         inputs: (input of the model, "float32 [?, 4]", columns that feed it).
         outputs: (output of the model, column it becomes, the column's type).
         kept: columns of the table that stand beside the outputs.
+        defaults: column -> what stands there for a null, as text.
         python: the workers' interpreter.
         requirements: that are installed at the start, None: there are none.
         source: the table's name.
@@ -48,6 +50,7 @@ class PredictPlan:
     inputs: Tuple[Tuple[str, str, Tuple[str, ...]], ...]
     outputs: Tuple[Tuple[str, str, str], ...]
     kept: Tuple[str, ...]
+    defaults: Mapping[str, str]
     python: str
     requirements: Optional[str]
     source: str
@@ -81,6 +84,7 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
         inputs=tuple((one.spec.name, str(one.spec).partition(" ")[2], one.columns) for one in plan.inputs),
         outputs=tuple((name, column, str(plan.output_schema.arrow.field(column).type)) for column, name in plan.outputs),
         kept=plan.reserved,
+        defaults={name: shown(value) for name, value in (given.defaults or {}).items()},
         python=job.python,
         requirements=os.fspath(given.requirements) if given.requirements is not None else None,
         source=redacted(prediction.table.name),
@@ -108,6 +112,8 @@ def _lines(plan: PredictPlan) -> List[str]:
             lines += line_of(title, words) if not place else [f"{'':14}{words}"]
     more = f" and {len(plan.kept) - _SHOWN:,} more" if len(plan.kept) > _SHOWN else ""
     lines += line_of("kept", (", ".join(plan.kept[:_SHOWN]) or "no column of the table") + more)
+    if plan.defaults:
+        lines += line_of("nulls", ", ".join(f"{name}: {value}" for name, value in plan.defaults.items()))
     lines += line_of("interpreter", plan.python)
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")

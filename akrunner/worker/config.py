@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.worker import data, reading
-from akrunner.worker.splits import Split
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -213,12 +212,7 @@ class BatchTaskConfig(TaskConfig):
         how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
         if how.cache == "disk":
             raise ValueError("cache='disk': each worker would keep its rows in a file of the chief's; give cache=True")
-        chosen = None
-        if split is not None:
-            # the number of a split is the same in every worker
-            self._splits.of(split)
-            chosen = Split(path, self._splits.names.index(split))
-        rows = data.Examples(self.schema, path, split=chosen)
+        rows = data.Examples(self.schema, path, split=self._splits.of(split, path) if split is not None else None)
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how, weights=weights)
 
     def batches(

@@ -59,8 +59,9 @@ class Splits(object):
         """Rows of this task in each."""
         return {name: len(self.of(name).rows()) for name in self.names}
 
-    def of(self, name: str) -> Split:
-        return Split(self._path, self._number(name))
+    def of(self, name: str, path: str = "") -> Split:
+        """Args: path: of another worker's file of rows, in which its number is the same; "": of this one's. Raises: ValueError: there is no such split."""
+        return Split(path or self._path, self._number(name))
 
     def shares(self, name: str) -> List[int]:
         """Rows of every worker in one of them."""

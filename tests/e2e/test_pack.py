@@ -458,6 +458,21 @@ def test_names_stay_when_one_file_becomes_several_directories(tmp_path: Path) ->
     assert not (tmp_path / "twice").exists()
 
 
+def test_rows_of_no_file_are_packed_once(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert akrunner.pack(pa.table({"id": [1, 2]}), out).rows == 2
+    before = digests(out)
+    for source in (pa.table({"id": [1, 2]}), {"id": [3]}):
+        with pytest.raises(
+            akrunner.SourceError, match="is not read from files of this machine, so its new rows cannot be told .*--overwrite"
+        ):
+            akrunner.pack(source, out)
+    (tmp_path / "3.csv").write_text("id\n3\n")
+    with pytest.raises(akrunner.SinkError, match="source=None, not"):
+        akrunner.pack(tmp_path / "3.csv", out)
+    assert digests(out) == before and akrunner.pack({"id": [3]}, out, overwrite=True).total_rows == 1
+
+
 def test_columns_of_directories_are_those_of_names_in_them(tmp_path: Path) -> None:
     def put(day: str) -> Path:
         path = tmp_path / "in" / f"d={day}" / "x.csv"

@@ -59,6 +59,7 @@ def test_a_plan_starts_nothing(leaves_nothing: Path, double: str, tmp_path: Path
     plan = json.loads(told.stdout)
     assert (plan["inputs"], plan["outputs"], plan["kept"]) == ([["x", "float32 [?]", ["a"]]], [["y", "p", "double"]], ["id"])
     assert len(plan["tasks"]) == 2 and plan["output"] == str(tmp_path / "o.csv")
+    assert "nulls:        a: 0\n" in predict(double, *options, "--default", "a=0").stdout
     shown = predict(double, *options).stdout
     assert shown.startswith("predict on engine local; nothing was started\n") and "output:       stdout\n" in shown, shown
     assert "inputs:       x float32 [?]  <- a\noutputs:      y  -> p double\nkept:         id, a\n" in shown, shown

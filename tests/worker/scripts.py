@@ -398,8 +398,8 @@ def main(task_config):
     task_config.output_writer.write_batch({"id": [n]})
 """
 
-#: two workers, of five rows: weights of the table, whole numbers or not, and of rows made up
-WEIGHTS = """
+#: what a dataset gives, as numpy, in TensorFlow 1 and 2
+_ALL_OF = """
 import numpy as np
 import tensorflow as tf
 
@@ -414,7 +414,12 @@ def all_of(dataset):
                 found.append(session.run(element))
             except tf.errors.OutOfRangeError:
                 return found
+"""
 
+#: two workers, of five rows: weights of the table, whole numbers or not, and of rows made up
+WEIGHTS = (
+    _ALL_OF
+    + """
 def main(task_config):
     index = task_config.cluster["worker"].index(task_config.cluster[task_config.task_type][task_config.task_index])
     mine = list(range(index, 5, 2))
@@ -433,24 +438,12 @@ def main(task_config):
         except ValueError as e:
             assert words in str(e), str(e)
 """
+)
 
 #: two workers: rows of one split by every way to read them, again and again; the splits of all are told in user_params
-SPLITS = """
-import numpy as np
-import tensorflow as tf
-
-def all_of(dataset):
-    if tf.executing_eagerly():
-        return [tf.nest.map_structure(lambda tensor: tensor.numpy(), element) for element in dataset]
-    element = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
-    found = []
-    with tf.compat.v1.Session() as session:
-        while True:
-            try:
-                found.append(session.run(element))
-            except tf.errors.OutOfRangeError:
-                return found
-
+SPLITS = (
+    _ALL_OF
+    + """
 def ids(batches):
     return [int(i) for batch in batches for i in np.asarray(batch["id"])]
 
@@ -485,6 +478,7 @@ def main(task_config):
         assert "split='tset' is no split of this job, which has train, test, spare; did you mean 'test'?" in str(e), str(e)
     task_config.output_writer.write_batch({"id": shares["test"]})
 """
+)
 
 #: a row that weighs nothing is as if it were not there
 FIT_WEIGHTS = """

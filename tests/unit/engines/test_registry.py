@@ -66,11 +66,11 @@ def test_an_engine_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert engine_of("other").capabilities.parallelism == 3
     assert type(engine_of("local")) is LocalEngine, "a built-in engine's name stays its own"
     for name, words in (
-        ("renamed", "its name is 'another'"),
+        ("renamed", "engine 'renamed' of the package akrunner-others cannot be used: its name is 'another'"),
         ("unable", "it has no capabilities"),
         ("still", r"it has no run\(\)"),
         ("number", "akrunner-others .*: it is int, and no class or function that makes an engine"),
-        ("breaks", "engine='breaks': it cannot be made: .*no licence"),
+        ("breaks", "engine 'breaks' of the package akrunner-others cannot be made: .*no licence"),
         ("gone", "akrunner-others .* cannot be imported"),
     ):
         with pytest.raises(ConfigError, match=words):
