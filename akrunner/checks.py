@@ -358,12 +358,15 @@ def kind_in_words(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
+#: least that names of files have in common to be meant: of short ones any ending is a good part
+ALIKE = 0.75
+
+
 def nearest_file(path: str) -> str:
     """`"; did you mean 'x'?"` for what is beside a file that is not there and is called almost as it, else an empty string."""
     folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
     try:
-        # the least that counts is high: of short names any ending is a good part
-        close = difflib.get_close_matches(name, os.listdir(folder), n=1, cutoff=0.75)
+        close = difflib.get_close_matches(name, os.listdir(folder), n=1, cutoff=ALIKE)
     except (OSError, ValueError):
         return ""
     return f"; did you mean {close[0]!r}?" if close else ""

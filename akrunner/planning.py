@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shlex
@@ -43,6 +44,8 @@ _FEATURES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
 _SHOWN = 40
 #: columns of rows that were written, and characters of a value
 _WRITTEN, _LONGEST = 8, 60
+#: what stands for a secret; a shorter one is part of any word, and is not looked for in what a script prints
+_HIDDEN, _SHORTEST = "***", 4
 #: files whose rows are counted, by what stands at their ends
 _COUNTED = 1000
 
@@ -209,8 +212,18 @@ def plan_job(given: Arguments, verb: str, model_out: Optional[PathLike], follow:
             "max_restarts": job.supervision.max_restarts,
         },
         warnings=tuple(_warnings(job, table, columns_, tasks, rows)),
-        trial=tried(job, table, requirements, try_rows) if try_rows is not None else None,
+        trial=_trial(job, table, requirements, try_rows) if try_rows is not None else None,
     )
+
+
+def _trial(job: JobSpec, table: TableSource, requirements: Optional[str], rows: int) -> Trial:
+    """The script over a few rows; what the plan hides, the script may have printed."""
+    trial = tried(job, table, requirements, rows)
+    given = {**job.user_params, **job.env}
+    pairs = [(value if isinstance(value, str) else json.dumps(value), _value(name, value)) for name, value in given.items()]
+    pairs += zip(job.script_args, _words_of(job.script_args))
+    hidden = [value for value, plain in pairs if plain == _HIDDEN and len(value) >= _SHORTEST]
+    return dataclasses.replace(trial, printed=redacted(trial.printed, sorted(hidden, key=len, reverse=True)))
 
 
 def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
@@ -285,8 +298,8 @@ def _words_of(script_args: Sequence[str]) -> Tuple[str, ...]:
     """The script's own words, without secrets: what stands behind `--password` is one, too."""
     before = ["", *script_args]
     return tuple(
-        "***"
-        if option.startswith("-") and not word.startswith("-") and _value(option.lstrip("-"), word) == "***"
+        _HIDDEN
+        if option.startswith("-") and not word.startswith("-") and _value(option.lstrip("-"), word) == _HIDDEN
         else redacted(word)
         for option, word in zip(before, script_args)
     )

@@ -403,9 +403,9 @@ def repeated(names: List[str]) -> Optional[str]:
     return next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
 
 
-def nearest(name: str, known: List[str]) -> str:
-    """`"; did you mean 'x'?"` for the closest known name, else an empty string."""
-    close = difflib.get_close_matches(name, known, n=1)
+def nearest(name: str, known: List[str], least: float = 0.6) -> str:
+    """`"; did you mean 'x'?"` for the closest known name, else an empty string. Args: least: that is the same of both, of 1."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=least)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

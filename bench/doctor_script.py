@@ -184,7 +184,7 @@ def pandas_loop(config, mended):
     frame = pd.DataFrame({"a": np.arange(20000.0), "b": np.arange(20000) % 7})
     a, b = frame["a"].to_numpy(), frame["b"].to_numpy()
     start()
-    for step in range(300):
+    for step in range(1000):
         at = step * 64 % 19000
         if mended:
             mine, other = a[at : at + 64], b[at : at + 64]

@@ -6,6 +6,7 @@ import difflib
 import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
 
+from akrunner.checks import shown
 from akrunner.cli.given import ALL, COMMANDS, taken
 from akrunner.jobfile import ENDING
 from akrunner.options import OPTIONS
@@ -27,6 +28,9 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
         error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
     elif hasattr(error, "param_type") and path[:1] and path[0] in COMMANDS:
         error.message = _file(path[0], words)
+    elif getattr(error, "param", None) is not None and error.message:
+        value = next((after for before, after in zip(words, words[1:]) if before in error.param.opts), "")
+        error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
     elif not path and words[:1] and words[0].lower().endswith((ENDING, ".py")) and os.path.isfile(words[0]):
         error.message = f"No such command '{words[0]}'. It is a file: akrunner run {' '.join(words)}"
 

@@ -12,7 +12,7 @@ from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 import fsspec
 
-from akrunner.checks import check_url, is_within, kind_in_words
+from akrunner.checks import ALIKE, check_url, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, lakehouse
@@ -187,7 +187,7 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
     folder = posixpath.dirname(path)
     web = "http" in protocols(fs)
     beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
-    return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside)}")
+    return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside, ALIKE)}")
 
 
 def _beneath(base: str) -> List[str]:

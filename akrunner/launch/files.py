@@ -8,6 +8,7 @@ import posixpath
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from akrunner import leftovers
+from akrunner.checks import ALIKE
 from akrunner.errors import JobError, ScriptError, UserFilesError
 from akrunner.launch import archives
 from akrunner.launch.entry import check_program, check_script, context_entry
@@ -145,7 +146,7 @@ def _with_script(
         source = archives.read(archive, name, _FILES, _LONGEST_SCRIPT, most)
     else:
         known = [os.path.basename(p) for p in _beside(real)] + sorted(members)
-        raise ScriptError(f"script: there is no file {script}{nearest(os.path.basename(script), known)}")
+        raise ScriptError(f"script: there is no file {script}{nearest(os.path.basename(script), known, ALIKE)}")
     takes_context = context_entry(source, real)
     program = not takes_context and check_script(source, real)
     laid = tuple((r, p) for p, r in files.items())

@@ -278,8 +278,8 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, spec: TensorSpec, fir
     if array.null_count and (is_list(target) or not floating):
         row = first_row + int(np.flatnonzero(truths_of(array.is_null()))[0])
         raise DataError(
-            f"row {row}, column {name!r}: is null, which input {spec.name!r} of the model cannot take; fill it "
-            f"(select='* REPLACE (coalesce({name}, ...) AS {name})') or leave the row out",
+            f"row {row}, column {name!r}: is null, which input {spec.name!r} of the model cannot take; give "
+            f"defaults={{{name!r}: ...}} (--default {name}=...), or leave the row out with select=",
             row=row,
             column=name,
         )

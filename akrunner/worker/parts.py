@@ -82,6 +82,9 @@ class Parts(object):
             return columns, target, columns.pop(WEIGHT)
         return columns, target
 
+    # TensorFlow's autograph leaves it as it is; 1.15 would warn that it has to
+    of.autograph_info__ = {}  # type: ignore[attr-defined]
+
 
 def check_weight(names: Collection[str]) -> None:
     """Raises: ValueError: the column of weights would hide one of the table's."""

@@ -173,7 +173,7 @@ def test_the_script_is_tried_over_the_first_rows(
 ) -> None:
     (tmp_path / "rows.csv").write_text("id\n" + "".join(f"{i}\n" for i in range(50)))
     (tmp_path / "copy.py").write_text(
-        "import os\ndef main(task_config):\n    print('epoch', 1)\n    for batch in task_config.batches(3):\n"
+        "import os\ndef main(task_config):\n    print('epoch', task_config.user_params['my_token'])\n    for batch in task_config.batches(3):\n"
         "        task_config.output_writer.write_batch({'id': batch['id']})\n"
         "    open(os.path.join(task_config.checkpoint_dir, 'saved'), 'w').close()\n"
         "    if task_config.user_params.get('bad'):\n        raise ValueError('bad luck')\n"
@@ -187,11 +187,13 @@ def test_the_script_is_tried_over_the_first_rows(
         "id bigint",
         "--checkpoint-dir",
         str(tmp_path / "ck"),
+        "-p",
+        "my_token=hush1",
     ]
     out = ["-o", str(tmp_path / "out.csv"), "--num-workers", "2", "--num-ps", "1"]
     assert main(["run", *words, *out, "--dry-run=2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["trial"]["written"] == [{"id": i} for i in range(4)] and told["trial"]["printed"] == "epoch 1"
+    assert told["trial"]["written"] == [{"id": i} for i in range(4)] and told["trial"]["printed"] == "epoch ***"
     assert (told["trial"]["rows_in"], told["trial"]["rows_out"], len(told["tasks"])) == (4, 4, 3)
     assert main(["run", *words, "--dry-run=3"]) == 0
     shown = capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
@@ -12,8 +13,11 @@ from akrunner.worker.waits import pipeline, shown
 if TYPE_CHECKING:
     from types import FrameType
 
-#: seconds between two looks: always, and where the doctor was asked for
-_SELDOM, _OFTEN = 0.2, 0.01
+#: seconds between two looks, on average: always, and where the doctor was asked for
+_SELDOM, _OFTEN = 0.2, 0.005
+#: seconds after which a thread that computes in Python lets others go on, where the doctor was asked for. With Python's own 0.005 a look would come only when the
+#: script waits for something, and of a step that is shorter nothing else would be seen
+_YIELD = 0.0002
 _MOST = 200
 _SHOWN = 12
 #: Python's own modules in which one thread or process waits for another
@@ -45,8 +49,23 @@ class Lines(object):
         self._stopped.set()
 
     def _run(self) -> None:
-        cards = Cards() if self._often else None
-        while not self._stopped.wait(_OFTEN if self._often else _SELDOM):
+        if not self._often:
+            self._looking(None)
+            return
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(_YIELD)
+        try:
+            self._looking(Cards())
+        finally:
+            # unless the script has set another
+            if abs(sys.getswitchinterval() - _YIELD) < 1e-6:
+                sys.setswitchinterval(before)
+
+    def _looking(self, cards: Optional[Cards]) -> None:
+        # looks at even distances fall into step with a loop, and meet the same line each time
+        distances = random.Random(0)
+        mean = _OFTEN if self._often else _SELDOM
+        while not self._stopped.wait(mean * distances.uniform(0.5, 1.5)):
             self.looks += 1
             try:
                 if self.also is not None:
@@ -55,7 +74,7 @@ class Lines(object):
             except Exception:
                 # a module, or a directory, went away meanwhile: the next look may be better
                 continue
-            if cards is not None and self.looks % 10 == 0:
+            if cards is not None and self.looks % 20 == 0:
                 self.busy += cards.busy()
 
     def _look_around(self) -> None:

@@ -69,6 +69,12 @@ def test_an_option_that_is_not_there_is_told_what_to_type(line: str, words: str,
     assert message.startswith("No such option: --") and message.endswith(words)
 
 
+def test_a_value_that_does_not_fit_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("run s.py -i a.csv --num-workers two --json".split()) == 2
+    message = json.loads(capsys.readouterr().out)["message"]
+    assert "--num-workers" in message and "'two'" in message
+
+
 @pytest.mark.parametrize(
     "line, words",
     [

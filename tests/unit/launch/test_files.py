@@ -200,6 +200,10 @@ def test_missing(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(MAIN)
     with pytest.raises(ScriptError, match=r"there is no file .*trian.py; did you mean 'train.py'"):
         collect(tmp_path / "trian.py", [])
+    # of short names an ending is no likeness
+    (tmp_path / "s.py").write_text(MAIN)
+    with pytest.raises(ScriptError, match=r"there is no file .*hlpers.py$"):
+        collect(tmp_path / "hlpers.py", [])
     with pytest.raises(ScriptError, match="is a directory"):
         collect(tmp_path, [])
     with pytest.raises(UserFilesError, match="there is no"):

@@ -182,7 +182,10 @@ def test_values_on_their_way() -> None:
         fed(i=[1, 2**40])
     with pytest.raises(DataError, match="row 101, column 'f': does not fit float32, .* 1e\\+300 would become infinite"):
         fed(f=[0.1, 1e300])
-    with pytest.raises(DataError, match="row 101, column 'i': is null, which input 'i' of the model cannot take; fill it"):
+    with pytest.raises(
+        DataError,
+        match="row 101, column 'i': is null, which input 'i' of the model cannot take; give defaults=\\{'i': ...\\} \\(--default i=...\\)",
+    ):
         fed(i=[1, None])
     with pytest.raises(DataError, match="row 100, column 's': is null"):
         fed(s=[None, ["a"]])

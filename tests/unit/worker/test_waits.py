@@ -440,6 +440,18 @@ def test_nothing_of_the_script_is_kept_by_a_look() -> None:
         thread.join()
 
 
+def test_pythons_own_switching_between_threads_is_put_back() -> None:
+    before = sys.getswitchinterval()
+    often = lines.Lines(True)
+    often.start()
+    while not often.looks:
+        assert often._thread.is_alive()
+    during = sys.getswitchinterval()
+    often.stop()
+    often._thread.join()
+    assert during < before == sys.getswitchinterval()
+
+
 def test_what_lies_below_our_clocks_is_whose_the_line_is_in() -> None:
     """A call of TensorFlow's goes through them."""
     seen = lines.Lines(False)
