@@ -34,6 +34,9 @@ def main() -> NoReturn:
         code = _run()
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 1
+    except (signals.Interrupted, signals.Terminated):
+        # it came between what is loaded and what is run, or behind that
+        code = signals.say_between()
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 70

@@ -77,6 +77,8 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
     try:
         code = int(run() or 0)
         sys.stdout.flush()
+        # what comes now stops nothing any more
+        signals.decided()
     except BaseException as e:
         if is_help and signals.seen() is None and any(isinstance(one, BrokenPipeError) for one in _chain(e)):
             silence_stdout()

@@ -146,11 +146,21 @@ def words(number: int) -> str:
     return "interrupted" if number == signal.SIGINT else "terminated"
 
 
+def _kind(number: int) -> str:
+    return "Interrupted" if number == signal.SIGINT else "Terminated"
+
+
 def say_early(number: int) -> int:
     """What is said when nothing has been imported yet. Returns: the exit code."""
     decided()
-    kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-    return say(kind, f"{words(number)}; nothing was started", 128 + number)
+    return say(_kind(number), f"{words(number)}; nothing was started", 128 + number)
+
+
+def say_between() -> int:
+    """What is said when nobody else says it: whether anything was done is not known here. Returns: the exit code."""
+    decided()
+    number = _seen or signal.SIGINT
+    return say(_kind(number), words(number), 128 + number)
 
 
 def say(kind: str, text: str, code: int) -> int:

@@ -89,6 +89,24 @@ def test_before_anything_remembers_it(options: List[str], out: str, err: str) ->
     assert not options or json.loads(done.stdout)["error"] == "Interrupted"
 
 
+@pytest.mark.parametrize("number", [2, 15])
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_between_what_is_loaded_and_what_is_run(number: int, options: List[str]) -> None:
+    """Nobody there expects it."""
+    code = (
+        "import signal, akrunner.__main__ as program, akrunner.cli.main\n"
+        f"akrunner.cli.main.main = lambda: signal.raise_signal({number})\n"
+        "program.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True)
+    word = {2: "interrupted", 15: "terminated"}[number]
+    assert done.returncode == 128 + number and "Traceback" not in done.stderr, done
+    if options:
+        assert json.loads(done.stdout) == {"ok": False, "error": word.capitalize(), "message": word, "exit_code": 128 + number}
+    else:
+        assert (done.stdout, done.stderr) == ("", f"akrunner: {word}\n")
+
+
 def test_little_is_imported_before_ctrl_c_is_heard() -> None:
     root = str(Path(akrunner.__file__).parents[1])
     code = f"import sys; sys.path.insert(0, {root!r}); import akrunner.__main__; print(*sys.modules)"
