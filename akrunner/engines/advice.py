@@ -270,6 +270,12 @@ def _of_cache(record: Mapping[str, Any]) -> List[Advice]:
     if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or _behind(slow, serves, record):
         return []
     share, times = waiting * slow.share, blame.times(record)
+    suspect = None if looked else likely.suspect(record)
+    if suspect is not None and suspect.timed and suspect.node.facts != slow.facts:
+        # that took most of what was waited for, and a cache has to do with the rest
+        share *= 1 - suspect.node.share
+    if share < WORTH_SAYING:
+        return []
     caches = [(place, node) for place, node in enumerate(blame.chain_of(record)) if blame.plain(node["node"]) == "Cache"]
     if any(_behind(slow, place, record) for place, _ in caches):
         what = f"`cache`{_at(caches[0][1])} keeps nothing from one pass to the next"

@@ -198,8 +198,13 @@ def _facts(of_path: Sequence[Tuple[str, bool]], depths: Sequence[int], chain: Se
     """What is known of the last node of a path: the script's dataset of that kind that comes next after those of the nodes above."""
     position = 0
     last: Dict[str, Any] = {}
+    # newer ones of TensorFlow prefetch at the end by themselves: that node is none of the script's
+    added = outermost([kind for kind, _ in of_path]) == "Prefetch" != outermost([plain(one["node"]) for one in chain])
     for (kind, _), depth in zip(of_path, depths):
         last = {}
+        if added and kind == "Prefetch":
+            added = False
+            continue
         for one in _FUSED.get(kind, (kind,)):
             alike = [index for index in range(position, len(chain)) if plain(chain[index]["node"]) == one]
             # of what lies in a function, or of all where nobody has looked into it

@@ -121,6 +121,39 @@ def test_a_map_that_is_fused_with_its_batch_is_found() -> None:
     assert first(record(nodes, faster)).rule == "busy_map"
 
 
+#: a script's own map behind a dataset of ours, which decodes in several passes
+BEHIND_OURS = [
+    node("Map", 7, python=True),
+    node("Prefetch", 3, ours=True),
+    node("Map", 3, ours=True),
+    node("Batch", 3, ours=True, rows=8),
+    node("ParallelMap", 3, ours=True, decodes=True),
+    node("Repeat", 3, ours=True, count=6),
+    node("TFRecord", 3, ours=True),
+]
+
+
+def test_what_tensorflow_adds_at_the_end_is_no_node_of_the_scripts() -> None:
+    """Newer ones prefetch there: the next prefetch, and what stands behind it, is not taken for it."""
+    nodes = {
+        "Root": (0.0, 20),
+        "Root::Prefetch": (2.12, 20),
+        "Root::Prefetch::Map": (2.1, 19),
+        "Root::Prefetch::Map::Prefetch": (0.05, 20),
+        "Root::Prefetch::Map::Prefetch::ParallelMapV2": (0.01, 20),
+    }
+    (worst,) = blame.blamed(record(nodes, BEHIND_OURS))
+    assert (worst.kind, worst.at, worst.ours) == ("Map", f"{SCRIPT}:7", False)
+    told = inputs.verdict({"inputs": {"chief:0": record(nodes, BEHIND_OURS)}})
+    assert "train.py:7" in told[0] and not any("train.py:3" in one for one in told), told
+
+
+def test_a_cache_does_not_save_what_python_was_timed_to_take() -> None:
+    python = {"calls": 117, "wall": 6.9, "computed": 0.1, "steps": 6.8}
+    told = advised(record({}, BEHIND_OURS, asked=0, wait=7.0, between=0.3, python=python))
+    assert [one.rule for one in told] == ["python_waits"] and "train.py:7" in told[0].what, told
+
+
 def test_a_generator() -> None:
     nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), "Root::Prefetch::BatchV2::FlatMap[0]::Generator": (1.8, 640)}
     lines = [{"main": False, "at": f"{SCRIPT}:12", "in": "", "share": 0.7}]
