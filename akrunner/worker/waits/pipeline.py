@@ -228,6 +228,9 @@ def described(dataset: Any) -> Dict[str, Any]:
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     if function is not None:
         told.update(_function(function))
+    if told.get("python") and told["node"] in ("Map", "ParallelMap"):
+        # no map of ours calls Python: the script has given it, by map=
+        told.pop("ours", None)
     return told
 
 

@@ -171,6 +171,15 @@ def test_what_task_config_made_is_not_the_scripts_fault(pipe: float, rule: str) 
     assert [one.rule for one in told] == (["pipe"] if pipe > 1 else [])
 
 
+@pytest.mark.parametrize("parses", [True, False])
+def test_columns_are_not_told_to_become_columns(parses: bool) -> None:
+    nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), "Root::Prefetch::Map": (1.8, 640)}
+    (told,) = advised(
+        record(nodes, [node("Prefetch", 9, ours=True), node("Map", 9, ours=True, **({"parses": True} if parses else {}))])
+    )
+    assert told.rule == "parse" and ("data_format='columns'" in told.change) == parses and "columns= for those" in told.change
+
+
 @pytest.mark.parametrize("source, rule", [("TFRecord", "spool"), ("Map", "parse")])
 def test_the_rows_file_is_told_from_the_parsing_of_its_rows(source: str, rule: str) -> None:
     nodes = {"Root": (0.0, 20), "Root::Prefetch": (1.0, 20), "Root::Prefetch::" + source: (1.8, 640)}

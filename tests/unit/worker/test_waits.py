@@ -11,7 +11,7 @@ import threading
 import traceback
 import types
 import weakref
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import pytest
@@ -461,6 +461,22 @@ def test_what_lies_below_our_clocks_is_whose_the_line_is_in() -> None:
         made = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=name), f_lineno=7, f_back=made)
     seen._look(True, made)
     assert [(main, name) for main, _, name in seen.seen] == [(True, "tensorflow")]
+
+
+@pytest.mark.parametrize("kind, ours", [("PyFunc", None), ("Mul", True)])
+def test_python_in_a_map_that_task_config_made_is_the_scripts(kind: str, ours: Optional[bool]) -> None:
+    """It was given by map=."""
+
+    class ParallelMapDataset:
+        def __init__(self) -> None:
+            operation = types.SimpleNamespace(type=kind, op_def=types.SimpleNamespace(is_stateful=False))
+            graph = types.SimpleNamespace(get_operations=lambda: [operation])
+            self._map_func = types.SimpleNamespace(function=types.SimpleNamespace(graph=graph))
+
+    dataset = ParallelMapDataset()
+    vars(dataset)[pipeline._AT] = ("/me/train.py:7", True)
+    told = pipeline.described(dataset)
+    assert (told["node"], told["at"], told.get("ours")) == ("ParallelMap", "/me/train.py:7", ours)
 
 
 def test_what_a_repeat_has_below_it_is_one_node() -> None:
