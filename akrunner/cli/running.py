@@ -186,9 +186,18 @@ def _plan(
         )
     try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
-    plan = akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant)
-    if output is not None:
-        plan = dataclasses.replace(plan, output=output)
+
+    def planned(try_rows: Optional[int]) -> akrunner.Plan:
+        plan = akrunner.plan(words["script"], source, verb=verb, try_rows=try_rows, **meant)
+        return plan if output is None else dataclasses.replace(plan, output=output)
+
+    try:
+        plan = planned(try_rows)
+    except akrunner.JobError:
+        if not words["as_json"]:
+            # the script failed over the first rows; what the job was going to do helps to see why
+            say_plan(ctx, None, str(planned(None)), False, {})
+        raise
     say_plan(ctx, dataclasses.replace(plan, trial=None), str(plan), words["as_json"], {"trial": _asdict(plan.trial)})
 
 

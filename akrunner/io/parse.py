@@ -409,9 +409,21 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
     while piece.data[start : start + 1] in (b"\n", b"\r") and start + 1 < len(piece.data):
         start += 1
     what = in_words(error, parser.names)
+    if "unexpected field" in what and parser.schema is not None:
+        what = f"column {_unknown_key(piece.data[start:], parser.schema)} is not one of the others ({', '.join(parser.schema.names)})"
     return SourceError(
         f"source: cannot read {parser.name} as {parser.form}: line {piece.line_of(start)}: {what}: {piece.shown(start)}{advice(error, parser)}"
     )
+
+
+def _unknown_key(data: bytes, schema: pa.Schema) -> str:
+    """The first key of the first line that is no column; Arrow does not say which it was."""
+    line = re.split(rb"[\r\n]", data, maxsplit=1)[0]
+    try:
+        keys: List[str] = list(json.loads(line))
+    except (ValueError, RecursionError):
+        keys = []
+    return next((repr(key) for key in keys if key not in schema.names), "of this line")
 
 
 def in_words(error: BaseException, names: Optional[Sequence[str]]) -> str:

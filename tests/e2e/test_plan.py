@@ -199,7 +199,9 @@ def test_the_script_is_tried_over_the_first_rows(
     shown = capsys.readouterr().out
     assert "tried:        3 rows in, 3 rows out" in shown and "thrown away\n              id\n              0\n" in shown, shown
     assert main(["run", *words, *out, "--dry-run=2", "-p", "bad=1"]) == 1
-    assert "ValueError in main(): bad luck" in capsys.readouterr().err
+    failed = capsys.readouterr()
+    # the plan helps to see why it failed
+    assert "ValueError in main(): bad luck" in failed.err and "\ntasks:        3\n" in failed.out
     for wrong, said in (
         (["--dry-run=0"], "try_rows=0"),
         (["--dry-run=few"], "--dry-run=few: over how many rows is the script tried? Give a whole number, --dry-run=5"),
