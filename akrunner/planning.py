@@ -425,6 +425,7 @@ def _tried(trial: Trial) -> List[str]:
         lines += [f"{'':14}and {counted(more, 'more column')}"] if more > 0 else []
     if trial.exported:
         lines += line_of("exported", ", ".join(trial.exported[:_SHOWN]))
+    lines += [f"warning: {one}" for one in trial.warnings]
     printed = trial.printed.rstrip("\n").splitlines()[-_SHOWN:]
     return lines + [f"{'printed:' if not number else '':14}{line}" for number, line in enumerate(printed)]
 

@@ -219,8 +219,8 @@ class Schema:
 
     @property
     def words(self) -> str:
-        """What `parse` takes, "id int64, v array<float>", of scalars and lists."""
-        types = ((field, f"array<{field.value_type}>" if field.is_list else str(field.type)) for field in self.fields)
+        """What `parse` takes, "id int64, v array<float>", of scalars and lists; of times: dates, and timestamps without a zone."""
+        types = ((field, f"array<{_word(field.value_type)}>" if field.is_list else _word(field.type)) for field in self.fields)
         return ", ".join(f"{_quoted(field.name)} {words}{'' if field.nullable else ' not null'}" for field, words in types)
 
     def describe(self) -> List[Dict[str, Any]]:
@@ -230,6 +230,10 @@ class Schema:
             a dict for each column, as `task_config.schema`.
         """
         return [field.describe() for field in self.fields]
+
+
+def _word(data_type: pa.DataType) -> str:
+    return "date" if pa.types.is_date32(data_type) else str(data_type)
 
 
 def typed(name: str, text: str, parameter: str) -> Field:

@@ -29,6 +29,7 @@ class Trial:
         written: the rows, None: there are none, and the job has no `output_schema`.
         printed: the last lines it printed.
         exported: the files it left in `saved_model_dir`, in `train`.
+        warnings: what the job would have warned of.
     """
 
     rows_in: int
@@ -37,6 +38,7 @@ class Trial:
     written: pa.Table
     printed: str
     exported: Tuple[str, ...]
+    warnings: Tuple[str, ...] = ()
 
 
 def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: int) -> Trial:
@@ -87,6 +89,7 @@ def tried(job: JobSpec, table: TableSource, requirements: "str | None", rows: in
             sink.table(),
             task.log_tail,
             tuple(left),
+            tuple(outcome.stats.warnings),
         )
     finally:
         leftovers.drop(folder)

@@ -74,7 +74,11 @@ def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable
     if others:
         return f"It is an option of {_listed(others)}."
     near = _near(flag, own)
-    return f"Did you mean {' or '.join(near)}?" if near else ""
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    if name in ("run", "train", "stream"):
+        return f"If it is the script's own, it stands behind --: akrunner {name} SCRIPT ... -- {flag}. See akrunner {name} {ALL}."
+    return ""
 
 
 def _mode(words: Sequence[str]) -> str:

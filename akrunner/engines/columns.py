@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Set, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ class OutputColumns:
     def __init__(self, job: JobSpec) -> None:
         self.schema: Optional[Schema] = job.output_schema
         self._inferred = self.schema is None and job.output_inferred
+        self._given = job.schema
         self._by: Optional[TaskSpec] = None
         self._looked_at: Set[Tuple[TaskSpec, int]] = set()
 
@@ -55,6 +56,21 @@ class OutputColumns:
             f"with types that hold all rows: the first batch says {self.schema.words!r}"
         )
 
+    @property
+    def warnings(self) -> List[str]:
+        """Times of the table that are whole numbers in what was written: nothing but their name says that they were times."""
+        if not self._inferred or self.schema is None:
+            return []
+        given = {field.name: field.type for field in self._given if _has_words(field.type)}
+        numbers = [field.name for field in self.schema if field.name in given and pa.types.is_integer(field.type)]
+        if not numbers:
+            return []
+        meant = pa.schema([(field.name, given[field.name] if field.name in numbers else field.type) for field in self.schema])
+        return [
+            f"written as whole numbers, as times cross: {', '.join(map(shortened, numbers))}. To have times again, give "
+            f"output_schema={Schema.from_arrow(meant).words!r} (--output-schema)"
+        ]
+
     def _compare(self, found: Schema) -> None:
         assert self.schema is not None and self._by is not None
         wanted, given = _types(self.schema), _types(found)
@@ -65,6 +81,11 @@ class OutputColumns:
                     f"column {shortened(name)} {_has(have)} here, and {_has(want)} in the first batch of {self._by.name}",
                     column=name,
                 )
+
+
+def _has_words(data_type: pa.DataType) -> bool:
+    """Whether it is a time that `Schema.words` can say."""
+    return bool(pa.types.is_date32(data_type) or (pa.types.is_timestamp(data_type) and data_type.tz is None))
 
 
 def _has(data_type: Optional[pa.DataType]) -> str:

@@ -648,7 +648,7 @@ class Gang:
             reports=self.reports,
             rows_unread=self.rows_unread(),
             attempt=self.attempt,
-            warnings=self.warnings,
+            warnings=[*self.warnings, *self.columns.warnings],
             starts=self.launcher.starts(),
         )
 

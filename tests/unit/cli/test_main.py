@@ -59,7 +59,10 @@ def _every(command: Any, words: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[st
         ("tables ls --projct x", "Did you mean --project?"),
         ("status --num-ps 1", "It is an option of akrunner run, akrunner train, akrunner stream, akrunner pai."),
         ("--num-ps 1 run", "and stands behind the command's name."),
-        ("train --frobnicate", "See akrunner train --help-all."),
+        (
+            "train --frobnicate",
+            "If it is the script's own, it stands behind --: akrunner train SCRIPT ... -- --frobnicate. See akrunner train --help-all.",
+        ),
         ("tables ls --frobnicate", "See akrunner tables ls --help."),
     ],
 )

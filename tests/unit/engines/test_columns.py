@@ -157,3 +157,18 @@ def test_a_job_that_writes_nothing_has_none() -> None:
 def test_names_are_texts() -> None:
     with pytest.raises(TypeError, match="column 1; the name of a column is a text"):
         packed({1: [2]}, None)  # type: ignore[dict-item]
+
+
+def test_times_that_become_numbers_are_told() -> None:
+    """They cross as whole numbers; the schema that is advised is one that can be given, and says nothing else of the other columns."""
+    table = Schema.parse("id bigint, day date, at timestamp[us], other date")
+    job = JobSpec(ScriptSpec("", ""), table, "", output_inferred=True)
+    found = OutputColumns(job)
+    assert found.warnings == []
+    found.of(CHIEF, written(id=[1], day=[20454], at=[7], other=["no time"]))
+    (told,) = found.warnings
+    advised = told.split("output_schema=")[1].split("'")[1]
+    assert "'day', 'at'" in told and Schema.parse(advised) == Schema.parse("id bigint, day date, at timestamp[us], other string")
+    declared = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_schema=Schema.parse("day bigint")))
+    declared.of(CHIEF, written(day=[1]))
+    assert declared.warnings == []
