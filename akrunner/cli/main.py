@@ -226,6 +226,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         try:
             with command.make_context("akrunner", words, obj=script_words, **more) as context:
                 return command.invoke(context)
+        except SystemExit as e:
+            # Typer's options for completion end so; it has taken its words out of `words`
+            if e.code or not any(word in ("--install-completion", "--show-completion") for word in given):
+                raise
+            return 0
         except Exception as e:
             if hasattr(e, "format_message"):
                 from akrunner.cli import mistaken

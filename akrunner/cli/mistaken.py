@@ -77,7 +77,9 @@ def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable
     if near:
         return f"Did you mean {' or '.join(near)}?"
     if name in ("run", "train", "stream"):
-        return f"If it is the script's own, it stands behind --: akrunner {name} SCRIPT ... -- {flag}. See akrunner {name} {ALL}."
+        return (
+            f"If it is the script's own, it stands behind --: akrunner {name} SCRIPT ... -- {flag}. See akrunner {name} {ALL}."
+        )
     return ""
 
 

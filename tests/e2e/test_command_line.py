@@ -203,3 +203,21 @@ def test_no_memory_for_a_library(leaves_nothing: Path, json_too: bool) -> None:
     done = subprocess.run([sys.executable, "-c", limited, *made], capture_output=True, text=True, timeout=60)
     assert done.returncode in (1, 2) and "not enough memory" in (done.stdout if json_too else done.stderr), done
     assert "Traceback" not in done.stderr
+
+
+def test_completion_is_installed_and_completes(tmp_path: Path) -> None:
+    """Typer finds the shell by its process, so a shell is there; what it installs is asked as that shell asks it."""
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+
+    def bash(code: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(["bash", "-c", code], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    made = bash("akrunner --install-completion; exit $?")
+    assert (made.returncode, made.stderr) == (0, ""), made
+    (script,) = (tmp_path / ".bash_completions").iterdir()
+    asked = bash(
+        f"source {script}; complete -p akrunner; COMP_WORDS=(akrunner run --num) COMP_CWORD=2; _akrunner_completion akrunner; echo ${{COMPREPLY[*]}}"
+    )
+    assert asked.stderr == "" and "--num-ps --num-workers" in asked.stdout, asked
+    shown = bash("akrunner --show-completion; exit $?")
+    assert (shown.returncode, shown.stderr) == (0, "") and "_akrunner_completion" in shown.stdout, shown

@@ -168,7 +168,9 @@ def test_times_that_become_numbers_are_told() -> None:
     found.of(CHIEF, written(id=[1], day=[20454], at=[7], other=["no time"]))
     (told,) = found.warnings
     advised = told.split("output_schema=")[1].split("'")[1]
-    assert "'day', 'at'" in told and Schema.parse(advised) == Schema.parse("id bigint, day date, at timestamp[us], other string")
+    assert "'day', 'at'" in told and Schema.parse(advised) == Schema.parse(
+        "id bigint, day date, at timestamp[us], other string"
+    )
     declared = OutputColumns(JobSpec(ScriptSpec("", ""), table, "", output_schema=Schema.parse("day bigint")))
     declared.of(CHIEF, written(day=[1]))
     assert declared.warnings == []
