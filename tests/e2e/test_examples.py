@@ -1,11 +1,9 @@
-"""The examples and the README, run as they stand."""
+"""The examples, run as they stand. (Blocks of README.md and docs/ are run by tests/docs.)"""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -49,23 +47,6 @@ def test_packed_pictures(leaves_nothing: Path, tmp_path: Path) -> None:
     out = python(str(ROOT / "examples" / "pack" / "run.py"), cwd=tmp_path)
     # a picture's split is decided by its name, so that the shares are not exact, and the same each time
     assert "packed {'train': 94, 'test': 26}" in out and float(re.findall(r"'accuracy': ([\d.]+)", out)[0]) >= 0.7
-
-
-def test_readme(leaves_nothing: Path, tmp_path: Path) -> None:
-    """The thirty-second example: both ways to start it."""
-    text = (ROOT / "README.md").read_text()
-    script, program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
-    command = re.findall(r"^akrunner run .*$", text, re.MULTILINE)[0]
-    shutil.copy(ROOT / "examples" / "iris" / "iris.csv", tmp_path)
-    (tmp_path / "train.py").write_text(script)
-    assert "petal" not in python("-c", program, cwd=tmp_path)
-    # the blocks run one after the other in one directory
-    outputs = re.findall(r"^akrunner .*--output (\S+)", text, re.MULTILINE)
-    assert len(outputs) >= 2 and len(set(outputs)) == len(outputs)
-    python("-m", *shlex.split(command), cwd=tmp_path)
-    table = pq.read_table(tmp_path / "out.parquet")
-    assert table.num_rows == 150 and table.schema.names == ["id", "p"]
-    assert sorted(table["id"].to_pylist()) == list(range(1, 151))
 
 
 def test_online_learning(leaves_nothing: Path, tmp_path: Path) -> None:

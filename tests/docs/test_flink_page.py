@@ -1,0 +1,161 @@
+"""The blocks of docs/flink.md, on the cluster that tests share: the commands, and all programs as one, so that Java is started once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, Dict, List
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from akrunner.engines.flink.cluster import Cluster
+from akrunner.engines.flink.java import java_home
+from tests import models
+from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
+from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.running import Runner
+from tests.docs.settings import SCORE
+
+PAGE = "docs/flink.md"
+#: one for every verb; the model is made beforehand, so that no TensorFlow is imported for it
+TRAIN = """
+import shutil
+
+def main(task_config):
+    if getattr(task_config, "saved_model_dir", None):
+        shutil.copytree(task_config.user_params.get("model", "MODEL"), task_config.saved_model_dir, dirs_exist_ok=True)
+        return
+    for batch in task_config.batches(64):
+        task_config.output_writer.write_batch({"id": batch["id"], "p": batch["x"] * 0.5})
+"""
+COUNTS = """
+def main(task_config):
+    for batch in task_config.batches(64):
+        task_config.output_writer.write_batch({"shop": batch["shop"], "items": batch["items"]})
+"""
+#: what a program of PyFlink's has before it comes to akrunner
+BEFORE = """
+import functools
+
+from pyflink.common import Configuration
+from pyflink.table import DataTypes, StreamTableEnvironment
+
+import akrunner
+from akrunner import detached, flink
+from akrunner.engines.flink.rest import Address
+from akrunner.engines.flink.submit import environment_of
+
+# the interpreter of this program has no TensorFlow
+for home, names in ((akrunner, ("run", "train", "predict")), (flink, ("stream", "predict")), (detached, ("submit",))):
+    for name in names:
+        setattr(home, name, functools.partial(getattr(home, name), python_env=TENSORFLOW))
+
+def lay(t_env):
+    kinds = {"id": DataTypes.BIGINT(), "x": DataTypes.DOUBLE(), "kind": DataTypes.STRING(), "shop": DataTypes.STRING(), "item": DataTypes.STRING()}
+    rows = [(number, number / 2, "buy", f"shop {number % 3}", f"item {number}") for number in range(200)]
+    t_env.create_temporary_view("clicks", t_env.from_elements(rows, DataTypes.ROW([DataTypes.FIELD(*one) for one in kinds.items()])))
+    t_env.execute_sql("CREATE TEMPORARY TABLE scores (id BIGINT, p DOUBLE) WITH ('connector' = 'blackhole')")
+
+configuration = Configuration()
+environment = environment_of(Configuration(), Address.of(MASTER).flink_options, brings_python=False)
+environment.set_parallelism(2)
+t_env = StreamTableEnvironment.create(environment)
+lay(t_env)
+
+def rows_of(table):
+    with table.execute().collect() as rows:
+        return len(list(rows))
+"""
+#: what begins a block -> what is asked behind it
+BEHIND = {
+    "from akrunner import detached": "assert detached.wait(MASTER, job.id).error is None",
+    "result = akrunner.train": "assert result.model.path",
+    "job = flink.predict": "assert rows_of(job.table) == 200 and result.table.num_rows == 200",
+    "configuration.set_string": "environment.configure(configuration)\nassert rows_of(job.table) == 200",
+    "with FlinkEngine": "assert scored.table.num_rows == 150",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, saved_model: Callable[[str], str]) -> Path:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    flowers = pa.table({"id": range(150), "x": [number / 2 for number in range(150)]})
+    pa_csv.write_csv(flowers, folder / "iris.csv")
+    (folder / "shared").mkdir()
+    pa_csv.write_csv(flowers, folder / "shared" / "iris.csv")
+    for name in ("table.parquet", "shared/iris.parquet"):
+        pq.write_table(flowers, folder / name)
+    model = saved_model(models.DOUBLE.replace('"y"', '"p"'))
+    shutil.make_archive(str(folder / "model"), "zip", model)
+    (folder / "train.py").write_text(TRAIN.replace("MODEL", model))
+    (folder / "score.py").write_text(SCORE)
+    (folder / "counts.py").write_text(COUNTS)
+    return folder
+
+
+def of(language: str) -> List[Block]:
+    return [block for block in blocks(PAGE) if block.language == language and "not run" not in block.told]
+
+
+@pytest.fixture
+def names(flink_cluster: Cluster, folder: Path) -> Dict[str, str]:
+    """Those of the page -> the test's."""
+    need_flink(program=True)
+    host, _, port = flink_cluster.address.partition(":")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    there = f"--flink-python {FLINK} --flink-worker-python {PROGRAM} --python-env {sys.executable}"
+    return {
+        "localhost:8081": flink_cluster.address, "cluster:8081": flink_cluster.address, '"cluster", 8081': f'"{host}", {port}',
+        "--engine flink": f"--engine flink {there}", "s3://bucket/": f"{folder}/shared/", "/shared/": f"{folder}/shared/",
+        "flink start --taskmanagers 2": f"flink start --port {free} --python {FLINK} --taskmanagers 1",
+        'execute_insert("scores")': 'execute_insert("scores").wait()',
+        "clicks = BatchOperator": "lay(environment.flink.environment)\nclicks = BatchOperator",
+        "TensorFlow2BatchOp(...)": 'TensorFlow2BatchOp(mainScriptFile="counts.py", pythonEnv=TENSORFLOW, outputSchemaStr="shop string, items string", '
+        "numWorkers=1, numPSs=0)",
+    }  # fmt: skip
+
+
+@pytest.mark.flink
+@pytest.mark.tensorflow
+def test_commands(
+    leaves_nothing: Path, flink_cluster: Cluster, folder: Path, names: Dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    runner = Runner(folder, instead=names)
+    for block in of("sh"):
+        runner.run(block)
+    assert pq.read_table(folder / "scored.parquet").num_rows == 150
+    assert "succeeded" in runner.said or "FINISHED" in runner.said, runner.said
+    nothing_is_left(flink_cluster)
+
+
+@pytest.mark.flink
+@pytest.mark.tensorflow
+def test_programs(leaves_nothing: Path, flink_cluster: Cluster, folder: Path, names: Dict[str, str], tmp_path: Path) -> None:
+    text = f"MASTER, TENSORFLOW = {flink_cluster.address!r}, {sys.executable!r}\n{BEFORE}"
+    # a program has checkpoints from its beginning, or none
+    for block in sorted(of("python"), key=lambda block: block.text.startswith("configuration.")):
+        code = block.text
+        for name, other in names.items():
+            code = code.replace(name, other)
+        asked = [behind for begin, behind in BEHIND.items() if block.text.startswith(begin)]
+        text += "\n".join([f"print({block.place!r}, flush=True)", code, *asked, ""])
+    (folder / "page.py").write_text(text)
+    environ = {
+        **os.environ, "JAVA_HOME": java_home(str(FLINK)), "PYTHONPATH": str(ROOT),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={tmp_path} {os.environ['JAVA_TOOL_OPTIONS']}",
+    }  # fmt: skip
+    done = subprocess.run([str(PROGRAM), "page.py"], cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    nothing_is_left(flink_cluster)
