@@ -52,7 +52,7 @@ class Block(NamedTuple):
 
 def pages() -> List[str]:
     """All that have to run. (Those of `docs/operators` are generated, and their examples have tests of their own.)"""
-    return ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+    return ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 
 
 def blocks(page: str) -> List[Block]:
