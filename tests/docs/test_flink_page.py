@@ -89,9 +89,9 @@ def folder(tmp_path: Path, saved_model: Callable[[str], str]) -> Path:
     folder.mkdir()
     flowers = pa.table({"id": range(150), "x": [number / 2 for number in range(150)]})
     pa_csv.write_csv(flowers, folder / "iris.csv")
-    (folder / "shared").mkdir()
-    pa_csv.write_csv(flowers, folder / "shared" / "iris.csv")
-    for name in ("table.parquet", "shared/iris.parquet"):
+    (folder / "store").mkdir()
+    pa_csv.write_csv(flowers, folder / "store" / "iris.csv")
+    for name in ("table.parquet", "store/iris.parquet"):
         pq.write_table(flowers, folder / name)
     model = saved_model(models.DOUBLE.replace('"y"', '"p"'))
     shutil.make_archive(str(folder / "model"), "zip", model)
@@ -116,7 +116,7 @@ def names(flink_cluster: Cluster, folder: Path) -> Dict[str, str]:
     there = f"--flink-python {FLINK} --flink-worker-python {PROGRAM} --python-env {sys.executable}"
     return {
         "localhost:8081": flink_cluster.address, "cluster:8081": flink_cluster.address, '"cluster", 8081': f'"{host}", {port}',
-        "--engine flink": f"--engine flink {there}", "s3://bucket/": f"{folder}/shared/", "/shared/": f"{folder}/shared/",
+        "--engine flink": f"--engine flink {there}", "s3://bucket/": f"{folder}/store/", "/shared/": f"{folder}/store/",
         "flink start --taskmanagers 2": f"flink start --port {free} --python {FLINK} --taskmanagers 1",
         'execute_insert("scores")': 'execute_insert("scores").wait()',
         "clicks = BatchOperator": "lay(environment.flink.environment)\nclicks = BatchOperator",
