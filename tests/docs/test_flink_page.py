@@ -45,7 +45,7 @@ BEFORE = """
 import functools
 
 from pyflink.common import Configuration
-from pyflink.table import DataTypes, StreamTableEnvironment
+from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import detached, flink
@@ -58,6 +58,9 @@ for home, names in ((akrunner, ("run", "train", "predict")), (flink, ("stream", 
         setattr(home, name, functools.partial(getattr(home, name), python_env=TENSORFLOW))
 
 def lay(t_env):
+    # `from akrunner.alink import *` brings Alink's name
+    from pyflink.table import DataTypes
+
     kinds = {"id": DataTypes.BIGINT(), "x": DataTypes.DOUBLE(), "kind": DataTypes.STRING(), "shop": DataTypes.STRING(), "item": DataTypes.STRING()}
     rows = [(number, number / 2, "buy", f"shop {number % 3}", f"item {number}") for number in range(200)]
     t_env.create_temporary_view("clicks", t_env.from_elements(rows, DataTypes.ROW([DataTypes.FIELD(*one) for one in kinds.items()])))
@@ -66,6 +69,7 @@ def lay(t_env):
 configuration = Configuration()
 environment = environment_of(Configuration(), Address.of(MASTER).flink_options, brings_python=False)
 environment.set_parallelism(2)
+own = environment
 t_env = StreamTableEnvironment.create(environment)
 lay(t_env)
 
@@ -78,7 +82,7 @@ BEHIND = {
     "from akrunner import detached": "assert detached.wait(MASTER, job.id).error is None",
     "result = akrunner.train": "assert result.model.path",
     "job = flink.predict": "assert rows_of(job.table) == 200 and result.table.num_rows == 200",
-    "configuration.set_string": "environment.configure(configuration)\nassert rows_of(job.table) == 200",
+    "configuration.set_string": "own.configure(configuration)\nassert rows_of(job.table) == 200",
     "with FlinkEngine": "assert scored.table.num_rows == 150",
 }
 
@@ -152,10 +156,14 @@ def test_programs(leaves_nothing: Path, flink_cluster: Cluster, folder: Path, na
         asked = [behind for begin, behind in BEHIND.items() if block.text.startswith(begin)]
         text += "\n".join([f"print({block.place!r}, flush=True)", code, *asked, ""])
     (folder / "page.py").write_text(text)
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    # PyFlink leaves a directory there
     environ = {
-        **os.environ, "JAVA_HOME": java_home(str(FLINK)), "PYTHONPATH": str(ROOT),
-        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={tmp_path} {os.environ['JAVA_TOOL_OPTIONS']}",
+        **os.environ, "JAVA_HOME": java_home(str(FLINK)), "PYTHONPATH": str(ROOT), "TMPDIR": str(temp),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temp} {os.environ['JAVA_TOOL_OPTIONS']}",
     }  # fmt: skip
     done = subprocess.run([str(PROGRAM), "page.py"], cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert not list(temp.glob("akrunner-*")), "the programs have left something"
     nothing_is_left(flink_cluster)
