@@ -19,7 +19,7 @@ NEEDS = ("needs ", "downloads ", "sets up ")
 #: pages whose blocks other tests run -> those
 ELSEWHERE = {
     "docs/extending.md": ("tests/unit/test_extending.py", "tests/e2e/test_extending_engines.py"),
-    "docs/flink.md": ("tests/docs/test_flink_page.py",),
+    "docs/flink.md": ("tests/e2e/test_flink_page.py",),
 }
 
 
@@ -127,6 +127,7 @@ def test_commands_of_a_block() -> None:
     assert not any(map(simple, ("akrunner run a.py > b", "x=$(akrunner status)", "ls", "akrunner ls *.csv")))
 
 
+@pytest.mark.slow
 def test_a_block_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     runner = Runner(tmp_path)
