@@ -44,9 +44,9 @@ if TYPE_CHECKING:
         WriteError,
     )
     from akrunner.model import Model
-    from akrunner.packing.job import pack
     from akrunner.packing.result import Packed
-    from akrunner.pai_mode.job import pai
+    from akrunner.packing.verbs import pack
+    from akrunner.pai_mode.verbs import pai
     from akrunner.planning import Plan
     from akrunner.schema import Schema
     from akrunner.serving.local import LocalPredictor
@@ -77,8 +77,8 @@ _HOMES = {
     "StreamJob": "akrunner.stream_job",
     "Warm": "akrunner.warming",
     "Packed": "akrunner.packing.result",
-    "pack": "akrunner.packing.job",
-    "pai": "akrunner.pai_mode.job",
+    "pack": "akrunner.packing.verbs",
+    "pai": "akrunner.pai_mode.verbs",
     "warm": "akrunner.warming",
 }
 _ERRORS = (

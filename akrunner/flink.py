@@ -32,6 +32,7 @@ def run(
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
+    data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike,
     num_workers: Optional[int] = None,
     num_ps: Optional[int] = None,
@@ -39,27 +40,26 @@ def run(
     evaluator: bool = False,
     coordinator: bool = False,
     chief: Optional[bool] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Optional[FlinkEngine] = None,
     python_env: Optional[PathLike] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
-    data_format: Literal["examples", "columns"] = "examples",
-    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
     evaluator_timeout: float = 60.0,
     profile_input: Optional[int] = None,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
-    engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
 ) -> Attached:
     """Run a script over a bounded Table or DataStream of PyFlink.
@@ -77,6 +77,8 @@ def run(
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
+            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -87,14 +89,17 @@ def run(
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: for its `options` and `host`; None: the program's own.
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
-        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
-            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
@@ -104,15 +109,10 @@ def run(
         profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in
             words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
             process. None: it is not started; what clocks tell is measured anyway.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: for its `options` and `host`; None: the program's own.
         observer: is told the progress.
     Returns:
         the job, with the `table` of what the scripts write.
@@ -126,6 +126,7 @@ def run(
             user_params=user_params,
             user_files=user_files,
             script_args=script_args,
+            data_format=data_format,
             output_schema=output_schema,
             num_workers=num_workers,
             num_ps=num_ps,
@@ -133,27 +134,26 @@ def run(
             evaluator=evaluator,
             coordinator=coordinator,
             chief=chief,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
             python_env=python_env,
             requirements=requirements,
             keras=keras,
-            data_format=data_format,
-            tensorboard=tensorboard,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
-            bind_host=bind_host,
-            advertised_host=advertised_host,
+            tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             debug=debug,
-            engine=engine,
         ),
         observer=observer,
     )
@@ -167,19 +167,24 @@ def stream(
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
+    flush_seconds: float = 0.02,
+    data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike,
     num_workers: Optional[int] = None,
     num_ps: Optional[int] = None,
     parallelism: Optional[int] = None,
     evaluator: bool = False,
     chief: Optional[bool] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Optional[FlinkEngine] = None,
     python_env: Optional[PathLike] = None,
-    flush_seconds: float = 0.02,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
-    data_format: Literal["examples", "columns"] = "examples",
-    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
@@ -187,15 +192,10 @@ def stream(
     evaluator_timeout: float = 60.0,
     profile_input: Optional[int] = None,
     max_restarts: int = 0,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
-    engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
 ) -> Attached:
     """Run a script over a Table or DataStream of PyFlink that may never end, row by row as they come.
@@ -213,6 +213,9 @@ def stream(
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
+            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -222,15 +225,17 @@ def stream(
         evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: for its `options` and `host`; None: the program's own.
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
-        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
-            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
@@ -241,15 +246,10 @@ def stream(
             words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
             process. None: it is not started; what clocks tell is measured anyway.
         max_restarts: how often what fails itself may be started again, as when a machine fails.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: for its `options` and `host`; None: the program's own.
         observer: is told the progress.
     Returns:
         the job, with the `table` of what the scripts write.
@@ -263,34 +263,34 @@ def stream(
             user_params=user_params,
             user_files=user_files,
             script_args=script_args,
+            flush_seconds=flush_seconds,
+            data_format=data_format,
             output_schema=output_schema,
             num_workers=num_workers,
             num_ps=num_ps,
             parallelism=parallelism,
             evaluator=evaluator,
             chief=chief,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
             python_env=python_env,
-            flush_seconds=flush_seconds,
             requirements=requirements,
             keras=keras,
-            data_format=data_format,
-            tensorboard=tensorboard,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
-            bind_host=bind_host,
-            advertised_host=advertised_host,
+            tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             debug=debug,
-            engine=engine,
         ),
         max_restarts=max_restarts,
         observer=observer,
@@ -309,23 +309,23 @@ def predict(
     graph_def_tag: str = "serve",
     reserved_cols: Optional[Sequence[str]] = None,
     batch_size: int = 1024,
+    flush_seconds: float = 0.02,
     output_schema: Optional[SchemaLike] = None,
     num_workers: Optional[int] = None,
+    engine: Optional[FlinkEngine] = None,
     python_env: Optional[PathLike] = None,
-    flush_seconds: float = 0.02,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
     max_restarts: int = 0,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
     work_dir: Optional[PathLike] = None,
-    engine: Optional[FlinkEngine] = None,
     observer: Optional[Observer] = None,
 ) -> Attached:
     """Run a SavedModel over a Table or DataStream of PyFlink that may never end; its other columns, or those of `reserved_cols`, are kept beside.
@@ -341,26 +341,26 @@ def predict(
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
         batch_size: rows the model is given at a time, at most.
+        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        engine: for its `options` and `host`; None: the program's own.
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
             for whom is told; 0: never.
         stall_action: what follows then: "fail", or "warn" and go on.
         max_restarts: how often what fails itself may be started again, as when a machine fails.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        engine: for its `options` and `host`; None: the program's own.
         observer: is told the progress.
     Returns:
         the job, with the `table` of what the model gives.
@@ -378,22 +378,22 @@ def predict(
             graph_def_tag=graph_def_tag,
             reserved_cols=reserved_cols,
             batch_size=batch_size,
+            flush_seconds=flush_seconds,
             output_schema=output_schema,
             num_workers=num_workers,
+            engine=engine,
             python_env=python_env,
-            flush_seconds=flush_seconds,
             requirements=requirements,
             keras=keras,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
             work_dir=work_dir,
-            engine=engine,
         ),
         max_restarts=max_restarts,
         observer=observer,

@@ -25,7 +25,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, ParamSpec, Se
 from akrunner.checks import check_path
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
-from akrunner.options import Option, misfit, of_verb
+from akrunner.options import VERBS, Option, misfit, of_verb
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -132,7 +132,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
 def from_file(verb: str) -> "Callable[[Callable[P, R]], Callable[P, R]]":
     """Of a verb's function: a job file may be given in place of the script, or model; what else is given wins over what it says."""
     head = HEADS[verb]
-    names = [one.name for one in of_verb(verb) if one.positional]
+    names = next(one.positional for one in VERBS if one.name == verb)
 
     def wrapped(function: "Callable[P, R]") -> "Callable[P, R]":
         @functools.wraps(function)

@@ -57,13 +57,23 @@ class Arguments:
     # options: written by scripts/gen-options
     script: Union[ScriptLike, ScriptSpec]
     source: Any = None
-    save_latest_checkpoint: bool = False
-    tables: Sequence[str] = ()
-    output_tables: Sequence[str] = ()
-    project: Optional[str] = None
     user_params: Optional[Mapping[str, Any]] = field(default=None, repr=False)
     user_files: Sequence[PathLike] = ()
     script_args: Sequence[str] = field(default=(), repr=False)
+    save_latest_checkpoint: bool = False
+    tables: Sequence[str] = ()
+    project: Optional[str] = None
+    select: Optional[str] = None
+    columns: Optional[Sequence[str]] = None
+    defaults: Optional[Mapping[str, Any]] = None
+    split: Optional[SplitLike] = None
+    split_by: Optional[str] = None
+    split_seed: int = 0
+    input_schema: Optional[SchemaLike] = None
+    input_format: Optional[str] = None
+    flush_seconds: float = 0.02
+    data_format: str = "examples"
+    output_tables: Sequence[str] = ()
     output_schema: Optional[SchemaLike] = None
     output: Optional[PathLike] = None
     output_format: Optional[str] = None
@@ -74,21 +84,16 @@ class Arguments:
     evaluator: bool = False
     coordinator: bool = False
     chief: Optional[bool] = None
+    bind_host: str = "127.0.0.1"
+    advertised_host: Optional[str] = None
+    engine: Any = "local"
     python_env: Optional[PathLike] = None
-    select: Optional[str] = None
-    columns: Optional[Sequence[str]] = None
-    defaults: Optional[Mapping[str, Any]] = None
-    split: Optional[SplitLike] = None
-    split_by: Optional[str] = None
-    split_seed: int = 0
-    input_schema: Optional[SchemaLike] = None
-    input_format: Optional[str] = None
-    flush_seconds: float = 0.02
     requirements: Optional[PathLike] = None
     keras: Optional[str] = None
-    data_format: str = "examples"
-    tensorboard: Optional[PathLike] = None
     env: Optional[Mapping[str, str]] = field(default=None, repr=False)
+    gpus_per_worker: Optional[int] = None
+    cpus_per_worker: Optional[int] = None
+    intra_op_parallelism: Optional[int] = None
     timeout: Optional[float] = None
     start_timeout: float = 60.0
     stall_timeout: float = 600.0
@@ -96,15 +101,10 @@ class Arguments:
     evaluator_timeout: float = 60.0
     profile_input: Optional[int] = None
     max_restarts: int = 0
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    intra_op_parallelism: Optional[int] = None
-    bind_host: str = "127.0.0.1"
-    advertised_host: Optional[str] = None
+    tensorboard: Optional[PathLike] = None
     work_dir: Optional[PathLike] = None
     checkpoint_dir: Optional[PathLike] = None
     debug: bool = False
-    engine: Any = "local"
     # end of what scripts/gen-options writes
 
 
@@ -156,6 +156,11 @@ def checked(mode: str, given: Arguments) -> Tuple[Prepared, Optional[str]]:
     check_directories(vars(job))
 
     reads, writes = names_of("tables", given.tables), names_of("output_tables", given.output_tables)
+    if given.project is not None and not (reads or writes):
+        raise ConfigError(
+            "project= (--project) is of names in tables= and output_tables= (--tables, --output-tables), and there are none; source= and output= name "
+            "theirs: odps://PROJECT/tables/T"
+        )
     asked = tables_spec(reads, writes, given.project) if reads or writes else None
     if asked is not None:
         check_other(given.output, asked.outputs, asked.project)

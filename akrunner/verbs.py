@@ -21,12 +21,21 @@ def run(
     script: ScriptLike,
     source: Any = None,
     *,
-    tables: Sequence[str] = (),
-    output_tables: Sequence[str] = (),
-    project: Optional[str] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    project: Optional[str] = None,
+    select: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
+    split: Optional[SplitLike] = None,
+    split_by: Optional[str] = None,
+    split_seed: int = 0,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
+    data_format: Literal["examples", "columns"] = "examples",
+    output_tables: Sequence[str] = (),
     output_schema: Optional[SchemaLike] = None,
     output: Optional[PathLike] = None,
     output_format: Optional[str] = None,
@@ -37,20 +46,16 @@ def run(
     evaluator: bool = False,
     coordinator: bool = False,
     chief: Optional[bool] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Union[str, Engine] = "local",
     python_env: Optional[PathLike] = None,
-    select: Optional[str] = None,
-    columns: Optional[Sequence[str]] = None,
-    defaults: Optional[Mapping[str, Any]] = None,
-    split: Optional[SplitLike] = None,
-    split_by: Optional[str] = None,
-    split_seed: int = 0,
-    input_schema: Optional[SchemaLike] = None,
-    input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
-    data_format: Literal["examples", "columns"] = "examples",
-    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
@@ -58,15 +63,10 @@ def run(
     evaluator_timeout: float = 60.0,
     profile_input: Optional[int] = None,
     max_restarts: int = 0,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
-    engine: Union[str, Engine] = "local",
     observer: Optional[Observer] = None,
 ) -> Result:
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
@@ -79,15 +79,31 @@ def run(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             None: there is none, where `tables` or `output_tables` names what the script asks for.
-        tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
-            `TableReader`, ... (see the docs of PAI).
-        output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
-            succeeded.
-        project: project of the names in `tables` and `output_tables` that are without one.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
+            `TableReader`, ... (see the docs of PAI).
+        project: project of the names in `tables` and `output_tables` that are without one.
+        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
+            keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
+            and computes, those of its result.
+        defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
+            has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
+            `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
+            not split.
+        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
+            split, in every table. None: the row's number says it.
+        split_seed: another number splits otherwise; the same one always alike.
+        input_schema: columns to take and their types; needed for TFRecord.
+        input_format: format of the source, where names do not tell.
+        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
+            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
+        output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
+            succeeded.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
@@ -102,28 +118,17 @@ def run(
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
-        columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
-            keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
-            and computes, those of its result.
-        defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
-            has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
-        split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
-            `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
-            not split.
-        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
-            split, in every table. None: the row's number says it.
-        split_seed: another number splits otherwise; the same one always alike.
-        input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
-        data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
-            times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
@@ -135,15 +140,10 @@ def run(
             process. None: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the result.
@@ -156,12 +156,21 @@ def run(
         Arguments(
             script=script,
             source=source,
-            tables=tables,
-            output_tables=output_tables,
-            project=project,
             user_params=user_params,
             user_files=user_files,
             script_args=script_args,
+            tables=tables,
+            project=project,
+            select=select,
+            columns=columns,
+            defaults=defaults,
+            split=split,
+            split_by=split_by,
+            split_seed=split_seed,
+            input_schema=input_schema,
+            input_format=input_format,
+            data_format=data_format,
+            output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -172,20 +181,16 @@ def run(
             evaluator=evaluator,
             coordinator=coordinator,
             chief=chief,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
             python_env=python_env,
-            select=select,
-            columns=columns,
-            defaults=defaults,
-            split=split,
-            split_by=split_by,
-            split_seed=split_seed,
-            input_schema=input_schema,
-            input_format=input_format,
             requirements=requirements,
             keras=keras,
-            data_format=data_format,
-            tensorboard=tensorboard,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
@@ -193,15 +198,10 @@ def run(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
-            bind_host=bind_host,
-            advertised_host=advertised_host,
+            tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             debug=debug,
-            engine=engine,
         ),
         observer=observer,
     )
@@ -213,21 +213,12 @@ def train(
     script: ScriptLike,
     source: Any = None,
     *,
-    model_out: Optional[PathLike] = None,
-    save_latest_checkpoint: bool = False,
-    remove_checkpoint_before_training: bool = False,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
-    output_schema: Optional[SchemaLike] = None,
-    overwrite: bool = False,
-    num_workers: Optional[int] = None,
-    num_ps: Optional[int] = None,
-    parallelism: Optional[int] = None,
-    evaluator: bool = False,
-    coordinator: bool = False,
-    chief: Optional[bool] = None,
-    python_env: Optional[PathLike] = None,
+    model_out: Optional[PathLike] = None,
+    save_latest_checkpoint: bool = False,
+    remove_checkpoint_before_training: bool = False,
     select: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
     defaults: Optional[Mapping[str, Any]] = None,
@@ -236,11 +227,25 @@ def train(
     split_seed: int = 0,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
+    data_format: Literal["examples", "columns"] = "examples",
+    output_schema: Optional[SchemaLike] = None,
+    overwrite: bool = False,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    coordinator: bool = False,
+    chief: Optional[bool] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Union[str, Engine] = "local",
+    python_env: Optional[PathLike] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
-    data_format: Literal["examples", "columns"] = "examples",
-    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
@@ -248,15 +253,10 @@ def train(
     evaluator_timeout: float = 60.0,
     profile_input: Optional[int] = None,
     max_restarts: int = 0,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
-    engine: Union[str, Engine] = "local",
     observer: Optional[Observer] = None,
 ) -> Result:
     """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
@@ -268,27 +268,14 @@ def train(
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
-        model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
-            directory that goes with it.
-        save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
-        remove_checkpoint_before_training: empty `checkpoint_dir` of checkpoints of earlier runs first.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
-        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
-        num_workers: processes that share the rows, worker 0 the chief; None: 1.
-        num_ps: parameter servers; None: 0.
-        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
-            parameter servers, as Alink does, or the rest.
-        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
-        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
-        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
-            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
+            directory that goes with it.
+        save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
+        remove_checkpoint_before_training: empty `checkpoint_dir` of checkpoints of earlier runs first.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
             keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
@@ -303,12 +290,30 @@ def train(
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
-        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
+        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
+            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
@@ -320,15 +325,10 @@ def train(
             process. None: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -342,19 +342,10 @@ def train(
         Arguments(
             script=script,
             source=source,
-            save_latest_checkpoint=save_latest_checkpoint,
             user_params=user_params,
             user_files=user_files,
             script_args=script_args,
-            output_schema=output_schema,
-            overwrite=overwrite,
-            num_workers=num_workers,
-            num_ps=num_ps,
-            parallelism=parallelism,
-            evaluator=evaluator,
-            coordinator=coordinator,
-            chief=chief,
-            python_env=python_env,
+            save_latest_checkpoint=save_latest_checkpoint,
             select=select,
             columns=columns,
             defaults=defaults,
@@ -363,11 +354,25 @@ def train(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            data_format=data_format,
+            output_schema=output_schema,
+            overwrite=overwrite,
+            num_workers=num_workers,
+            num_ps=num_ps,
+            parallelism=parallelism,
+            evaluator=evaluator,
+            coordinator=coordinator,
+            chief=chief,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
+            python_env=python_env,
             requirements=requirements,
             keras=keras,
-            data_format=data_format,
-            tensorboard=tensorboard,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
@@ -375,15 +380,10 @@ def train(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
-            bind_host=bind_host,
-            advertised_host=advertised_host,
+            tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             debug=debug,
-            engine=engine,
         ),
         model_out=model_out,
         remove_checkpoint_before_training=remove_checkpoint_before_training,
@@ -400,13 +400,6 @@ def stream(
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
-    output_schema: Optional[SchemaLike] = None,
-    num_workers: Optional[int] = None,
-    num_ps: Optional[int] = None,
-    parallelism: Optional[int] = None,
-    evaluator: bool = False,
-    chief: Optional[bool] = None,
-    python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
     defaults: Optional[Mapping[str, Any]] = None,
@@ -414,26 +407,33 @@ def stream(
     input_format: Optional[str] = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
+    data_format: Literal["examples", "columns"] = "examples",
+    output_schema: Optional[SchemaLike] = None,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    chief: Optional[bool] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Union[str, Engine] = "local",
+    python_env: Optional[PathLike] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
-    data_format: Literal["examples", "columns"] = "examples",
-    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
     evaluator_timeout: float = 60.0,
     profile_input: Optional[int] = None,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
-    engine: Union[str, Engine] = "local",
     observer: Optional[Observer] = None,
 ) -> StreamJob:
     """Run a script over rows as they arrive, possibly for ever. Returns at once.
@@ -453,17 +453,6 @@ def stream(
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
         script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
-        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        num_workers: processes that share the rows, worker 0 the chief; None: 1.
-        num_ps: parameter servers; None: 0.
-        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
-            parameter servers, as Alink does, or the rest.
-        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
-        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
-            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
             keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
@@ -474,12 +463,28 @@ def stream(
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
-        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
+            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
@@ -489,15 +494,10 @@ def stream(
         profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in
             words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
             process. None: it is not started; what clocks tell is measured anyway.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -511,39 +511,39 @@ def stream(
             user_params=user_params,
             user_files=user_files,
             script_args=script_args,
-            output_schema=output_schema,
-            num_workers=num_workers,
-            num_ps=num_ps,
-            parallelism=parallelism,
-            evaluator=evaluator,
-            chief=chief,
-            python_env=python_env,
             select=select,
             columns=columns,
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,
+            data_format=data_format,
+            output_schema=output_schema,
+            num_workers=num_workers,
+            num_ps=num_ps,
+            parallelism=parallelism,
+            evaluator=evaluator,
+            chief=chief,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
+            python_env=python_env,
             requirements=requirements,
             keras=keras,
-            data_format=data_format,
-            tensorboard=tensorboard,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
-            bind_host=bind_host,
-            advertised_host=advertised_host,
+            tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             debug=debug,
-            engine=engine,
         ),
         follow=follow,
         observer=observer,
@@ -556,25 +556,15 @@ def plan(
     script: ScriptLike,
     source: Any = None,
     *,
-    model_out: Optional[PathLike] = None,
-    save_latest_checkpoint: bool = False,
-    tables: Sequence[str] = (),
-    output_tables: Sequence[str] = (),
-    project: Optional[str] = None,
     user_params: Optional[Mapping[str, Any]] = None,
     user_files: Sequence[PathLike] = (),
     script_args: Sequence[str] = (),
-    output_schema: Optional[SchemaLike] = None,
-    output: Optional[PathLike] = None,
-    output_format: Optional[str] = None,
-    overwrite: bool = False,
-    num_workers: Optional[int] = None,
-    num_ps: Optional[int] = None,
-    parallelism: Optional[int] = None,
-    evaluator: bool = False,
-    coordinator: bool = False,
-    chief: Optional[bool] = None,
-    python_env: Optional[PathLike] = None,
+    verb: Literal["run", "train", "stream"] = "run",
+    try_rows: Optional[int] = None,
+    model_out: Optional[PathLike] = None,
+    save_latest_checkpoint: bool = False,
+    tables: Sequence[str] = (),
+    project: Optional[str] = None,
     select: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
     defaults: Optional[Mapping[str, Any]] = None,
@@ -585,11 +575,28 @@ def plan(
     input_format: Optional[str] = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
+    data_format: Literal["examples", "columns"] = "examples",
+    output_tables: Sequence[str] = (),
+    output_schema: Optional[SchemaLike] = None,
+    output: Optional[PathLike] = None,
+    output_format: Optional[str] = None,
+    overwrite: bool = False,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    parallelism: Optional[int] = None,
+    evaluator: bool = False,
+    coordinator: bool = False,
+    chief: Optional[bool] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Union[str, Engine] = "local",
+    python_env: Optional[PathLike] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
-    data_format: Literal["examples", "columns"] = "examples",
-    tensorboard: Optional[PathLike] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
@@ -597,17 +604,10 @@ def plan(
     evaluator_timeout: float = 60.0,
     profile_input: Optional[int] = None,
     max_restarts: int = 0,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
+    tensorboard: Optional[PathLike] = None,
     work_dir: Optional[PathLike] = None,
     checkpoint_dir: Optional[PathLike] = None,
     debug: bool = False,
-    engine: Union[str, Engine] = "local",
-    verb: Literal["run", "train", "stream"] = "run",
-    try_rows: Optional[int] = None,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -620,34 +620,19 @@ def plan(
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+        user_params: handed to the script as `task_config.user_params`; JSON values.
+        user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
+            "#sha256=..." checks what came.
+        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        verb: whose job is looked at: run, train or stream.
+        try_rows: also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the
+            job, and throw away what it writes, exports and saves. None: it is not run.
         model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
             directory that goes with it.
         save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
         tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
             `TableReader`, ... (see the docs of PAI).
-        output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
-            succeeded.
         project: project of the names in `tables` and `output_tables` that are without one.
-        user_params: handed to the script as `task_config.user_params`; JSON values.
-        user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
-            "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
-        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
-            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
-            unless `output_format` says otherwise; None: they come back as `result.table`.
-        output_format: of `output`, where its name does not tell.
-        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
-        num_workers: processes that share the rows, worker 0 the chief; None: 1.
-        num_ps: parameter servers; None: 0.
-        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
-            parameter servers, as Alink does, or the rest.
-        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
-        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
-        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
-            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
             keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
@@ -664,12 +649,35 @@ def plan(
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
-        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
+            succeeded.
+        output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
+            schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
+            unless `output_format` says otherwise; None: they come back as `result.table`.
+        output_format: of `output`, where its name does not tell.
+        overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        num_ps: parameter servers; None: 0.
+        parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
+            parameter servers, as Alink does, or the rest.
+        evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
+        coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
+        chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
+            chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
@@ -681,18 +689,10 @@ def plan(
             process. None: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        verb: whose job is looked at: run, train or stream.
-        try_rows: also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the
-            job, and throw away what it writes, exports and saves. None: it is not run.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -703,13 +703,23 @@ def plan(
         Arguments(
             script=script,
             source=source,
-            save_latest_checkpoint=save_latest_checkpoint,
-            tables=tables,
-            output_tables=output_tables,
-            project=project,
             user_params=user_params,
             user_files=user_files,
             script_args=script_args,
+            save_latest_checkpoint=save_latest_checkpoint,
+            tables=tables,
+            project=project,
+            select=select,
+            columns=columns,
+            defaults=defaults,
+            split=split,
+            split_by=split_by,
+            split_seed=split_seed,
+            input_schema=input_schema,
+            input_format=input_format,
+            flush_seconds=flush_seconds,
+            data_format=data_format,
+            output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -720,21 +730,16 @@ def plan(
             evaluator=evaluator,
             coordinator=coordinator,
             chief=chief,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
             python_env=python_env,
-            select=select,
-            columns=columns,
-            defaults=defaults,
-            split=split,
-            split_by=split_by,
-            split_seed=split_seed,
-            input_schema=input_schema,
-            input_format=input_format,
-            flush_seconds=flush_seconds,
             requirements=requirements,
             keras=keras,
-            data_format=data_format,
-            tensorboard=tensorboard,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
@@ -742,18 +747,13 @@ def plan(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
-            bind_host=bind_host,
-            advertised_host=advertised_host,
+            tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             debug=debug,
-            engine=engine,
         ),
-        model_out=model_out,
-        follow=follow,
         verb=verb,
         try_rows=try_rows,
+        model_out=model_out,
+        follow=follow,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union
 
 from akrunner.checks import check_count, check_environment, check_names, check_path, check_seconds, shown
 from akrunner.cluster.resources import assign
@@ -12,6 +13,7 @@ from akrunner.foreign import ours
 from akrunner.launch import devices, environments, limits
 from akrunner.launch.capacity import memory_bytes
 from akrunner.launch.process import worker_environment
+from akrunner.options.told import told
 from akrunner.prepare import PathLike, interpreter_for
 from akrunner.spares import client, registry, talk
 from akrunner.spares.daemon import AlreadyKept, Daemon, Listening
@@ -27,18 +29,37 @@ _LEAST_BYTES = 256 << 20
 _MOST_BYTES = 1 << 50
 
 
+@dataclass(frozen=True)
+class WarmArguments:
+    """What `warm` was given; `akrunner.options` says what each is."""
+
+    # options: written by scripts/gen-options
+    python_env: Optional[PathLike] = None
+    workers: int = 2
+    num_workers: int = 1
+    requirements: Optional[PathLike] = None
+    keras: Optional[str] = None
+    env: Optional[Mapping[str, str]] = field(default=None, repr=False)
+    idle_timeout: float = 900.0
+    max_memory: Union[int, str, None] = None
+    preload: Sequence[str] = ("tensorflow",)
+    # end of what scripts/gen-options writes
+
+
+# options: written by scripts/gen-options
+@told("warm")
 def warm(
     python_env: Optional[PathLike] = None,
     workers: int = 2,
     *,
     num_workers: int = 1,
-    keras: Optional[str] = None,
-    env: Optional[Mapping[str, str]] = None,
     requirements: Optional[PathLike] = None,
+    keras: Optional[Literal["legacy"]] = None,
+    env: Optional[Mapping[str, str]] = None,
     idle_timeout: float = 900.0,
-    max_memory: "int | str | None" = None,
+    max_memory: Union[int, str, None] = None,
     preload: Sequence[str] = ("tensorflow",),
-) -> "Warm":
+) -> Warm:
     """Keep spare worker processes that have imported TensorFlow, so that jobs of this process begin at once. Returns at once.
 
     >>> with akrunner.warm(workers=2):
@@ -51,49 +72,59 @@ def warm(
     Args:
         python_env: of the jobs to come, as for `run`; what they are is learnt from them, too.
         workers: how many wait.
-        num_workers: of the jobs to come.
-        keras: of the jobs to come.
-        env: of the jobs to come.
-        requirements: of the jobs to come.
+        num_workers: of each of the jobs to come: those of several share the cores.
+        requirements: of the jobs to come, as for `run`.
+        keras: of the jobs to come, as for `run`.
+        env: environment variables of the jobs to come.
         idle_timeout: seconds without a job until they go; the next job brings them back.
-        max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has
-            200 to 650 MiB, one that is forked from it 3 MiB more.
+        max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has 200
+            to 650 MiB, one that is forked from it 3 MiB more.
         preload: modules they import.
     Returns:
         an object with `wait()`, `status()` and `close()`, and a context manager.
     Raises:
         ConfigError: an argument is wrong; nothing was started.
     """
-    return Warm(_pool(python_env, workers, num_workers, keras, env, requirements, idle_timeout, max_memory, preload))
+    return kept_warm(
+        WarmArguments(
+            python_env=python_env,
+            workers=workers,
+            num_workers=num_workers,
+            requirements=requirements,
+            keras=keras,
+            env=env,
+            idle_timeout=idle_timeout,
+            max_memory=max_memory,
+            preload=preload,
+        ),
+    )
 
 
-def _pool(
-    python_env: Optional[PathLike],
-    workers: int,
-    num_workers: int,
-    keras: Optional[str],
-    env: Optional[Mapping[str, str]],
-    requirements: Optional[PathLike],
-    idle_timeout: float,
-    max_memory: "int | str | None",
-    preload: Sequence[str],
-) -> Pool:
-    """Of `warm`'s arguments. Raises: ConfigError: one is wrong."""
-    workers = check_count("workers", workers, 1, _MOST)
-    cluster = ClusterSpec.of(num_workers=num_workers)
-    variables = check_environment("env", env if env is not None else {})
-    idle = check_seconds("idle_timeout", idle_timeout)
-    modules = check_names("preload", preload) or ()
-    most = _most_bytes(max_memory, modules) if max_memory is not None else memory_bytes() // 4
+# end of what scripts/gen-options writes
+
+
+def kept_warm(given: WarmArguments) -> "Warm":
+    """`akrunner.warm`. Raises: ConfigError: an argument is wrong; nothing was started."""
+    return Warm(_pool(given))
+
+
+def _pool(given: WarmArguments) -> Pool:
+    """Raises: ConfigError: an argument is wrong."""
+    workers = check_count("workers", given.workers, 1, _MOST)
+    cluster = ClusterSpec.of(num_workers=given.num_workers)
+    variables = check_environment("env", given.env if given.env is not None else {})
+    idle = check_seconds("idle_timeout", given.idle_timeout)
+    modules = check_names("preload", given.preload) or ()
+    most = _most_bytes(given.max_memory, modules) if given.max_memory is not None else memory_bytes() // 4
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigError(f"preload: {shown(name)} is no module's name")
     with ours(PythonEnvError, "python_env: it cannot be used"):
-        python = interpreter_for(python_env, Capabilities(), keras).path
+        python = interpreter_for(given.python_env, Capabilities(), given.keras).path
     overlay = ""
-    if requirements is not None:
-        overlay = environments.overlay(python, check_path("requirements", requirements))
-    task_env = {**({"TF_USE_LEGACY_KERAS": "1"} if keras == "legacy" else {}), **variables}
+    if given.requirements is not None:
+        overlay = environments.overlay(python, check_path("requirements", given.requirements))
+    task_env = {**({"TF_USE_LEGACY_KERAS": "1"} if given.keras == "legacy" else {}), **variables}
     first = wanted_by(cluster, python, overlay, task_env)
     with ours(StartError, "warm: TMPDIR: no directory can be made for the warm workers"):
         return Pool(first, workers, modules, idle or 0.0, most)
@@ -183,7 +214,7 @@ def keep(options: Mapping[str, Any], listens: Callable[[], None]) -> None:
         except AlreadyKept:
             raise ConfigError("they are kept already; `akrunner warm stop` first") from None
     try:
-        pool = _pool(**{"preload": ("tensorflow",), **options})
+        pool = _pool(WarmArguments(**options))
     except BaseException:
         listening.close()
         raise

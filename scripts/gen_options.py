@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from akrunner.jobfile import schema
-from akrunner.options import OPTIONS, VERBS, Option, Verb, of_verb
+from akrunner.jobfile import HEADS, schema
+from akrunner.options import COMMANDS, OPTIONS, VERBS, Option, Verb, of_command, of_verb
 
 ROOT = Path(__file__).resolve().parents[1]
 #: lines of docstrings
 _WIDTH = 132
-_BEGIN, _END = "    # options: written by scripts/gen-options\n", "    # end of what scripts/gen-options writes\n"
+_BEGIN, _END = "# options: written by scripts/gen-options\n", "# end of what scripts/gen-options writes\n"
 
 _HEAD = {
     "akrunner/verbs.py": '''\
@@ -79,12 +80,49 @@ from akrunner.serving.arguments import ModelLike, PredictArguments
 
 __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 ''',
+    "akrunner/packing/verbs.py": '''\
+"""`akrunner.pack`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
+
+from akrunner.io.paths import PathLike
+from akrunner.options.told import told
+from akrunner.packing.job import run_pack
+from akrunner.packing.progress import PackProgress
+from akrunner.packing.result import Packed
+from akrunner.packing.settings import PackArguments, Split
+from akrunner.schema import Schema
+
+__all__ = ["pack"]
+''',
+    "akrunner/pai_mode/verbs.py": '''\
+"""`akrunner.pai`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+
+from __future__ import annotations
+
+from typing import List, Literal, Mapping, Optional, Sequence, Union
+
+from akrunner.api import Result
+from akrunner.engines.base import Engine, Observer
+from akrunner.options.told import told
+from akrunner.pai_mode.arguments import PaiArguments
+from akrunner.pai_mode.job import Done, run_pai
+from akrunner.prepare import PathLike
+
+__all__ = ["pai"]
+''',
 }
-#: files that are written in part -> what: the fields of a class, or its `__init__`
-_PARTS = {
-    "akrunner/prepare.py": "Arguments",
-    "akrunner/serving/arguments.py": "PredictArguments",
-    "akrunner/serving/local.py": "LocalPredictor",
+#: files that are written in part -> what, in their order: the fields of a class, its `__init__`, a function
+_PARTS: Mapping[str, Sequence[str]] = {
+    "akrunner/prepare.py": ["Arguments"],
+    "akrunner/serving/arguments.py": ["PredictArguments"],
+    "akrunner/serving/local.py": ["LocalPredictor"],
+    "akrunner/packing/settings.py": ["PackArguments"],
+    "akrunner/pai_mode/arguments.py": ["PaiArguments"],
+    "akrunner/warming.py": ["WarmArguments", "warm"],
+    "akrunner/checkup/__init__.py": ["DoctorArguments", "doctor"],
 }
 
 
@@ -95,7 +133,7 @@ def pages() -> Dict[str, str]:
     }
     return {
         **functions,
-        **{home: _part(home, name) for home, name in _PARTS.items()},
+        **{home: _parts(home, names) for home, names in _PARTS.items()},
         "docs/options.md": reference(),
         "docs/job.schema.json": json.dumps(schema(), indent=1) + "\n",
     }
@@ -104,13 +142,13 @@ def pages() -> Dict[str, str]:
 def _function(verb: Verb) -> str:
     options = of_verb(verb.name)
     lines = [
-        *([] if verb.of_class or verb.takes else [f'@from_file("{verb.name.removeprefix("plan_")}")']),
+        *([f'@from_file("{verb.name.removeprefix("plan_")}")'] if verb.name.removeprefix("plan_") in HEADS else []),
         f'@told("{verb.name}")',
         *(["def __init__(", "    self,"] if verb.of_class else [f"def {verb.function}("]),
     ]
     named = False
     for one in options:
-        if not one.positional and not named:
+        if one.name not in verb.positional and not named:
             lines.append("    *,")
             named = True
         default = "" if one.required_in(verb) else f" = {_value(one.default_in(verb.name))}"
@@ -144,66 +182,133 @@ def _docstring(verb: Verb) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, tuple) and value:
+        return f"({', '.join(map(_value, value))}{',' * (len(value) == 1)})"
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _part(home: str, name: str) -> str:
-    """A module with that part of it as the table has it."""
-    before, _, rest = (ROOT / home).read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    made = next((textwrap.indent(_function(verb), "    ") + "\n" for verb in VERBS if verb.name == name), None)
-    return before + _BEGIN + (made or "".join(f"    {one}\n" for one in _fields(name))) + _END + after
+def _parts(home: str, names: Sequence[str]) -> str:
+    """A module with those parts of it as the table has them."""
+    text = (ROOT / home).read_text()
+    for number, name in enumerate(names):
+        *before, rest = text.split(_BEGIN, number + 1)
+        ahead = _BEGIN.join(before)
+        indent = ahead[ahead.rindex("\n") + 1 :]
+        _, _, after = rest.partition(indent + _END)
+        verb = next((verb for verb in VERBS if verb.name == name), None)
+        made = (
+            _function(verb) + "\n" * (1 if indent else 2) if verb is not None else "".join(f"{one}\n" for one in _fields(name))
+        )
+        text = f"{ahead}{_BEGIN}{textwrap.indent(made, indent)}{indent}{_END}{after}"
+    return text
 
 
 def _fields(name: str) -> Iterator[str]:
     verbs = [verb for verb in VERBS if verb.arguments == name and not verb.takes]
     carried = [one for one in OPTIONS if not one.apart and {verb.name for verb in verbs} & set(one.verbs)]
     always = [one.name for one in carried if all(one.required_in(verb) for verb in verbs)]
-    for one in sorted(carried, key=lambda one: one.name not in always):
-        value = f" = field(default={_value(one.default)}, repr=False)" if one.private else f" = {_value(one.default)}"
-        yield f"{one.name}: {one.inner or one.type}{'' if one.name in always else value}"
+    first = [*always, *dict.fromkeys(name for verb in verbs for name in verb.positional)]
+    for one in sorted(carried, key=lambda one: first.index(one.name) if one.name in first else len(first)):
+        kind, default = _of_class(one, [verb.name for verb in verbs])
+        value = f" = field(default={_value(default)}, repr=False)" if one.private else f" = {_value(default)}"
+        yield f"{one.name}: {kind}{'' if one.name in always else value}"
+
+
+def _of_class(option: Option, verbs: Sequence[str]) -> Tuple[str, Any]:
+    """An option's annotation, and its default, in what carries it; where verbs differ, those that most have."""
+    alone = verbs[0] if len(verbs) == 1 else ""
+    kind = option.type_in(alone)
+    # akrunner's own callers have a word of the command line there
+    plain = re.sub(r"Literal\[.*?\]", "str", kind)
+    return option.inner if option.inner and alone not in option.types else plain, option.default_in(alone)
+
+
+#: verbs with a section of their own: what their options do is said there, whole
+_APART = ("pai", "pack", "warm", "doctor")
+_SECTIONS = {
+    "pai": "`akrunner.pai` and `akrunner pai`",
+    "pack": "`akrunner.pack` and `akrunner pack`",
+    "warm start": "`akrunner.warm` and `akrunner warm start`",
+    "doctor": "`akrunner.doctor` and `akrunner doctor`",
+    "replay": "`akrunner replay`",
+}
+_INTRODUCTION = """\
+# Options
+
+Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column \
+(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`); below it, how the commands \
+`akrunner run`, `train`, `stream` and `predict` call it, if they have it. `akrunner.flink.run`, `stream` and `predict`, for programs of \
+PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are. `pai`, `pack`, `warm`, `doctor` and the command `replay` have sections \
+of their own, at the end, with all they take. What stands in the second column as a command is not in Python.
+
+A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and \
+not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of \
+`--flink-master` with `--engine flink`.
+
+Rare options are flat names like the others, under headings here, in `--help-all` and in the schema of job files. Values that hold several of them \
+(`Resources(cpus_per_worker=2)`, `Supervision(timeout=60)`) were tried on the examples: one of them uses such an option at all, its call became longer, and \
+every option would have had a second name beside its flag, its variable and its key in a job file."""
 
 
 def reference() -> str:
     """The page of the options."""
-    lines = [
-        "# Options of a job",
-        "",
-        "Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column "
-        "(`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`); below it, how the commands "
-        "`akrunner run`, `train`, `stream` and `predict` call it, if they have it. `akrunner.flink.run`, `stream` and `predict`, for programs of "
-        "PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are.",
-        "",
-        "A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and "
-        "not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of "
-        "`--flink-master` with `--engine flink`.",
-        "",
-        "Rare options are flat names like the others, under headings here, in `--help-all` and in the schema of job files. Values that hold several of them "
-        "(`Resources(cpus_per_worker=2)`, `Supervision(timeout=60)`) were tried on the examples: one of them uses such an option at all, its call became longer, and "
-        "every option would have had a second name beside its flag, its variable and its key in a job file.",
-    ]
-    for group in dict.fromkeys(one.group for one in OPTIONS):
+    lines = [_INTRODUCTION]
+    of_jobs = [one for one in OPTIONS if _takers(one)]
+    for group in dict.fromkeys(one.group for one in of_jobs):
         lines += ["", f"## {group}", "", "| option | of | default | |", "| --- | --- | --- | --- |"]
-        for one in OPTIONS:
-            if one.group == group:
-                names = "<br>".join(f"`{name}`" for name in (one.name, ", ".join(one.words), one.variable) if name)
-                lines.append(f"| {names} | {', '.join(one.verbs)} | {_default(one)} | {_cell(one)} |")
+        for one in of_jobs:
+            if one.group == group and not one.hidden:
+                names = [f"`{one.name}`"] if set(one.verbs) - set(_APART) else []
+                names += [f"`{word}`" for word in (", ".join(one.words), one.variable) if word]
+                lines.append(f"| {'<br>'.join(names)} | {', '.join(_takers(one))} | {_default(one)} | {_cell(one)} |")
+    for name, title in _SECTIONS.items():
+        lines += ["", f"## {title}", "", "| option | default | |", "| --- | --- | --- |", *_section(name)]
     return "\n".join([*lines, ""])
 
 
+def _takers(option: Option) -> List[str]:
+    """Who takes it, of those who run jobs."""
+    commands = [f"`akrunner {name}`" for name in option.commands if name in HEADS]
+    return [*(verb for verb in option.verbs if verb not in _APART), *commands]
+
+
 def _default(option: Option) -> str:
-    if set(option.verbs) <= set(option.required):
+    verbs = [verb for verb in option.verbs if verb not in _APART]
+    if verbs and set(verbs) <= set(option.required):
         return "required"
-    others = [f"{verb}: `{_value(value)}`" for verb, value in option.defaults.items()]
-    required = [f"required by {', '.join(option.required)}"] if option.required else []
-    return "; ".join([f"`{_value(option.default)}`", *others, *required])
+    others = [f"{verb}: `{_value(value)}`" for verb, value in option.defaults.items() if verb in verbs or "." in verb]
+    required = [verb for verb in option.required if verb not in _APART]
+    return "; ".join([f"`{_value(option.default)}`", *others, *([f"required by {', '.join(required)}"] if required else [])])
 
 
 def _cell(option: Option) -> str:
+    if not set(option.verbs) - set(_APART):
+        return next(option.help_in(name) for name in option.commands).replace("|", "\\|")
     other: Dict[str, List[str]] = {}
     for verb, text in [*option.instead.items(), *option.also.items()]:
-        other.setdefault(text, []).append(f"`{verb}`")
+        if verb not in _APART:
+            other.setdefault(text, []).append(f"`{verb}`")
     return " ".join([option.text, *(f"{', '.join(verbs)}: {text}" for text, verbs in other.items())]).replace("|", "\\|")
+
+
+def _section(name: str) -> Iterator[str]:
+    """The rows of a command, and its function if it has one."""
+    command = COMMANDS[name]
+    verb = next((verb for verb in VERBS if verb.name in command.verbs), None)
+    taken = of_verb(verb.name) if verb is not None else ()
+    has = of_command(name)
+    for one in (*taken, *(one for one in has if one not in taken and not one.hidden)):
+        words = one.words_in(name) if one in has else ()
+        names = [f"`{one.name}`"] if one in taken else []
+        names += [f"`{', '.join(words)}`"] if words else [f"`{one.many_in(name) or one.name.upper()}`"] if one in has else []
+        names += [f"`{one.variable_in(name)}`"] if one in has and one.variable_in(name) else []
+        default = f"`{_value(one.default_in(verb.name if verb is not None else name))}`"
+        if name in one.defaults and name not in command.verbs:
+            default += f"; the command: `{_value(one.defaults[name])}`"
+        if (verb is not None and one.required_in(verb)) or name in one.needed:
+            default = "required"
+        text = one.text_in(verb.name) if verb is not None and one in taken else one.help_in(name)
+        yield f"| {'<br>'.join(names)} | {default} | {text.replace('|', chr(92) + '|')} |"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import List, Optional, Sequence, Union
 
 from akrunner.checks import check_flag, check_path, shown
@@ -11,27 +12,43 @@ from akrunner.checkup import disks, limits, network, pythons
 from akrunner.checkup.beside import Check, looked
 from akrunner.checkup.lines import BROKEN, Checkup, Line
 from akrunner.errors import ConfigError
+from akrunner.options.told import told
 
 __all__ = ["Checkup", "Line", "doctor"]
 
-_Path = Union[str, "os.PathLike[str]"]
+PathLike = Union[str, "os.PathLike[str]"]
 #: of a job's directory, on whatever disk
 _JOB_SECONDS = 30.0
 
 
+@dataclass(frozen=True)
+class DoctorArguments:
+    """What `doctor` was given; `akrunner.options` says what each is."""
+
+    # options: written by scripts/gen-options
+    work_dir: Optional[PathLike] = None
+    python_env: Union[PathLike, Sequence[PathLike], None] = None
+    flink_master: Optional[str] = None
+    flink_python: Optional[PathLike] = None
+    quick: bool = False
+    # end of what scripts/gen-options writes
+
+
+# options: written by scripts/gen-options
+@told("doctor")
 def doctor(
-    work_dir: Optional[_Path] = None,
+    work_dir: Optional[PathLike] = None,
     *,
-    python_env: "Union[_Path, Sequence[_Path], None]" = None,
+    python_env: Union[PathLike, Sequence[PathLike], None] = None,
     flink_master: Optional[str] = None,
-    flink_python: Optional[_Path] = None,
+    flink_python: Optional[PathLike] = None,
     quick: bool = False,
 ) -> Checkup:
     """Look at this machine, or at what became of a job. Checks go beside each other, and each has a time of its own.
 
     Args:
-        work_dir: of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, or something in it:
-            the job is explained. None: the machine is looked at.
+        work_dir: of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, or
+            something in it: the job is explained. None: the machine is looked at.
         python_env: as for `run`, one or several: the interpreters to look at; None: the one jobs take if nothing is said.
         flink_master: REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.
         flink_python: interpreter that has PyFlink; None: this one.
@@ -41,15 +58,34 @@ def doctor(
     Raises:
         ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.
     """
-    folder = None if work_dir is None else check_path("work_dir", work_dir)
-    envs = _environments(python_env)
-    if flink_master is not None:
-        _check_master(flink_master)
-    python = sys.executable if flink_python is None else os.path.expanduser(check_path("flink_python", flink_python))
-    check_flag("quick", quick)
+    return looked_over(
+        DoctorArguments(
+            work_dir=work_dir,
+            python_env=python_env,
+            flink_master=flink_master,
+            flink_python=flink_python,
+            quick=quick,
+        ),
+    )
+
+
+# end of what scripts/gen-options writes
+
+
+def looked_over(given: DoctorArguments) -> Checkup:
+    """`akrunner.doctor`. Raises: ConfigError: as it."""
+    folder = None if given.work_dir is None else check_path("work_dir", given.work_dir)
+    envs = _environments(given.python_env)
+    master = given.flink_master
+    if master is not None:
+        _check_master(master)
+    python = sys.executable
+    if given.flink_python is not None:
+        python = os.path.expanduser(check_path("flink_python", given.flink_python))
+    check_flag("quick", given.quick)
     if folder is None:
-        return Checkup(tuple(looked(_of_machine(envs, flink_master, python, quick))))
-    if python_env is not None or flink_master is not None or flink_python is not None:
+        return Checkup(tuple(looked(_of_machine(envs, master, python, given.quick))))
+    if given.python_env is not None or master is not None or given.flink_python is not None:
         raise ConfigError(
             "work_dir: a job's directory is explained by itself; python_env= and flink_master= look at the machine"
         )
@@ -119,7 +155,7 @@ def _of_machine(envs: Sequence[Optional[str]], master: Optional[str], python: st
     ]
 
 
-def _environments(given: "Union[_Path, Sequence[_Path], None]") -> List[Optional[str]]:
+def _environments(given: "Union[PathLike, Sequence[PathLike], None]") -> List[Optional[str]]:
     if given is None:
         return [None]
     if isinstance(given, (str, os.PathLike)):

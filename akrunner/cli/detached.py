@@ -10,11 +10,13 @@ import typer
 
 import akrunner
 from akrunner.cli.flink import running_cluster
+from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
 
+JSON = flag("as_json")
 MASTER = "AKRUNNER_FLINK_MASTER"
 MASTER_HELP = (
     f"Flink's REST address, HOST:PORT or a URL. Default: ${MASTER}, else the cluster `akrunner flink start` has brought up."
@@ -98,7 +100,7 @@ def logs(
 def cancel(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
     flink_master: Optional[str] = typer.Option(None, help=MASTER_HELP),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    as_json: bool = JSON,
 ) -> None:
     """End a detached job and every process of it."""
     from akrunner import detached

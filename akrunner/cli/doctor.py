@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+import os
+from typing import Any, Mapping
 
 import typer
 from rich.console import Console
@@ -11,8 +12,10 @@ from rich.text import Text
 
 import akrunner
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup
+from akrunner.cli import given
 from akrunner.cli.guarded import EXIT_FAILED, emit
 from akrunner.foreign import redacted
+from akrunner.options import named
 
 HELP = """
 What is in the way of jobs on this machine: its Python and TensorFlow, graphics cards, memory, disks, limits, ports, clock, Flink, credentials (found \
@@ -33,23 +36,14 @@ EPILOG = "Exit codes: 0 nothing is broken; 1 something is, or the job failed; 2 
 _STYLES = {OK: "green", LOOK: "yellow", BROKEN: "red"}
 
 
-def doctor(
-    work_dir: Optional[str] = typer.Argument(None, help="Directory of a job, or a path in it. Default: look at the machine."),
-    python_env: List[str] = typer.Option(
-        [], help="As for `akrunner run`. Repeatable. Default: what a job takes if nothing is said."
-    ),
-    flink_master: Optional[str] = typer.Option(
-        None, "--flink-master", "--flink-rest", help="REST address of a Flink cluster to ask, HOST:PORT or a URL."
-    ),
-    flink_python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
-    quick: bool = typer.Option(False, "--quick", help="Do not import TensorFlow, which takes seconds."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
-) -> None:
+def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    as_json = words["as_json"]
+    options = given.options("doctor", words)
+    # as a job of the command line has it, if nothing is said
+    usual = os.environ.get(named("python_env").variable) if words["work_dir"] is None else None
     waiting = Console(stderr=True, quiet=as_json)
     with waiting.status("looking"):
-        found = akrunner.doctor(
-            work_dir, python_env=python_env or None, flink_master=flink_master, flink_python=flink_python, quick=quick
-        )
+        found = akrunner.doctor(words["work_dir"], **{**options, "python_env": options["python_env"] or usual or None})
     code = 0 if found.ok else EXIT_FAILED
     if as_json:
         emit({"ok": found.ok, "exit_code": code, **found.asdict()})

@@ -13,6 +13,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.api import environments, interpreters
+from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit
 
 HELP = """
@@ -31,6 +32,7 @@ the user's cache. Nothing of akrunner is installed in any of them.
 """
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+JSON = flag("as_json")
 
 
 @app.command("list", help="Every interpreter there is, with its TensorFlow, and the names that stand for one.")
@@ -81,7 +83,7 @@ def probe(
 @app.command("create", help="Make the environment a name stands for. Takes minutes, and a network.")
 def create(
     name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    as_json: bool = JSON,
 ) -> None:
     console = Console(stderr=True, quiet=as_json)
     try:
@@ -102,7 +104,7 @@ def create(
 @app.command("remove", help="Remove what `create` made.")
 def remove(
     name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    as_json: bool = JSON,
 ) -> None:
     there = environments.remove(name)
     if as_json:

@@ -10,12 +10,14 @@ import typer
 
 import akrunner
 from akrunner import leftovers
+from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.cluster import Cluster
 
 app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
+JSON = flag("as_json")
 #: in the state directory: nobody else may look into it
 _FOLDER = "flink"
 
@@ -34,7 +36,7 @@ def start(
     slots: int = typer.Option(2, min=1, help="Task slots of each: a job needs one for every task."),
     port: int = typer.Option(8081, help="Of the web address."),
     python: Optional[str] = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
+    as_json: bool = JSON,
 ) -> None:
     """Bring it up and print its web address; it stays until `akrunner flink stop`."""
     from akrunner.engines.flink import cluster
@@ -53,7 +55,7 @@ def start(
 
 
 @app.command("stop")
-def stop(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
+def stop(as_json: bool = JSON) -> None:
     """End it, and everything it has started."""
     found = running_cluster()
     if found is not None:

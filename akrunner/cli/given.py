@@ -6,28 +6,15 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, get_type_hints
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import typer
 
 import akrunner
-from akrunner.api import environments
-from akrunner.cli import engines, values, variables
-from akrunner.engines import registry
-from akrunner.io import formats
-from akrunner.options import OPTIONS, Option, of_verb
+from akrunner.cli import values, variables
+from akrunner.options import COMMANDS, VERBS, Option, named, of_command, of_verb
 
-#: commands -> the functions whose options they take
-COMMANDS: Mapping[str, Tuple[str, ...]] = {
-    "run": ("run",),
-    "train": ("train",),
-    "stream": ("stream",),
-    "predict": ("predict", "predict_stream"),
-}
 ALL = "--help-all"
-CLUSTER, PYTHON, SCRIPT, OUTPUT = "Cluster", "Interpreter", "Script", "Output"
-#: options that are not in the table, and stand in short help
-_OFTEN = ("output", "output_live", "overwrite", "as_json", "quiet", "dry_run", "help_all", "help")
 #: annotations of the table -> what a word of the command line is read as
 _TYPES: Mapping[str, Any] = {
     "bool": bool,
@@ -37,141 +24,96 @@ _TYPES: Mapping[str, Any] = {
     "Optional[int]": Optional[int],
     "Optional[float]": Optional[float],
 }
-#: options that may be given several times -> what stands behind each
-_MANY: Mapping[str, str] = {
-    "source": "TABLE",
-    "defaults": "COLUMN=VALUE",
-    "user_params": "KEY=VALUE",
-    "user_files": "FILE",
-    "env": "KEY=VALUE",
-}
+_NAMES, _TEXTS = "Optional[Sequence[str]]", "Optional[Mapping[str, str]]"
+
+
+def _environments() -> Sequence[str]:
+    from akrunner.api import environments
+
+    return tuple(environments.RECIPES)
+
+
+def _engines() -> Sequence[str]:
+    from akrunner.engines import registry
+
+    return registry.names()
+
+
+def _formats() -> Sequence[str]:
+    from akrunner.io import formats
+
+    return formats.names()
+
+
 #: options that are no `Literal`, since packages or machines have more -> words that are known
 _KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
-    "engine": registry.names,
-    "python_env": lambda: tuple(environments.RECIPES),
-    "input_format": formats.names,
-    "output_format": formats.names,
+    "engine": _engines,
+    "python_env": _environments,
+    "input_format": _formats,
+    "output_format": _formats,
 }
-_NAMES = "Optional[Sequence[str]]"
 
 
-def taken(command: str) -> List[Option]:
-    """The options of the table that a command takes, in their order."""
-    return [one for one in OPTIONS if one.help and set(one.verbs) & set(COMMANDS[command])]
-
-
-def help_of(name: str) -> str:
-    """An option's line, for a command that has it beside its own."""
-    return next(one.help for one in OPTIONS if one.name == name)
-
-
-def _common(
-    env_file: List[str] = typer.Option(
-        [],
-        metavar="FILE",
-        help="File of KEY=VALUE lines for the tasks' environment: nobody can read it in the process list. --env wins over it.",
-        rich_help_panel=PYTHON,
-    ),
-    flink_master: Optional[str] = typer.Option(
-        None,
-        help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job. Default: "
-        "$AKRUNNER_FLINK_MASTER, else local.",
-        rich_help_panel=CLUSTER,
-    ),
-    flink_python: Optional[str] = typer.Option(
-        None, help="Interpreter with PyFlink. Default: this one.", rich_help_panel=CLUSTER
-    ),
-    flink_worker_python: Optional[str] = typer.Option(
-        None, help="Interpreter with PyFlink on the TaskManagers. Default: as --flink-python.", rich_help_panel=CLUSTER
-    ),
-    flink_option: List[str] = typer.Option(
-        [],
-        metavar="KEY=VALUE",
-        help="An option of Flink's own configuration. Repeatable.",
-        rich_help_panel=CLUSTER,
-    ),
-    flink_files_here: bool = typer.Option(
-        False,
-        "--flink-files-here",
-        help="Read and write files in this process, also those the TaskManagers could: rows are dealt one by one then.",
-        rich_help_panel=CLUSTER,
-    ),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
-    help_all: bool = typer.Option(False, ALL, help="Show every option, in groups, and exit."),
-) -> None:
-    """What every command has beside the table's options."""
-
-
-def command(name: str, body: Callable[..., None]) -> Callable[..., None]:
-    """A command as Typer takes it.
-
-    Args: body: takes the context, what was given by name, and the command's own options, which are parameters as of Typer's.
-    """
-    own = _parameters(body)[2:]
-    given = [_parameter(one, name) for one in taken(name)]
-    common = _parameters(_common)
+def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None]) -> Callable[..., None]:
+    """A command as Typer takes it. Args: body: takes the context, and what was given, by name."""
 
     def called(ctx: typer.Context, **words: Any) -> None:
-        mine = {one.name: words.pop(one.name) for one in own}
         with contextlib.suppress(OSError):  # nobody may listen
-            for told in variables.unread(os.environ):
+            for told in variables.unread(os.environ, name):
                 typer.echo(f"akrunner: {told}", err=True)
         try:
-            body(ctx, words, **mine)
+            body(ctx, words)
         except akrunner.AkrunnerError as e:
             _blame(e, ctx, name)
             raise
 
     head = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    parameters = [head, *given, *own, *common]
+    parameters = [head, *(_parameter(one, name) for one in of_command(name))]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called
 
 
-def _parameters(function: Callable[..., None]) -> List[inspect.Parameter]:
-    hints = get_type_hints(function)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [one.replace(annotation=hints[one.name], kind=keyword) for one in inspect.signature(function).parameters.values()]
+def flag(name: str) -> Any:
+    """An option of the table, for a command whose others are its own, as Typer takes it."""
+    option = named(name)
+    return typer.Option(option.default, *option.words, help=option.help)
 
 
-def _parameter(option: Option, name: str) -> inspect.Parameter:
+def _parameter(option: Option, command: str) -> inspect.Parameter:
     """An option of the table, as Typer takes it."""
-    verbs = [verb for verb in COMMANDS[name] if verb in option.verbs]
-    kind = List[str] if option.name in _MANY else _TYPES.get(option.type)
-    default = option.default_in(verbs[0])
-    if kind is None:
-        kind = str if isinstance(default, str) else Optional[str]
-    if verbs[0] in option.required or (option.name == "source"):
-        default = ...
-    elif option.name in _MANY:
-        default = []
-    help, flags = option.helps.get(name, option.help), option.words
-    info = (
-        typer.Option(
-            default,
-            *flags,
+    verb = next((verb for verb in COMMANDS[command].verbs if verb in option.verbs), "")
+    many, words, help = option.many_in(command), option.words_in(command), option.help_in(command)
+    default = option.defaults.get(command, option.default_in(verb))
+    kind = _TYPES.get(option.type_in(verb)) or (str if isinstance(default, str) else Optional[str])
+    needed = command in option.needed or verb in option.required
+    if many:
+        kind, default = List[str], []
+    if words:
+        info = typer.Option(
+            ... if needed else default,
+            *words,
             help=help,
-            rich_help_panel=option.group,
-            envvar=option.variable or None,
-            metavar=_MANY.get(option.name),
-            autocompletion=_completing(option),
+            hidden=option.hidden,
+            rich_help_panel=option.group if COMMANDS[command].is_long else None,
+            envvar=option.variable_in(command),
+            metavar=many or None,
+            autocompletion=_completing(option, verb),
         )
-        if flags
-        else typer.Argument(..., help=help, metavar=option.name.upper())
-    )
-    kind = kind if flags else str
+    else:
+        kind = kind if many or not needed else str
+        info = typer.Argument(... if needed else default, help=help, metavar=many or option.name.upper())
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
-def _completing(option: Option) -> Optional[Callable[[str], List[str]]]:
+def _completing(option: Option, verb: str) -> Optional[Callable[[str], List[str]]]:
     """What a shell completes the value of an option to; None: names of files."""
-    if not option.choices and option.name not in _KNOWN:
+    choices = option.choices_in(verb)
+    if not choices and option.name not in _KNOWN:
         return None
 
     def completed(incomplete: str) -> List[str]:
-        return [one for one in option.choices or _KNOWN[option.name]() if one.startswith(incomplete)]
+        return [one for one in choices or _KNOWN[option.name]() if one.startswith(incomplete)]
 
     # Typer reads annotations as they are, not as this module writes them
     completed.__annotations__ = {"incomplete": str}
@@ -181,53 +123,68 @@ def _completing(option: Option) -> Optional[Callable[[str], List[str]]]:
 def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str) -> None:
     """Have an error name the variables that gave what it is about."""
     spoken = str(error.args[0]) if error.args else ""
-    for one in taken(name):
-        source = ctx.get_parameter_source(one.name) if one.variable else None
+    for one in of_command(name):
+        variable = one.variable_in(name)
+        source = ctx.get_parameter_source(one.name) if variable else None
         if source is None or source.name != "ENVIRONMENT":
             continue
         # what a script says may have any word in it
-        words = (one.name, one.words[0]) if isinstance(error, akrunner.ConfigError) else (f"{one.name}=",)
+        words = (one.name, one.words_in(name)[0]) if isinstance(error, akrunner.ConfigError) else (f"{one.name}=",)
         if any(word in spoken for word in words):
-            spoken = f"{spoken} ({one.variable}={ctx.params[one.name]} in the environment)"
+            spoken = f"{spoken} ({variable}={ctx.params[one.name]} in the environment)"
     if error.args:
         error.args = (spoken, *error.args[1:])
 
 
-def shorten(command: Any) -> None:
+def typed(ctx: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line itself, and is no default, nor the environment's."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def shorten(command: Any, name: str) -> None:
     """Have a command's help show what most people need, and no headings."""
-    often = {one.name for one in OPTIONS if one.often}
+    often = {one.name for one in of_command(name) if one.often_in(name) and not one.hidden}
     for parameter in command.params:
         if parameter.param_type_name == "option":
-            parameter.hidden = parameter.name not in often and parameter.name not in _OFTEN
+            parameter.hidden = parameter.name not in often and parameter.name != "help"
             parameter.rich_help_panel = None
 
 
-def options(verb: str, words: Mapping[str, Any], params_file: Optional[str] = None) -> Dict[str, Any]:
-    """What was given, as a function takes it: no script, model, source. Raises: ConfigError: something of it is wrong."""
-    made = {one.name: words[one.name] for one in of_verb(verb) if one.help and not one.positional}
-    for one in of_verb(verb):
-        if one.name in made and one.type == _NAMES:
+def options(verb: str, words: Mapping[str, Any]) -> Dict[str, Any]:
+    """What was given, as a function takes it by name: nothing that stands in its place there. Raises: ConfigError: something of it is wrong."""
+    ahead = next(one.positional for one in VERBS if one.name == verb)
+    taken = [one for one in of_verb(verb) if one.name in words and one.name not in ahead]
+    made: Dict[str, Any] = {one.name: words[one.name] for one in taken}
+    for one in taken:
+        if one.type_in(verb) == _NAMES:
             made[one.name] = _names(made[one.name])
+        elif one.type_in(verb) == _TEXTS and one.name != "env":
+            made[one.name] = values.pairs(made[one.name], one.words[0])
     if "user_params" in made:
-        made["user_params"] = values.params(made["user_params"], params_file)
+        made["user_params"] = values.params(made["user_params"], words["params_file"])
     if "defaults" in made:
         made["defaults"] = values.valued(made["defaults"], "--default") or None
-    made["env"] = values.environment(made["env"], words["env_file"])
-    made["engine"] = engines.chosen(
-        made["engine"],
-        words["flink_master"],
-        words["flink_python"],
-        words["flink_worker_python"],
-        words["flink_option"],
-        words["flink_files_here"],
-    )
+    if "env" in made:
+        made["env"] = values.environment(made["env"], words.get("env_file", []))
+    if "engine" in made:
+        from akrunner.cli import engines
+
+        made["engine"] = engines.chosen(
+            made["engine"],
+            words["flink_master"],
+            words["flink_python"],
+            words["flink_worker_python"],
+            words["flink_option"],
+            words.get("flink_files_here", False),
+        )
     return made
 
 
 def source(words: Mapping[str, Any]) -> Any:
-    """The table, as the functions take it."""
+    """The table, as the functions take it; None: the script asks for its own."""
     found: Sequence[str] = words["source"]
-    return found if len(found) > 1 else found[0]
+    return found if len(found) > 1 else next(iter(found), None)
 
 
 def _names(given: Optional[str]) -> Optional[List[str]]:

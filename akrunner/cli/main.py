@@ -14,6 +14,7 @@ from rich.markup import escape
 import akrunner
 from akrunner.cli import values
 from akrunner.cli.guarded import EPILOG, asks_for_json, ended
+from akrunner.options import COMMANDS
 
 
 def akrunner_command(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
@@ -39,15 +40,15 @@ def _of_detached(name: str, app: typer.Typer) -> None:
 
 
 def _doctor(app: typer.Typer) -> None:
-    from akrunner.cli import doctor
+    from akrunner.cli import doctor, given
 
-    app.command("doctor", help=doctor.HELP, epilog=doctor.EPILOG)(doctor.doctor)
+    app.command("doctor", help=doctor.HELP, epilog=doctor.EPILOG)(given.command("doctor", doctor.doctor))
 
 
 def _pack(app: typer.Typer) -> None:
-    from akrunner.cli import pack
+    from akrunner.cli import given, pack
 
-    app.command("pack", help=pack.HELP, epilog=pack.EPILOG)(pack.pack)
+    app.command("pack", help=pack.HELP, epilog=pack.EPILOG)(given.command("pack", pack.pack))
 
 
 def _odpscmd(app: typer.Typer) -> None:
@@ -57,9 +58,9 @@ def _odpscmd(app: typer.Typer) -> None:
 
 
 def _pai(app: typer.Typer) -> None:
-    from akrunner.cli import pai
+    from akrunner.cli import given, pai
 
-    app.command("pai", help=pai.HELP, epilog=EPILOG)(pai.pai)
+    app.command("pai", help=pai.HELP, epilog=EPILOG)(given.command("pai", pai.pai))
 
 
 def _predict(app: typer.Typer) -> None:
@@ -69,9 +70,9 @@ def _predict(app: typer.Typer) -> None:
 
 
 def _replay(app: typer.Typer) -> None:
-    from akrunner.cli import replaying
+    from akrunner.cli import given, replaying
 
-    app.command("replay", help=replaying.HELP)(replaying.replay)
+    app.command("replay", help=replaying.HELP)(given.command("replay", replaying.replay))
 
 
 def _env(app: typer.Typer) -> None:
@@ -102,8 +103,10 @@ def _warm(app: typer.Typer) -> None:
 _COMPLETES = "_AKRUNNER_COMPLETE"
 #: run a script; what stands behind -- is the script's
 _SCRIPTED = ("run", "train", "stream")
-#: their options come from the table, and short help shows some of them
+#: what a job file may be given to
 _JOBS = (*_SCRIPTED, "predict")
+#: short help shows some of their options
+_LONG = tuple(one.name for one in COMMANDS.values() if one.is_long)
 
 #: in the order in which `--help` shows them
 _COMMANDS: Dict[str, Callable[[typer.Typer], None]] = {
@@ -140,10 +143,10 @@ def _made(names: Tuple[str, ...], every: bool = False) -> Any:
         _COMMANDS[name](app)
     made: Any = typer.main.get_command(app)
     _legible(made)
-    for name in () if every else set(names) & set(_JOBS):
+    for name in () if every else set(names) & set(_LONG):
         from akrunner.cli import given
 
-        given.shorten(made.commands[name])
+        given.shorten(made.commands[name], name)
     return made
 
 
@@ -177,9 +180,9 @@ def load(arguments: Sequence[str]) -> Any:
 
 
 def _wants_all(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for the help of all options of a job."""
+    """Whether a command line asks for the help of all options of a command that has many."""
     words = [word for word in arguments[: arguments.index("--") if "--" in arguments else None] if word != "--json"]
-    return words[:1] in [[name] for name in _JOBS] and "--help-all" in words
+    return words[:1] in [[name] for name in _LONG] and "--help-all" in words
 
 
 def _divided(given: List[str]) -> Tuple[List[str], List[str]]:

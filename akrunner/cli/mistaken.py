@@ -7,15 +7,17 @@ import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from akrunner.checks import shown
-from akrunner.cli.given import ALL, COMMANDS, taken
-from akrunner.jobfile import ENDING
-from akrunner.options import OPTIONS
+from akrunner.cli.given import ALL
+from akrunner.jobfile import ENDING, HEADS
+from akrunner.options import COMMANDS, OPTIONS, of_command, of_verb
 
 #: `--mode` of earlier versions -> the command it has become
 _MODES: Mapping[str, str] = {"batch": "run", "run": "run", "train": "train", "stream": "stream"}
 #: as likely as this, and it may be meant; and it is, whatever others have
 _NEAR, _SURE = 0.7, 0.8
 _MOST, _LISTED = 3, 5
+#: what Typer says of a word that is no option's
+_EXTRA = "Got unexpected extra argument"
 
 
 def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> None:
@@ -26,8 +28,10 @@ def explain(error: Any, words: Sequence[str], everything: Callable[[], Any]) -> 
         said = _said(flag, path, words, everything)
         error.possibilities = None
         error.message = f"No such option: {flag}. {said}" if said else f"No such option: {flag}. See {_help(path)}."
-    elif hasattr(error, "param_type") and path[:1] and path[0] in COMMANDS:
+    elif hasattr(error, "param_type") and path[:1] and path[0] in HEADS:
         error.message = _file(path[0], words)
+    elif path[:1] and path[0] in HEADS and str(error.message).startswith(_EXTRA):
+        error.message = _file(path[0], words) or error.message
     elif getattr(error, "param", None) is not None and error.message:
         value = next((after for before, after in zip(words, words[1:]) if before in error.param.opts), "")
         error.message = f"{shown(value)}: {error.message}" if value and value not in error.message else error.message
@@ -52,16 +56,13 @@ def _file(name: str, words: Sequence[str]) -> str:
 
 def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable[[], Any]) -> str:
     name = " ".join(path)
-    if flag == "--mode" and name in ("", *COMMANDS):
+    if flag == "--mode" and name in ("", *HEADS):
         return _mode(words)
-    if flag == "--script-args" and name in COMMANDS:
+    if flag == "--script-args" and name in HEADS:
         return "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."
-    positional = next(
-        (one for one in OPTIONS if one.positional and one.help and not one.words and _flag(one.name) == flag), None
-    )
-    if positional is not None and name in COMMANDS:
-        needed = next((one.name for one in taken(name) if one.positional and not one.words), positional.name)
-        return f"{needed.upper()} stands there without a name: akrunner {name} {needed.upper()} --input TABLE."
+    stands = _standing(flag, name)
+    if stands:
+        return stands
     flags = dict(_flags(everything()))
     own = [one for one in flags.get(name, []) if one.startswith("--")]
     meant = _meant(flag, name, own)
@@ -83,6 +84,22 @@ def _said(flag: str, path: List[str], words: Sequence[str], everything: Callable
     return ""
 
 
+def _standing(flag: str, name: str) -> str:
+    """Of an option that stands on the command line without a name, by the name it has in Python; "": it is none."""
+    if name in HEADS and flag in ("--script", "--model"):
+        needed = HEADS[name].upper()
+        return f"{needed} stands there without a name: akrunner {name} {needed} --input TABLE."
+    if name not in COMMANDS:
+        return ""
+    own = [one for one in of_command(name) if name in one.stands]
+    python = [option for verb in COMMANDS[name].verbs for option in of_verb(verb) if option not in of_command(name)]
+    meant = next((one for one in (*own, *python) if flag in (_flag(one.name), *one.words)), None)
+    if meant is None or not own or not (meant in own or meant.required):
+        return ""
+    shown = own[0].many or own[0].name.upper()
+    return f"{shown} {'stand' if ' ' in shown else 'stands'} there without a name: akrunner {name} {shown}."
+
+
 def _mode(words: Sequence[str]) -> str:
     """Every mode has a command of its own."""
     given = [after for before, after in zip(words, [*words[1:], ""]) if before == "--mode"]
@@ -98,10 +115,11 @@ def _meant(flag: str, name: str, own: Sequence[str]) -> str:
     dashed = flag.replace("_", "-").lower()
     if dashed in own:
         return f"Did you mean {dashed}?"
-    called = [one.words[0] for one in taken(name) if one.words and _flag(one.name) == dashed] if name in COMMANDS else []
+    has = of_command(name) if name in COMMANDS else ()
+    called = [one.words_in(name)[0] for one in has if one.words_in(name) and _flag(one.name) == dashed]
     if called:
         return f"Did you mean {called[0]}?"
-    only = next((one for one in OPTIONS if _flag(one.name) == dashed and not one.help), None)
+    only = next((one for one in OPTIONS if _flag(one.name) == dashed and not one.help and not any(one.helps.values())), None)
     if only is not None:
         verbs = ", ".join(f"akrunner.{verb}()" for verb in only.verbs)
         return f"{only.name}= is an argument of {verbs}, in Python only."
@@ -137,4 +155,4 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _help(path: Sequence[str]) -> str:
-    return " ".join(["akrunner", *path, ALL if path[:1] and path[0] in COMMANDS else "--help"])
+    return " ".join(["akrunner", *path, ALL if path[:1] and path[0] in COMMANDS and COMMANDS[path[0]].is_long else "--help"])

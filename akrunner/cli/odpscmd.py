@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import TYPE_CHECKING, Any, Dict, List
 
@@ -35,17 +34,17 @@ Stand in the place of MaxCompute's client, for scripts that call it: what odpscm
 def odpscmd(ctx: typer.Context) -> None:
     # its words come as they are: they are no options of Typer's
     from akrunner.pai_mode import client
+    from akrunner.pai_mode.arguments import PaiArguments
 
     words: List[str] = ctx.obj or []
-    options = _options()
-    called = statements.inside("odpscmd", options)
+    called = statements.inside("odpscmd", {})
     done: List["Done"] = []
     with statements.telling(called, done):
         call = client.parsed(words)
         if call.shown:
             typer.echo(f"akrunner {akrunner.__version__}, in the place of MaxCompute's client")
             return
-        options = called.options if called is not None else options
+        options = called.options if called is not None else PaiArguments().by_name()
         if call.project:
             options["project"] = call.project
         quiet = bool(options.get("quiet"))
@@ -54,12 +53,6 @@ def odpscmd(ctx: typer.Context) -> None:
         job.run(
             _given(job, call, options), lambda statement, rows: typer.echo(client.as_printed(statement, rows, call.machine))
         )
-
-
-def _options() -> Dict[str, Any]:
-    """Those of `akrunner.pai`, as they are if nobody says anything."""
-    every = {one.name: one.default for one in inspect.signature(akrunner.pai).parameters.values()}
-    return {name: value for name, value in every.items() if name not in ("command", "file", "arguments", "observer")}
 
 
 def _given(job: statements.Statements, call: "Call", options: Dict[str, Any]) -> "Statements":

@@ -6,14 +6,14 @@ import contextlib
 import dataclasses
 import os
 import sys
-from typing import TYPE_CHECKING, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Iterator, List, Mapping
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 import akrunner
-from akrunner.cli import signals
+from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
 from akrunner.packing.result import counted, printable, size_in_words
@@ -44,82 +44,11 @@ A run that was stopped or killed goes on when it is started again; a later one p
 
   akrunner run train.py --input packed/train
 """
-_WHAT = "What is packed"
-_HOW = "How"
 _SHOWN_BAD = 20
 
 
-def pack(
-    places: List[str] = typer.Argument(
-        ...,
-        metavar="INPUT... OUTPUT",
-        help="A directory with a folder for each class, a table with a column of paths, text files (several stand side by side), or any table; and "
-        "the directory to write.",
-    ),
-    split: Optional[str] = typer.Option(
-        None,
-        help="Shares: 0.8,0.1,0.1 (train, validation, test), 0.8,0.2 (train, test), or train=0.9,dev=0.1. folders: the first folders of INPUT are the "
-        "splits. Default: one, called all.",
-    ),
-    split_by: str = typer.Option(
-        "name",
-        help="name: a hash of each file's name decides, so that it is in the same split wherever it is packed. exact: each class has its share in "
-        "every split, to within a row.",
-    ),
-    seed: int = typer.Option(0, help="Of the order and the splits."),
-    kind: Optional[str] = typer.Option(
-        None,
-        help="images, texts (a row a file), files (any), rows (of tables and of lines). Default: by names and contents.",
-        rich_help_panel=_WHAT,
-    ),
-    label: Optional[str] = typer.Option(
-        None,
-        help="Column of classes; none: there are no classes. Default: folders, or a column called label or class.",
-        rich_help_panel=_WHAT,
-    ),
-    paths: Optional[str] = typer.Option(
-        None, help="Column of paths or URLs. Default: by names and values.", rich_help_panel=_WHAT
-    ),
-    paths_in: Optional[str] = typer.Option(
-        None,
-        help="Directory, or beginning of URLs, that relative paths are below. Default: where the table is.",
-        rich_help_panel=_WHAT,
-    ),
-    columns: Optional[str] = typer.Option(
-        None,
-        help="Names for text files that stand side by side: text,label. Default: those of the files.",
-        rich_help_panel=_WHAT,
-    ),
-    select: Optional[str] = typer.Option(None, help="SQL over the table, called `input` in it.", rich_help_panel=_WHAT),
-    input_schema: Optional[str] = typer.Option(
-        None, help="Columns to read and their types; needed for TFRecord.", rich_help_panel=_WHAT
-    ),
-    input_format: Optional[str] = typer.Option(
-        None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.", rich_help_panel=_WHAT
-    ),
-    format: str = typer.Option("tfrecord", help="Of the output: tfrecord, parquet or arrow.", rich_help_panel=_HOW),
-    shard_size: str = typer.Option("128MB", help="Bytes of a file, about.", rich_help_panel=_HOW),
-    resize: Optional[str] = typer.Option(
-        None,
-        help="WIDTHxHEIGHT of images, turned as EXIF says. Default: the files as they are. Needs Pillow.",
-        rich_help_panel=_HOW,
-    ),
-    check: str = typer.Option(
-        "header", help="Of each image: header; whole: it is decoded (needs Pillow); none.", rich_help_panel=_HOW
-    ),
-    bad_rows: str = typer.Option(
-        "fail", help="Broken files: fail; skip; or a directory they are copied to.", rich_help_panel=_HOW
-    ),
-    threads: Optional[int] = typer.Option(None, help="That read files. Default: 16.", rich_help_panel=_HOW),
-    memory: str = typer.Option("512MB", help="For the shuffling of tables.", rich_help_panel=_HOW),
-    max_file_size: str = typer.Option(
-        "256MB", help="Bytes a file may have; a larger one is broken, and of a URL no more is read.", rich_help_panel=_HOW
-    ),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Pack everything anew; what is there counts until that is done."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be packed, and write nothing."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
-) -> None:
+def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    places, quiet, as_json = words["places"], words["quiet"], words["as_json"]
     if len(places) < 2:
         raise akrunner.ConfigError("pack: give an input and an output: akrunner pack PHOTOS/ OUT/")
     *inputs, output = places
@@ -130,13 +59,9 @@ def pack(
             signals.check()
             line.show(lambda: progress_line(progress))
 
-        done = akrunner.pack(
-            inputs if len(inputs) > 1 else inputs[0], output, split=split, split_by=split_by, seed=seed, shard_size=shard_size, format=format,
-            resize=resize, check=check, bad_rows=bad_rows, kind=kind, label=label, paths=paths, paths_in=paths_in, columns=columns, select=select,
-            input_schema=input_schema, input_format=input_format, threads=threads, memory=memory, max_file_size=max_file_size, overwrite=overwrite, dry_run=dry_run,
-            progress=show,
-        )  # fmt: skip
-    with telling(f"{done.path} is packed" if not dry_run else "nothing was written"):
+        source = inputs if len(inputs) > 1 else inputs[0]
+        done = akrunner.pack(source, output, progress=show, **given.options("pack", words))
+    with telling(f"{done.path} is packed" if not words["dry_run"] else "nothing was written"):
         if as_json:
             emit({"ok": True, "exit_code": 0, **dataclasses.asdict(done)})
         else:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Tuple
 
 import typer
 
 import akrunner
-from akrunner.cli import engines, given, show, statements, values
+from akrunner.cli import given, show, statements
 from akrunner.cli.guarded import EPILOG, EXIT_USAGE, emit, failure
 from akrunner.foreign import redacted
+from akrunner.options import of_command
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner
@@ -32,21 +33,22 @@ Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tabl
 Of this command's own options the names begin with two dashes, but for -f, -e and -q; PAI's begin with one.
 """
 #: own options with one dash, and whether they take a value
-_OWN = {"-f": True, "-e": True, "-q": False, "-h": False}
+_OWN = {
+    "-h": False,
+    **{word: one.type != "bool" for one in of_command("pai") for word in one.words_in("pai") if not word.startswith("--")},
+}
 #: PAI's that take the next word, when it is none of PAI's itself
 _WITH_VALUE = ("-name", "-project", "-lineage", "-jobname", "-priority", "-settings")
 
 #: characters of a statement that a plan shows
 _LONG = 100
-_CLUSTER = "Cluster"
-_TROUBLE = "When something goes wrong"
 
 
-def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
+def divided(words: Sequence[str]) -> Tuple[List[str], List[str]]:
     """(this command's own words, PAI's): Click would take -name for -n -a -m -e."""
     own: List[str] = []
     theirs: List[str] = []
-    rest = list(reversed(given))
+    rest = list(reversed(words))
     while rest:
         word = rest.pop()
         if word == "--":
@@ -68,134 +70,38 @@ def divided(given: Sequence[str]) -> Tuple[List[str], List[str]]:
     return own, theirs
 
 
-def pai(
-    ctx: typer.Context,
-    command: Optional[List[str]] = typer.Argument(
-        None,
-        help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments, those with a dash behind --.",
-    ),
-    file: Optional[str] = typer.Option(
-        None,
-        "-f",
-        "--file",
-        help="File of statements, as for odpscmd -f; or a shell script, which bash runs, and whose arguments follow.",
-    ),
-    execute: Optional[str] = typer.Option(None, "-e", "--execute", help="Statements, as for odpscmd -e."),
-    config: Optional[str] = typer.Option(
-        None, hidden=True, help="Of odpscmd, in whose place this command may stand; not read."
-    ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be done: nothing is started or made."),
-    project: Optional[str] = typer.Option(None, help="Project of tables named without one. Default: $AKRUNNER_PROJECT."),
-    tables_root: Optional[str] = typer.Option(None, help="Directory of local tables. Default: $AKRUNNER_TABLES."),
-    oss_root: List[str] = typer.Option([], help="BUCKET=DIRECTORY that oss://BUCKET stands for. Repeatable."),
-    var: List[str] = typer.Option([], help="NAME=VALUE for ${NAME}, also in a shell script's environment. Repeatable."),
-    python_env: Optional[str] = typer.Option(
-        None, help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says."
-    ),
-    requirements: Optional[str] = typer.Option(None, help=given.help_of("requirements")),
-    keras: Optional[str] = typer.Option(None, help=given.help_of("keras")),
-    tensorboard: Optional[str] = typer.Option(None, help=given.help_of("tensorboard")),
-    env: List[str] = typer.Option([], "--env", help=given.help_of("env")),
-    env_file: List[str] = typer.Option(
-        [], metavar="FILE", help="File of KEY=VALUE lines for the tasks' environment. --env wins over it."
-    ),
-    num_workers: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
-    num_ps: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
-    gpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
-    cpus_per_worker: Optional[int] = typer.Option(None, help="In place of the command's.", rich_help_panel=_CLUSTER),
-    intra_op_parallelism: Optional[int] = typer.Option(
-        None, help=given.help_of("intra_op_parallelism"), rich_help_panel=_CLUSTER
-    ),
-    bind_host: str = typer.Option("127.0.0.1", help=given.help_of("bind_host"), rich_help_panel=_CLUSTER),
-    advertised_host: Optional[str] = typer.Option(None, help=given.help_of("advertised_host"), rich_help_panel=_CLUSTER),
-    engine: str = typer.Option("local", help=given.help_of("engine"), rich_help_panel=_CLUSTER),
-    flink_master: str = typer.Option(
-        "local",
-        help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job.",
-        rich_help_panel=_CLUSTER,
-    ),
-    flink_python: Optional[str] = typer.Option(
-        None, help="Interpreter with PyFlink. Default: this one.", rich_help_panel=_CLUSTER
-    ),
-    flink_worker_python: Optional[str] = typer.Option(
-        None, help="Interpreter with PyFlink on the TaskManagers. Default: as --flink-python.", rich_help_panel=_CLUSTER
-    ),
-    flink_option: List[str] = typer.Option(
-        [], help="KEY=VALUE of Flink's own configuration. Repeatable.", rich_help_panel=_CLUSTER
-    ),
-    work_dir: Optional[str] = typer.Option(None, help="New directory to keep logs and files in."),
-    debug: bool = typer.Option(False, "--debug", help=given.help_of("debug")),
-    max_restarts: Optional[int] = typer.Option(
-        None, help="In place of what enableDynamicCluster means (3).", rich_help_panel=_TROUBLE
-    ),
-    timeout: Optional[float] = typer.Option(None, help="Seconds, in place of maxTrainingTimeInHour.", rich_help_panel=_TROUBLE),
-    start_timeout: float = typer.Option(60.0, help=given.help_of("start_timeout"), rich_help_panel=_TROUBLE),
-    stall_timeout: Optional[float] = typer.Option(
-        None,
-        help="Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. Default: 600.",
-        rich_help_panel=_TROUBLE,
-    ),
-    stall_action: Optional[str] = typer.Option(None, help=given.help_of("stall_action"), rich_help_panel=_TROUBLE),
-    evaluator_timeout: float = typer.Option(60.0, help=given.help_of("evaluator_timeout"), rich_help_panel=_TROUBLE),
-    profile_input: Optional[int] = typer.Option(None, help=given.help_of("profile_input"), rich_help_panel=_TROUBLE, min=1),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no closing line."),
-) -> None:
-    options: Dict[str, Any] = dict(
-        variables=values.pairs(var, "--var"),
-        project=project,
-        tables_root=tables_root,
-        oss_roots=values.pairs(oss_root, "--oss-root"),
-        python_env=python_env,
-        num_workers=num_workers,
-        num_ps=num_ps,
-        requirements=requirements,
-        keras=keras,
-        tensorboard=tensorboard,
-        env=values.environment(env, env_file),
-        timeout=timeout,
-        start_timeout=start_timeout,
-        stall_timeout=stall_timeout,
-        stall_action=stall_action,
-        evaluator_timeout=evaluator_timeout,
-        profile_input=profile_input,
-        max_restarts=max_restarts,
-        gpus_per_worker=gpus_per_worker,
-        cpus_per_worker=cpus_per_worker,
-        intra_op_parallelism=intra_op_parallelism,
-        bind_host=bind_host,
-        advertised_host=advertised_host,
-        work_dir=work_dir,
-        debug=debug,
-        engine=engines.chosen(engine, flink_master, flink_python, flink_worker_python, flink_option, False),
-    )
+def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    file, execute, dry_run, as_json = (words[name] for name in ("file", "execute", "dry_run", "as_json"))
+    options = {name: value for name, value in given.options("pai", words).items() if name != "file"}
     from akrunner.pai_mode import scripts
 
-    called = statements.inside("pai", options)
+    called = statements.inside(
+        "pai", {name: value for name, value in options.items() if given.typed(ctx, name) or isinstance(value, dict)}
+    )
     done: List["Done"] = []
     with statements.telling(called, done):
         options = called.options if called is not None else options
-        quiet = quiet or bool(options.get("quiet"))
+        quiet = words["quiet"] or bool(options.get("quiet"))
         screen = show.Screen(as_json=as_json, quiet=quiet, log=bool(options["debug"]))
         job = statements.Statements(options, screen, as_json, quiet, done)
-        text, words = command or [], ctx.obj or []
-        if file is not None and words and scripts.is_shell(file, ""):
+        text, theirs = words["command"], ctx.obj or []
+        if file is not None and theirs and scripts.is_shell(file, ""):
             raise akrunner.ConfigError(
-                f"{words[0]!r} begins with a dash: put the arguments of {file} behind --, akrunner's own before it: akrunner pai -f {file} -- {words[0]} ..."
+                f"{theirs[0]!r} begins with a dash: put the arguments of {file} behind --, akrunner's own before it: akrunner pai -f {file} -- {theirs[0]} ..."
             )
-        if file is not None and not words:
+        if file is not None and not theirs:
             # what stands behind the name of a shell script is its own
             script = job.runner.script(execute, file, text)
             if script is not None and not dry_run:
                 statements.ended(job.run_script(script))
                 return
-            given = job.runner.read(execute, file, text)
+            found = job.runner.read(execute, file, text)
         else:
-            given = job.runner.read(_command(text, words, execute), file)
+            found = job.runner.read(_command(text, theirs, execute), file)
         if dry_run:
-            _plan(job.runner, given, as_json)
+            _plan(job.runner, found, as_json)
         else:
-            job.run(given)
+            job.run(found)
 
 
 def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Optional[str | List[str]]":
@@ -213,11 +119,11 @@ def _command(text: List[str], words: List[str], execute: Optional[str]) -> "Opti
     return text[0] if text else None
 
 
-def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
+def _plan(runner: "Runner", found: "Statements", as_json: bool) -> None:
     """What would be done, each statement in its place."""
     from akrunner.pai_mode import plan
 
-    steps = runner.steps(given)
+    steps = runner.steps(found)
     plans = [step.plan for step in steps if step.plan is not None]
     refused = [step.problem for step in steps if step.problem is not None]
     problem = next(iter([*refused, *(problem for one in plans for problem in one.problems)]), None)
@@ -225,14 +131,14 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
     if as_json:
         failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
         problems = [str(one) for one in refused]
-        unchecked = [*(step.unchecked for step in steps if step.unchecked), *([given.untold] if given.untold else [])]
-        found = {"plans": [plan.as_json(one) for one in plans], "notes": list(given.notes)}
-        emit({**failed, **found, "problems": problems, "unchecked": unchecked})
+        unchecked = [*(step.unchecked for step in steps if step.unchecked), *([found.untold] if found.untold else [])]
+        told = {"plans": [plan.as_json(one) for one in plans], "notes": list(found.notes)}
+        emit({**failed, **told, "problems": problems, "unchecked": unchecked})
         _ended(code)
         return
-    for note in given.notes:
+    for note in found.notes:
         typer.echo(f"warning: {note}")
-    apart = bool(given.notes)
+    apart = bool(found.notes)
     for number, step in enumerate(steps):
         # a plan has lines of its own
         if apart or (number and step.plan is not None):
@@ -248,8 +154,8 @@ def _plan(runner: "Runner", given: "Statements", as_json: bool) -> None:
             typer.echo(f"problem: {step.problem}")
         if step.unchecked:
             typer.echo(f"not checked: {step.unchecked}")
-    if given.untold:
-        typer.echo(f"{chr(10) if apart else ''}not checked: {given.untold}")
+    if found.untold:
+        typer.echo(f"{chr(10) if apart else ''}not checked: {found.untold}")
     _ended(code)
 
 

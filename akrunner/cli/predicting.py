@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 import typer
 
 import akrunner
 from akrunner.cli import engines, given, jobfiles, lines, running, show, streaming, tables
 from akrunner.cli.guarded import EPILOG
+from akrunner.options import of_command
 
 HELP = """
 Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
@@ -30,23 +31,13 @@ takes and gives is checked first; a table that does not fit is refused with the 
 
 #: options of `predict_stream` alone, those of `predict` alone
 _ARRIVING, _WHOLE = (
-    [one for one in given.taken("predict") if only in one.verbs and other not in one.verbs]
+    [one for one in of_command("predict") if only in one.verbs and other not in one.verbs]
     for only, other in (("predict_stream", "predict"), ("predict", "predict_stream"))
 )
 
 
-def predict(
-    ctx: typer.Context,
-    words: Mapping[str, Any],
-    output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE, rich_help_panel=given.OUTPUT),
-    detach: bool = running.DETACH,
-    dry_run: bool = typer.Option(
-        False,
-        "--dry-run",
-        help="Show what the prediction would do (columns, the model's inputs and outputs, tasks, output), and start nothing of it.",
-    ),
-    dry_run_rows: Optional[str] = running.DRY_RUN_ROWS,
-) -> None:
+def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    output_live, detach, dry_run_rows = words["output_live"], words["detach"], words["dry_run_rows"]
     model, output, as_json = words["model"], words["output"], words["as_json"]
     screen = show.Screen(as_json=as_json, quiet=words["quiet"], log=False)
     streams = words["follow"] or "-" in words["source"]
@@ -63,7 +54,7 @@ def predict(
             raise akrunner.ConfigError(
                 f"--dry-run={dry_run_rows} tries a script over some rows; what a prediction would do is shown by --dry-run"
             )
-        if dry_run:
+        if words["dry_run"]:
             _plan(ctx, words, model, options, streams, detach)
             return
         if detach:

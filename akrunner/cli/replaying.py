@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from typing import Optional
+from typing import Any, Mapping
 
 import typer
 
@@ -26,15 +26,8 @@ interpreter, so that breakpoint() works. Its rows, files and parameters are all 
 """
 
 
-def replay(
-    work_dir: str = typer.Argument(..., help="Directory a job kept."),
-    task: Optional[str] = typer.Option(None, help="Which task; default: the chief."),
-    cluster: bool = typer.Option(False, "--cluster", help="Keep TF_CONFIG as it was, other tasks included."),
-    print_command: bool = typer.Option(False, "--print-command", help="Only print the command, for an IDE."),
-    as_json: bool = typer.Option(
-        False, "--json", help="One JSON object on stdout, for machines: the command, with --print-command, or what is wrong."
-    ),
-) -> None:
+def replay(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    work_dir, task, print_command, as_json = (words[name] for name in ("work_dir", "task", "print_command", "as_json"))
     if as_json and not print_command:
         raise akrunner.ConfigError("--json: what is printed is the script's own; with --print-command it is the command")
     try:
@@ -54,7 +47,7 @@ def replay(
             f"{directory} has no context.json: this work dir was not kept whole (run the job with --debug)"
         )
     command = [python, os.path.join(os.path.abspath(work_dir), "bundle.zip"), "replay", directory]
-    command += ["--cluster"] if cluster else []
+    command += ["--cluster"] if words["cluster"] else []
     if as_json:
         emit({"ok": True, "exit_code": 0, "command": command})
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from typing import Any, Literal, Mapping, Optional
+from typing import Any, List, Literal, Mapping, Optional
 
 import typer
 
@@ -49,38 +50,17 @@ Run SCRIPT over rows as they arrive, possibly for ever: lines of stdin or of a g
 
   akrunner stream score.py -i events.jsonl --follow --output-schema "id bigint, p double" -o scores.jsonl --output-live
 """
-PARAMS_FILE = typer.Option(None, help="JSON file of user_params; --param wins over it.", rich_help_panel=given.SCRIPT)
-DETACH = typer.Option(
-    False,
-    "--detach",
-    help="Submit the job to --flink-master and return; `akrunner status`, `logs` and `cancel` are for it.",
-    rich_help_panel=given.CLUSTER,
-)
-DRY_RUN = typer.Option(
-    False,
-    "--dry-run",
-    help="Show what the job would do (interpreter, columns, tasks, output, what is likely to go wrong), and start nothing of it. --dry-run=5 also runs "
-    "the script over the first 5 rows of each worker, with one worker, and throws away what it writes.",
-)
-#: what stands behind --dry-run=
-DRY_RUN_ROWS = typer.Option(None, "--dry-run-rows", hidden=True)
 
 
-def run(
-    ctx: typer.Context,
-    words: Mapping[str, Any],
-    params_file: Optional[str] = PARAMS_FILE,
-    detach: bool = DETACH,
-    dry_run: bool = DRY_RUN,
-    dry_run_rows: Optional[str] = DRY_RUN_ROWS,
-) -> None:
-    output = words["output"]
+def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    output, detach = words["output"], words["detach"]
+    _check_asked(ctx, words)
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     rows_to = None if detach else lines.form_of(output, words["output_format"], words["as_json"], words["output_schema"])
     with screen:
-        options = _options("run", ctx, words, params_file, screen)
+        options = _options("run", ctx, words, screen)
         source = _table(words, "run")
-        if dry_run:
+        if words["dry_run"]:
             engines.check_detach(options, detach)
             _plan(
                 "run",
@@ -88,7 +68,6 @@ def run(
                 words,
                 source,
                 options,
-                dry_run_rows,
                 _output(output, options) if output in (None, lines.STDOUT) else None,
             )
             return
@@ -102,23 +81,17 @@ def run(
     screen.result(result, rows_to)
 
 
-def train(
-    ctx: typer.Context,
-    words: Mapping[str, Any],
-    params_file: Optional[str] = PARAMS_FILE,
-    detach: bool = DETACH,
-    dry_run: bool = DRY_RUN,
-    dry_run_rows: Optional[str] = DRY_RUN_ROWS,
-) -> None:
+def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    detach = words["detach"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
-        options = _options("train", ctx, words, params_file, screen)
+        options = _options("train", ctx, words, screen)
         source = _table(words, "train")
         if words["model_out"] is None:
             raise akrunner.ConfigError("akrunner train needs --model-out: where to save the model")
-        if dry_run:
+        if words["dry_run"]:
             engines.check_detach(options, detach)
-            _plan("train", ctx, words, source, options, dry_run_rows)
+            _plan("train", ctx, words, source, options)
             return
         if detach:
             engines.detach(words["script"], source, "train", options, words["as_json"], words["quiet"])
@@ -127,40 +100,26 @@ def train(
     screen.result(result)
 
 
-def stream(
-    ctx: typer.Context,
-    words: Mapping[str, Any],
-    params_file: Optional[str] = PARAMS_FILE,
-    output: Optional[str] = typer.Option(
-        None,
-        "--output",
-        "-o",
-        help="File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-        rich_help_panel=given.OUTPUT,
-    ),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing --output.", rich_help_panel=given.OUTPUT),
-    output_live: bool = typer.Option(False, "--output-live", help=streaming.LIVE, rich_help_panel=given.OUTPUT),
-    dry_run: bool = DRY_RUN,
-    dry_run_rows: Optional[str] = DRY_RUN_ROWS,
-) -> None:
+def stream(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    output = words["output"]
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     with screen:
         path = None if output == lines.STDOUT else output
         show.check_json(words["as_json"], path)
-        options = _options("stream", ctx, words, params_file, screen)
+        options = _options("stream", ctx, words, screen)
         if not words["quiet"]:
             tables.say_stores([*words["source"], output])
-        streamed = streaming.Output(path, overwrite, output_live)
-        if dry_run:
+        streamed = streaming.Output(path, words["overwrite"], words["output_live"])
+        if words["dry_run"]:
             streaming.check(words["source"], streamed, options)
-            _plan("stream", ctx, words, given.source(words), options, dry_run_rows, _output(path, options))
+            _plan("stream", ctx, words, given.source(words), options, _output(path, options))
             return
         streaming.run(words["script"], words["source"], streamed, screen, options)
 
 
-def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], params_file: Optional[str], screen: show.Screen) -> Any:
+def _options(verb: str, ctx: typer.Context, words: Mapping[str, Any], screen: show.Screen) -> Any:
     both = {name: [*more, *words[name]] for name, more in jobfiles.merged(ctx).items()}
-    return {**given.options(verb, {**words, **both}, params_file), "script_args": ctx.obj, "observer": screen}
+    return {**given.options(verb, {**words, **both}), "script_args": ctx.obj, "observer": screen}
 
 
 def _output(path: Optional[str], options: Mapping[str, Any]) -> Optional[str]:
@@ -176,10 +135,10 @@ def _plan(
     words: Mapping[str, Any],
     source: Any,
     options: Mapping[str, Any],
-    rows: Optional[str],
     output: Optional[str] = None,
 ) -> None:
     """What the job would do, on stdout. Args: output: where its rows go, None: as the plan says."""
+    rows = words["dry_run_rows"]
     if rows is not None and not rows.isdecimal():
         raise akrunner.ConfigError(
             f"--dry-run={rows}: over how many rows is the script tried? Give a whole number, --dry-run=5"
@@ -223,4 +182,18 @@ def _table(words: Mapping[str, Any], verb: str) -> Any:
         raise akrunner.ConfigError(f"akrunner {verb} reads a table; for lines of stdin, --input -, there is akrunner stream")
     if not words["quiet"]:
         tables.say_stores([*words["source"], words.get("output")])
+        tables.say_asked(_asked(words), words.get("project"))
     return given.source(words)
+
+
+def _asked(words: Mapping[str, Any]) -> List[str]:
+    """The tables a script asks for itself."""
+    return [*words.get("tables", []), *words.get("output_tables", [])]
+
+
+def _check_asked(ctx: typer.Context, words: Mapping[str, Any]) -> None:
+    """Raises: Typer's error for an option that is missing: there is no table at all."""
+    if not words["source"] and not _asked(words):
+        missing = copy.copy(next(one for one in ctx.command.params if one.name == "source"))
+        missing.required = True
+        missing.process_value(ctx, ())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional
 
 import pyarrow as pa
 import typer
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.texts import Statements as Given
 
 
-def inside(name: str, options: Dict[str, Any]) -> "Optional[Inside]":
-    """This command as the call of a shell script that akrunner runs, if it is one: its `options` are then those of the run, with what is given here.
+def inside(name: str, typed: Mapping[str, Any]) -> "Optional[Inside]":
+    """This command as the call of a shell script that akrunner runs, if it is one: its `options` are then those of the run, with what is typed here.
 
-    Args: name: of the command; options: that stand behind it, "observer" not among them.
+    Args: name: of the command; typed: options that stand behind it.
     """
     from akrunner.pai_mode import calls
 
@@ -36,12 +35,8 @@ def inside(name: str, options: Dict[str, Any]) -> "Optional[Inside]":
         return None
     # a shell goes on to its next line if a program has an exit code of its own for Ctrl-C
     signals.end_by_it()
-    usual = {one.name: one.default for one in inspect.signature(akrunner.pai).parameters.values()}
-    for key, value in options.items():
-        if isinstance(value, dict):
-            called.options[key] = {**(called.options.get(key) or {}), **value}
-        elif value != usual.get(key):
-            called.options[key] = value
+    for key, value in typed.items():
+        called.options[key] = {**(called.options.get(key) or {}), **value} if isinstance(value, dict) else value
     return called
 
 
@@ -54,16 +49,17 @@ def telling(called: "Optional[Inside]", done: "List[Done]") -> ContextManager[No
 class Statements:
     """What the statements of one command come to.
 
-    Args: options: of `Runner`; screen: shows them; done: what each came to is put there.
+    Args: options: of `PaiArguments`, and others; screen: shows them; done: what each came to is put there.
     """
 
     def __init__(self, options: Dict[str, Any], screen: show.Screen, as_json: bool, quiet: bool, done: "List[Done]") -> None:
+        from akrunner.pai_mode.arguments import PaiArguments
         from akrunner.pai_mode.job import Runner
 
         self._screen, self._json, self._quiet, self._done = screen, as_json, quiet, done
         #: of the job that was last
         self._plan: Optional["Plan"] = None
-        self.runner = Runner({**options, "observer": screen}, screen.note, self._begin)
+        self.runner = Runner(PaiArguments.of(options), screen, screen.note, self._begin)
 
     def run(self, given: "Given", printed: Optional[Callable[[str, pa.Table], None]] = None) -> None:
         """Run and show each. Args: printed: shows rows of a statement. Raises: as `Runner.running`."""

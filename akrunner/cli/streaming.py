@@ -19,9 +19,6 @@ from akrunner.cli import lines, show
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 
-#: help of --output-live
-LIVE = "A stream's --output is written in place, line by line, for whoever reads along; else it is there when the stream has ended."
-
 
 @dataclass(frozen=True)
 class Output:

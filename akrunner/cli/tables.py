@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import pyarrow as pa
 import typer
@@ -14,11 +14,12 @@ from rich.text import Text
 
 import akrunner
 from akrunner.cli import lines, values
+from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
 from akrunner.prepare import schema_of
 from akrunner.tables import clauses, ddl, files, shown, statements
 from akrunner.tables.chosen import check_project, store_for, told_of
-from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table
+from akrunner.tables.names import PROJECT_VARIABLE, TableName, is_table, project_of
 from akrunner.tables.store import TableStore
 from akrunner.tables.tunnel import rows_of
 
@@ -46,7 +47,7 @@ PROJECT/T/ are a table. T alone will do where --project or AKRUNNER_PROJECT says
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 PROJECT = typer.Option(None, "--project", "-p", envvar=PROJECT_VARIABLE, help="The project of names without one.")
-JSON = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")
+JSON, INPUT_SCHEMA, INPUT_FORMAT = flag("as_json"), flag("input_schema"), flag("input_format")
 _TABLE = "odps://PROJECT/tables/T[/pt=VALUE], PROJECT.T or T."
 _WIDE = 200
 _CELL = 60
@@ -70,6 +71,13 @@ def say_stores(names: Iterable[Optional[str]]) -> None:
     for name in names:
         if name is not None and is_table(name):
             _store_of(TableName.parse(name).project)
+
+
+def say_asked(names: Sequence[str], project: Optional[str]) -> None:
+    """The same of tables that a script asks for, which may be named without their project."""
+    say_stores(names)
+    if names and not all(map(is_table, names)):
+        _store_of(project_of(project) or "")
 
 
 @app.command("ls", help="The tables there are, their rows and partitions.")
@@ -182,8 +190,8 @@ def put(
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="In place of the rows that are there, as INSERT OVERWRITE."),
     select: Optional[str] = typer.Option(None, help="SQL over the file, called `input` in it."),
-    input_schema: Optional[str] = typer.Option(None, help="Columns to read and their types; needed for TFRecord."),
-    input_format: Optional[str] = typer.Option(None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell."),
+    input_schema: Optional[str] = INPUT_SCHEMA,
+    input_format: Optional[str] = INPUT_FORMAT,
     no_header: bool = typer.Option(
         False,
         "--no-header",

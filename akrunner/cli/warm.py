@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Mapping, Optional
 
 import typer
 
 import akrunner
 from akrunner import leftovers
-from akrunner.cli import values
+from akrunner.cli import given
 from akrunner.cli.guarded import EXIT_FAILED, emit, failure
 
 HELP = """
@@ -38,47 +38,23 @@ stats (`--json`: stats.starts), and the next workers are what it wanted. AKRUNNE
 """
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
+JSON = given.flag("as_json")
+#: options that are paths
+_PATHS = ("python_env", "requirements")
 #: seconds they may take until all of them wait for a job
 _STARTING = 60.0
 
 
-@app.command(
-    "start",
-    help="Start keeping some, with the environment this shell has. Returns when they have been started; they import TensorFlow meanwhile.",
-)
-def start(
-    workers: int = typer.Option(
-        2, min=1, help="How many wait. They are forked from one process that has 200 to 650 MiB of memory, and share that."
-    ),
-    python_env: Optional[str] = typer.Option(
-        None, help="As for `akrunner run`. Default: this one. It is learnt from the jobs, too."
-    ),
-    keras: Optional[str] = typer.Option(None, help="'legacy' for Keras 2 (tf-keras)."),
-    num_workers: int = typer.Option(1, min=1, help="Of the jobs to come: those of several share the cores."),
-    env: List[str] = typer.Option([], "--env", help=f"KEY=VALUE of the jobs to come. Repeatable. {values.FROM_FILE}"),
-    requirements: Optional[str] = typer.Option(None, help="As for `akrunner run`."),
-    idle_timeout: float = typer.Option(3600.0, help="Seconds without a job until all of it ends."),
-    max_memory: Optional[str] = typer.Option(
-        None, help="What they may have together: 2GB, 800MiB, or bytes. Default: a quarter of the machine's."
-    ),
-    wait: bool = typer.Option(False, "--wait", help="Return when all of them wait for a job; after a minute without, fail."),
-    as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines."),
-) -> None:
+def start(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     from akrunner.warming import in_words, kept_status
 
+    wait = words["wait"]
     already = kept_status()
     if already is None:
-        options: Dict[str, Any] = dict(
-            python_env=os.path.abspath(python_env) if python_env and os.path.exists(python_env) else python_env,
-            workers=workers,
-            keras=keras,
-            num_workers=num_workers,
-            env=values.environment(env, []),
-            requirements=os.path.abspath(requirements) if requirements and os.path.exists(requirements) else requirements,
-            idle_timeout=idle_timeout,
-            max_memory=max_memory,
-        )
-        _start(options)
+        options = {**given.options("warm", words), "python_env": words["python_env"], "workers": words["workers"]}
+        # what keeps them works in another directory
+        here = {name: os.path.abspath(options[name]) for name in _PATHS if options[name] and os.path.exists(options[name])}
+        _start({**options, **here})
     deadline = time.monotonic() + _STARTING
     status = kept_status()
     while wait and status is not None and status["waiting"] < status["workers"] and time.monotonic() < deadline:
@@ -88,13 +64,19 @@ def start(
         told = in_words(status) if status is not None else "the process that keeps them has ended"
         more = "; those there are are kept (`akrunner warm status`)" if status is not None else ""
         raise akrunner.StartError(f"--wait: not all of them wait for a job after {_STARTING:g} s: {told}{more}")
-    _show(status, as_json, "they are kept already; `akrunner warm stop` first for others" if already else "")
+    _show(status, words["as_json"], "they are kept already; `akrunner warm stop` first for others" if already else "")
+
+
+app.command(
+    "start",
+    help="Start keeping some, with the environment this shell has. Returns when they have been started; they import TensorFlow meanwhile.",
+)(given.command("warm start", start))
 
 
 @app.command(
     "status", help="Which there are, their memory, how many jobs took one, and why there are fewer than there should be."
 )
-def status(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
+def status(as_json: bool = JSON) -> None:
     from akrunner.warming import keeper, kept_status
 
     try:
@@ -107,7 +89,7 @@ def status(as_json: bool = typer.Option(False, "--json", help="One JSON object o
 
 
 @app.command("stop", help="End all that wait for a job. Those that jobs have taken go on with their jobs.")
-def stop(as_json: bool = typer.Option(False, "--json", help="One JSON object on stdout, for machines.")) -> None:
+def stop(as_json: bool = JSON) -> None:
     from akrunner.warming import stop_kept
 
     before = stop_kept()

@@ -1,12 +1,12 @@
-"""Every option of a job, declared once: `table` has the options, `functions` the functions that take them. `scripts/gen-options` writes
-from them what repeats them: the functions (`akrunner/verbs.py`, `akrunner/serving/verbs.py`, `LocalPredictor`), what carries their options
-(`Arguments`, `PredictArguments`), and `docs/options.md`."""
+"""Every option, declared once: `table` has the options, `functions` the functions and commands that take them. `scripts/gen-options` writes
+from them what repeats them: the functions (`akrunner/verbs.py`, `akrunner/serving/verbs.py`, `LocalPredictor`, `akrunner/packing/verbs.py`, ...), what carries
+their options (`Arguments`, `PredictArguments`, `PackArguments`, ...), and `docs/options.md`; the commands read it when they start."""
 
 from __future__ import annotations
 
-from akrunner.options.declared import Option, Verb
-from akrunner.options.functions import VERBS
-from akrunner.options.naming import carried, misfit, of_verb
+from akrunner.options.declared import Command, Option, Verb
+from akrunner.options.functions import COMMANDS, VERBS
+from akrunner.options.naming import carried, misfit, named, of_command, of_verb
 from akrunner.options.table import OPTIONS
 
-__all__ = ["OPTIONS", "VERBS", "Option", "Verb", "carried", "misfit", "of_verb"]
+__all__ = ["COMMANDS", "OPTIONS", "VERBS", "Command", "Option", "Verb", "carried", "misfit", "named", "of_command", "of_verb"]

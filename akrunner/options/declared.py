@@ -1,11 +1,11 @@
-"""What is said of an option, and of a verb."""
+"""What is said of an option, and of the functions and commands that take it."""
 
 from __future__ import annotations
 
 import ast
 import re
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Tuple
+from typing import Any, Mapping, Optional, Tuple, Union
 
 #: verbs that run a script
 SCRIPTS = ("run", "train", "stream")
@@ -19,25 +19,32 @@ class Option:
         name: its keyword.
         type: its annotation, as it is written in a signature.
         group: the heading it stands under in the reference.
-        text: what it does: values, units, what None means.
+        text: what it does: values, units, what None means; "" where it is of commands only, whose `help` says it.
         default: what it is when nobody gives it.
         verbs: the functions that take it.
         required: those of them that do not go without.
         also: what is true in one verb only, after the text.
         instead: its text in a verb where it means something else.
         defaults: its default in a verb where it is another one.
-        positional: may be given without its name.
         private: is left out of the `repr` of a job's arguments, as it may hold secrets.
         rows: says where rows come from and go to, and how they are read and written: a program of PyFlink has Tables for that.
         types: its annotation in a verb where it is another one.
         apart: reaches the verb's function beside `Arguments`, since only that verb knows what to do with it.
-        help: its line on the command line; "": the command does not have it.
-        helps: its line for a command where it is another one.
+        inner: its annotation in `Arguments`, where akrunner itself may give more than a person, or the type is not known there.
+        commands: the commands that have it although none of their functions takes it: it is the command's own business.
+        help: its line on the command line; "": commands do not have it.
+        helps: its line in a command where it is another one; "": that command does not have it.
         flags: its names there, if they are not `--name`.
-        often: most people need it: short help shows it.
+        flagged: its names in a command where they are others.
+        stands: commands in which it stands without a name.
+        needed: commands that do not go without it, also where their functions do.
+        many: what stands behind each on the command line, where it may be given several times; "": it may not.
+        manys: the same in a command where it is otherwise.
+        often: most people need it: short help shows it; or the commands whose short help does.
+        hidden: no help shows it.
         environment: a variable `AKRUNNER_<NAME>` may give the command its default, as it is a matter of the machine or the person, not of
             the job.
-        inner: its annotation in `Arguments`, where akrunner itself may give more than a person, or the type is not known there.
+        unheeded: commands whose default that variable does not give, as something that is nearer to the job says it.
     """
 
     name: str
@@ -50,24 +57,31 @@ class Option:
     also: Mapping[str, str] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    positional: bool = False
     private: bool = False
     rows: bool = False
     types: Mapping[str, str] = field(default_factory=dict)
     apart: bool = False
     inner: str = ""
+    commands: Tuple[str, ...] = ()
     help: str = ""
     helps: Mapping[str, str] = field(default_factory=dict)
     flags: Tuple[str, ...] = ()
-    often: bool = False
+    flagged: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    stands: Tuple[str, ...] = ()
+    needed: Tuple[str, ...] = ()
+    many: str = ""
+    manys: Mapping[str, str] = field(default_factory=dict)
+    often: Union[bool, Tuple[str, ...]] = False
+    hidden: bool = False
     environment: bool = False
+    unheeded: Tuple[str, ...] = ()
 
     @property
     def words(self) -> Tuple[str, ...]:
-        """How it is called on the command line; none: it stands there without a name, or is not there."""
-        if self.flags or not self.help or self.positional:
+        """How it is called on the command line, but for commands that have other words; none: it stands there without a name, or is not there."""
+        if self.flags or not (self.help or any(self.helps.values())):
             return self.flags
-        return ("--" + self.name.replace("_", "-"),)
+        return () if self.stands else (f"--{self.name.replace('_', '-')}",)
 
     @property
     def variable(self) -> str:
@@ -77,7 +91,11 @@ class Option:
     @property
     def choices(self) -> Tuple[str, ...]:
         """The words it is one of; none: it may be any."""
-        found = re.search(r"Literal\[(.*?)\]", self.type)
+        return self.choices_in("")
+
+    def choices_in(self, verb: str) -> Tuple[str, ...]:
+        """The words it is one of in a verb."""
+        found = re.search(r"Literal\[(.*?)\]", self.type_in(verb))
         return tuple(ast.literal_eval(f"({found[1]},)")) if found else ()
 
     def default_in(self, verb: str) -> Any:
@@ -97,6 +115,28 @@ class Option:
         verb = verb.removeprefix("plan_")
         return " ".join([self.instead.get(verb, self.text), *([self.also[verb]] if verb in self.also else [])])
 
+    def help_in(self, command: str) -> str:
+        """Its line in a command."""
+        return self.helps.get(command, self.help)
+
+    def words_in(self, command: str) -> Tuple[str, ...]:
+        """How it is called in a command that has it; none: it stands there without a name."""
+        if command in self.stands:
+            return ()
+        return self.flagged.get(command) or self.flags or (f"--{self.name.replace('_', '-')}",)
+
+    def many_in(self, command: str) -> str:
+        """What stands behind each in a command; "": it may be given once."""
+        return self.manys.get(command, self.many)
+
+    def often_in(self, command: str) -> bool:
+        """Whether the short help of a command shows it."""
+        return self.often if isinstance(self.often, bool) else command in self.often
+
+    def variable_in(self, command: str) -> Optional[str]:
+        """The environment variable that may give its default in a command."""
+        return self.variable or None if command not in self.unheeded else None
+
 
 @dataclass(frozen=True)
 class Verb:
@@ -108,6 +148,7 @@ class Verb:
         does: what it calls.
         text: its docstring above `Args:`.
         closing: its docstring below them.
+        positional: the options that may be given without their names, in their order.
         arguments: the class that carries its options.
         home: the file it is in.
         of_class: it is the `__init__` of the class.
@@ -122,6 +163,7 @@ class Verb:
     does: str
     text: str
     closing: str
+    positional: Tuple[str, ...] = ("script", "source")
     arguments: str = "Arguments"
     home: str = "akrunner/verbs.py"
     of_class: bool = False
@@ -133,3 +175,18 @@ class Verb:
     def function(self) -> str:
         """Its name in the module it is in."""
         return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of `akrunner` whose options come from the table.
+
+    Attributes:
+        name: as it is typed.
+        verbs: the functions whose options it takes.
+        is_long: its `--help` shows what most people need, and `--help-all` all of them, in groups.
+    """
+
+    name: str
+    verbs: Tuple[str, ...]
+    is_long: bool = False

@@ -1,10 +1,13 @@
-"""The public functions that take options."""
+"""The public functions that take options, and the commands."""
 
 from __future__ import annotations
 
-from akrunner.options.declared import Verb
+from typing import Mapping
 
-_PREDICTING = ("PredictArguments", "akrunner/serving/verbs.py")
+from akrunner.options.declared import Command, Verb
+
+_MODEL = ("model", "source")
+_PREDICTING = (_MODEL, "PredictArguments", "akrunner/serving/verbs.py")
 
 _FLINK = "akrunner/flink.py"
 _ATTACHED = """\
@@ -121,6 +124,7 @@ Raises:
 Raises:
     ConfigError: an argument is wrong.
     JobError: the worker did not start, or cannot load the model.""",
+        ("model",),
         "PredictArguments",
         "akrunner/serving/local.py",
         of_class=True,
@@ -160,6 +164,7 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         "predicted",
         "Run a SavedModel over a Table or DataStream of PyFlink that may never end; its other columns, or those of `reserved_cols`, are kept beside.",
         _ATTACHED.replace("the scripts write", "the model gives"),
+        _MODEL,
         "PredictArguments",
         _FLINK,
         takes="predict_stream",
@@ -167,4 +172,94 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         leaves=("watch", "watch_seconds"),
         apart=("max_restarts",),
     ),
+    Verb(
+        "pai",
+        "Union[Result, List[Done]]",
+        "run_pai",
+        """\
+Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
+
+Tables are local ones (`akrunner tables`), or MaxCompute's where there are credentials; `oss://` is a directory, or the bucket. What is given here wins over
+what the command says.""",
+        """\
+Returns:
+    the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
+Raises:
+    ConfigError: as `akrunner.run`. Of a file, the statements before the one that failed are done.
+    JobError: as `akrunner.run`; a shell script ended with another exit code than 0.""",
+        ("command",),
+        "PaiArguments",
+        "akrunner/pai_mode/verbs.py",
+    ),
+    Verb(
+        "pack",
+        "Packed",
+        "run_pack",
+        """\
+Pack files, texts or a table into shards of records: shuffled as a whole, split once, and read as `--input OUTPUT/train`.
+
+A run that was killed goes on when it is called again; when it is done, a later call packs only what is new.""",
+        """\
+Returns:
+    what there is now, and what was left out.
+Raises:
+    ConfigError: an argument is wrong; nothing was written.
+    ReadError: a file is broken.
+    WriteError: a disk is full.
+    JobError: there is too little memory, or too few threads or open files; the next run goes on.""",
+        ("source", "output"),
+        "PackArguments",
+        "akrunner/packing/verbs.py",
+    ),
+    Verb(
+        "warm",
+        "Warm",
+        "kept_warm",
+        """\
+Keep spare worker processes that have imported TensorFlow, so that jobs of this process begin at once. Returns at once.
+
+>>> with akrunner.warm(workers=2):
+...     akrunner.run("train.py", "iris.csv")
+
+A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that has imported
+TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold, `result.stats.starts` says why, and
+the next spares are what it wanted. Nothing is different for the script.""",
+        """\
+Returns:
+    an object with `wait()`, `status()` and `close()`, and a context manager.
+Raises:
+    ConfigError: an argument is wrong; nothing was started.""",
+        ("python_env", "workers"),
+        "WarmArguments",
+        "akrunner/warming.py",
+    ),
+    Verb(
+        "doctor",
+        "Checkup",
+        "looked_over",
+        "Look at this machine, or at what became of a job. Checks go beside each other, and each has a time of its own.",
+        """\
+Returns:
+    lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
+Raises:
+    ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.""",
+        ("work_dir",),
+        "DoctorArguments",
+        "akrunner/checkup/__init__.py",
+    ),
 )
+
+COMMANDS: Mapping[str, Command] = {
+    one.name: one
+    for one in (
+        Command("run", ("run",), is_long=True),
+        Command("train", ("train",), is_long=True),
+        Command("stream", ("stream",), is_long=True),
+        Command("predict", ("predict", "predict_stream"), is_long=True),
+        Command("pai", ("pai",), is_long=True),
+        Command("pack", ("pack",), is_long=True),
+        Command("warm start", ("warm",)),
+        Command("doctor", ("doctor",)),
+        Command("replay", ()),
+    )
+}

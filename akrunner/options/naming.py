@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import difflib
-from typing import Collection, Iterable, Optional, Tuple
+from typing import Collection, Iterable, Optional, Sequence, Tuple
 
-from akrunner.options.declared import SCRIPTS, Option
-from akrunner.options.functions import VERBS
+from akrunner.options.declared import SCRIPTS, Option, Verb
+from akrunner.options.functions import COMMANDS, VERBS
 from akrunner.options.table import OPTIONS
 
 #: what only a job that runs has a use for
 _OF_RUNS = ("observer", "remove_checkpoint_before_training")
+#: their jobs can be looked at before they run
+_PLANNED = (*SCRIPTS, "plan", "predict", "plan_predict", "predict_stream")
+
+
+def named(name: str) -> Option:
+    """The option of that name."""
+    return next(one for one in OPTIONS if one.name == name)
 
 
 def of_verb(verb: str) -> Tuple[Option, ...]:
-    """The options a verb takes, in their order. What looks at a job takes those that say what it does."""
+    """The options a verb takes, in their order: first those that need no name. What looks at a job takes those that say what it does."""
+    of = next(one for one in VERBS if one.name == verb)
     if verb == "plan":
-        return tuple(one for one in OPTIONS if {verb, *SCRIPTS} & set(one.verbs) and one.name not in _OF_RUNS)
-    if verb == "plan_predict":
-        return tuple(one for one in OPTIONS if "predict" in one.verbs and one.name not in _OF_RUNS)
-    of = next((one for one in VERBS if one.name == verb and one.takes), None)
-    if of is None:
-        return tuple(one for one in OPTIONS if verb in one.verbs)
-    lent = [one.name for one in OPTIONS if of.takes in one.verbs and not one.rows and one.name not in of.leaves]
-    return tuple(one for one in OPTIONS if verb in one.verbs or one.name in lent)
+        taken = [one for one in OPTIONS if {verb, *SCRIPTS} & set(one.verbs) and one.name not in _OF_RUNS]
+    elif verb == "plan_predict":
+        taken = [one for one in OPTIONS if "predict" in one.verbs and one.name not in _OF_RUNS]
+    elif of.takes:
+        lent = [one.name for one in OPTIONS if of.takes in one.verbs and not one.rows and one.name not in of.leaves]
+        taken = [one for one in OPTIONS if verb in one.verbs or one.name in lent]
+    else:
+        taken = [one for one in OPTIONS if verb in one.verbs]
+    return _first(taken, of)
+
+
+def of_command(command: str) -> Tuple[Option, ...]:
+    """The options a command has, in the order of its function's."""
+    verbs = COMMANDS[command].verbs
+    has = [one for one in OPTIONS if one.help_in(command) and (command in one.commands or set(verbs) & set(one.verbs))]
+    return _first(has, next(one for one in VERBS if one.name == verbs[0])) if verbs else tuple(has)
+
+
+def _first(options: Sequence[Option], verb: Verb) -> Tuple[Option, ...]:
+    """Those that need no name in a verb before the others."""
+    ahead = [one for name in verb.positional for one in options if one.name == name]
+    return (*ahead, *(one for one in options if one not in ahead))
 
 
 def carried(verb: str) -> Tuple[str, ...]:
@@ -39,11 +61,15 @@ def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> Optional[
         option = next((one for one in OPTIONS if one.name == name), None)
         if option is not None and option.rows and "." in verb:
             return f"{name}= means nothing for {verb}: rows come from a Table or DataStream, and go to one"
+        if name == "dry_run" and verb in _PLANNED:
+            return f"there is no option 'dry_run' for {verb}: akrunner.plan(...), or --dry-run of the command, says what the job would do"
         others = option.verbs if option is not None else ()
+        command = next((one for one in COMMANDS.values() if verb in one.verbs), None)
+        if option is not None and command is not None and command.name in option.commands:
+            flag = option.words_in(command.name)[0]
+            return f"{name}= means nothing for {verb}: it is an option of the command only, akrunner {command.name} {flag}"
         if others and verb not in others:
             return f"{name}= means nothing for {verb}: it is an option of {', '.join(others)}"
-        if name == "dry_run":
-            return f"there is no option 'dry_run' for {verb}: akrunner.plan(...), or --dry-run of the command, says what the job would do"
         # as the command has it: --input is source=
         flag = "--" + name.replace("_", "-")
         same = [one.name for one in OPTIONS if one.name in known and flag in one.words]

@@ -14,6 +14,7 @@ from akrunner.arrays import array_of, texts_of
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import ConfigError, ReadError
 from akrunner.foreign import redacted
+from akrunner.options import named
 from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import check_as_before, described
 from akrunner.packing.given import Given
@@ -21,9 +22,12 @@ from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Difference, Index, 
 from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed, counted
-from akrunner.packing.settings import CHECKS, Settings
+from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 from akrunner.schema import is_text
+
+#: from the loosest to the strictest
+_CHECKS = named("check").choices
 
 #: bad rows of a result
 _NAMED = 1000
@@ -192,10 +196,10 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
 
 def _checked_less(given: Given, settings: Settings, state: State) -> List[str]:
     """What is to be said of images that earlier runs have looked at less than this one would."""
-    ranks = [CHECKS.index(state.plan(part).get("check", CHECKS[0])) for part in state.parts()]
-    if given.kind != "images" or not ranks or min(ranks) >= CHECKS.index(settings.check):
+    ranks = [_CHECKS.index(state.plan(part).get("check", _CHECKS[0])) for part in state.parts()]
+    if given.kind != "images" or not ranks or min(ranks) >= _CHECKS.index(settings.check):
         return []
-    how = {"none": "not looked at", "header": "checked by their headers only"}[CHECKS[min(ranks)]]
+    how = {"none": "not looked at", "header": "checked by their headers only"}[_CHECKS[min(ranks)]]
     return [
         f"check={settings.check!r} (--check {settings.check}) is for what is new: images that are packed were {how}; --overwrite checks and packs all anew"
     ]

@@ -23,12 +23,13 @@ from akrunner.io import partitions, readers
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
+from akrunner.options import named as option
 from akrunner.packing import folders, images, lists, texts
 from akrunner.packing.dataset import LABELS
 from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
 from akrunner.packing.result import counted
-from akrunner.packing.settings import KINDS, Settings
+from akrunner.packing.settings import PackArguments, Settings
 from akrunner.schema import Schema, is_list
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import open_source
@@ -99,28 +100,17 @@ class Earlier:
         return home if is_within(whole, lies) or is_within(lies, whole) else None
 
 
-def given_of(
-    source: Any,
-    settings: Settings,
-    kind: Any,
-    label: Any,
-    paths: Any,
-    paths_in: Any,
-    columns: Any,
-    select: Any,
-    input_schema: Any,
-    input_format: Any,
-    earlier: Optional[Earlier] = None,
-) -> Given:
+def given_of(asked: PackArguments, settings: Settings, earlier: Optional[Earlier] = None) -> Given:
     """Args: earlier: what is packed already, None: nothing that counts. Raises: ConfigError, SourceError: it cannot be packed so."""
+    source, kind, input_format = asked.source, asked.kind, asked.input_format
     if kind is not None:
-        check_choice("kind", kind, KINDS)
-    label = check_text("label", label) if label is not None else None
-    paths = check_text("paths", paths) if paths is not None else None
-    select = check_text("select", select) if select is not None else None
-    named = check_names("columns", columns)
-    wanted = _schema(input_schema)
-    below = _below(paths_in)
+        check_choice("kind", kind, option("kind").choices)
+    label = check_text("label", asked.label) if asked.label is not None else None
+    paths = check_text("paths", asked.paths) if asked.paths is not None else None
+    select = check_text("select", asked.select) if asked.select is not None else None
+    named = check_names("columns", asked.columns)
+    wanted = _schema(asked.input_schema)
+    below = _below(asked.paths_in)
     of_table = [
         name
         for name, value in (("paths", paths), ("paths_in", below), ("select", select), ("input_schema", wanted))

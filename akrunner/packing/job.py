@@ -11,100 +11,36 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Iterator, Optional
 
 import pyarrow as pa
 
 from akrunner.checks import check_flag, check_path
 from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
 from akrunner.foreign import in_words, no_files, ours, shortage
-from akrunner.io.paths import PathLike, local_path
+from akrunner.io.paths import local_path
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded
 from akrunner.packing.given import Earlier, Given, given_of
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
-from akrunner.packing.settings import Settings, Split, settings_of
+from akrunner.packing.settings import PackArguments, Settings, settings_of
 from akrunner.packing.state import State
-from akrunner.schema import Schema
 
 #: open files that are enough whatever is packed: threads of the network, buckets of tables within each other, shards of each split
 _OPEN_FILES = 1024
 
 
-def pack(
-    source: Any,
-    output: PathLike,
-    *,
-    split: Split = None,
-    split_by: str = "name",
-    seed: int = 0,
-    shard_size: Union[int, str] = "128MB",
-    format: str = "tfrecord",
-    resize: Union[int, str, Tuple[int, int], None] = None,
-    check: str = "header",
-    bad_rows: PathLike = "fail",
-    kind: Optional[str] = None,
-    label: Optional[str] = None,
-    paths: Optional[str] = None,
-    paths_in: Optional[PathLike] = None,
-    columns: Union[str, Sequence[str], None] = None,
-    select: Optional[str] = None,
-    input_schema: Union[str, Schema, None] = None,
-    input_format: Optional[str] = None,
-    threads: Optional[int] = None,
-    memory: Union[int, str] = "512MB",
-    max_file_size: Union[int, str] = "256MB",
-    overwrite: bool = False,
-    dry_run: bool = False,
-    progress: Optional[Callable[[PackProgress], None]] = None,
-) -> Packed:
-    """Pack files, texts or a table into shards of records: shuffled as a whole, split once, and read as `--input OUTPUT/train`.
-
-    A run that was killed goes on when it is called again; when it is done, a later call packs only what is new.
-
-    Args:
-        source: a directory with a folder for each class; a table with a column of paths; text files; or any table.
-        output: a directory, new or empty, or one that `pack` has written.
-        split: shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict; "folders": the first
-            folders of `source` are the splits. None: one, called all.
-        split_by: name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as even as chance has
-            them. exact: each class has its share in every split, to within a row.
-        seed: of the order and the splits.
-        shard_size: bytes of a file, about: 128MB, 1GiB.
-        format: tfrecord, parquet or arrow.
-        resize: "WIDTHxHEIGHT", or (height, width): images in another size (needs Pillow). None: the files as they are.
-        check: header: of every image; whole: every image is decoded (needs Pillow); none.
-        bad_rows: fail; skip: leave broken files out; or a directory they are copied to.
-        kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
-        label: column of classes; "none": there are no classes.
-        paths: the column of paths. None: by names and contents.
-        paths_in: what relative paths are below. None: the table's directory.
-        columns: names for the columns of text files that stand side by side.
-        select: of tables, as in `run`.
-        input_schema: of tables, as in `run`.
-        input_format: of tables, as in `run`.
-        threads: that read files. None: 16.
-        memory: bytes for the shuffling of tables: 512MB, 1GiB.
-        max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
-        overwrite: pack everything anew; what is there counts until that is done.
-        dry_run: look, plan, and write nothing.
-        progress: called now and then with how far it is.
-    Returns:
-        what there is now, and what was left out.
-    Raises:
-        ConfigError: an argument is wrong; nothing was written.
-        ReadError: a file is broken.
-        WriteError: a disk is full.
-        JobError: there is too little memory, or too few threads or open files; the next run goes on.
-    """
+def run_pack(asked: PackArguments) -> Packed:
+    """`akrunner.pack`. Raises: as it."""
     began = time.monotonic()
-    settings = settings_of(split, split_by, seed, shard_size, resize, format, check, bad_rows, threads, memory, max_file_size)
+    settings = settings_of(asked)
+    overwrite, dry_run, progress = asked.overwrite, asked.dry_run, asked.progress
     check_flag("overwrite", overwrite)
     check_flag("dry_run", dry_run)
     if progress is not None and not callable(progress):
         raise ConfigError("progress must be a function that takes a PackProgress")
-    state = State(local_path(check_path("output", output, SinkError), "output", "name one, and copy it afterwards"))
+    state = State(local_path(check_path("output", asked.output, SinkError), "output", "name one, and copy it afterwards"))
 
     def tell(how_far: PackProgress) -> None:
         with ours(ConfigError, "progress: the function raised"):
@@ -114,7 +50,7 @@ def pack(
     meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
     earlier = _earlier(state) if not overwrite else None
-    given = given_of(source, settings, kind, label, paths, paths_in, columns, select, input_schema, input_format, earlier)
+    given = given_of(asked, settings, earlier)
     _check(given, settings, state)
     whole = _dry if dry_run else _packed
     with _short():

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.checks import check_choice, check_count, check_path, shown
 from akrunner.errors import ConfigError
 from akrunner.io import formats
-from akrunner.io.formats import arrow, parquet, tfrecord
+from akrunner.io.paths import PathLike
 from akrunner.io.splits import NAMES, shares_of
+from akrunner.options import named
+from akrunner.packing.progress import PackProgress
+from akrunner.schema import Schema
 
-KINDS = ("images", "texts", "files", "rows")
-FORMATS = (tfrecord.FORMAT.name, parquet.FORMAT.name, arrow.FORMAT.name)
-CHECKS = ("none", "header", "whole")
-SPLIT_BY = ("name", "exact")
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: the longest a file may be: an Example has less than 2 GiB
@@ -61,38 +60,56 @@ class Settings:
         }
 
 
-def settings_of(
-    split: Any,
-    split_by: Any,
-    seed: Any,
-    shard_size: Any,
-    resize: Any,
-    form: Any,
-    check: Any,
-    bad_rows: Any,
-    threads: Any,
-    memory: Any,
-    max_file_size: Any,
-) -> Settings:
+@dataclass(frozen=True)
+class PackArguments:
+    """What `pack` was given; `akrunner.options` says what each is."""
+
+    # options: written by scripts/gen-options
+    source: Any
+    output: PathLike
+    select: Optional[str] = None
+    columns: Union[str, Sequence[str], None] = None
+    split: Split = None
+    split_by: str = "name"
+    input_schema: Union[str, Schema, None] = None
+    input_format: Optional[str] = None
+    overwrite: bool = False
+    seed: int = 0
+    kind: Optional[str] = None
+    label: Optional[str] = None
+    paths: Optional[str] = None
+    paths_in: Optional[PathLike] = None
+    format: str = "tfrecord"
+    shard_size: Union[int, str] = "128MB"
+    resize: Union[int, str, Tuple[int, int], None] = None
+    check: str = "header"
+    bad_rows: PathLike = "fail"
+    max_file_size: Union[int, str] = "256MB"
+    threads: Optional[int] = None
+    memory: Union[int, str] = "512MB"
+    dry_run: bool = False
+    progress: Optional[Callable[[PackProgress], None]] = None
+    # end of what scripts/gen-options writes
+
+
+def settings_of(given: PackArguments) -> Settings:
     """Raises: ConfigError: one of them is not what its parameter takes."""
-    check_choice("format", form, FORMATS)
-    check_choice("check", check, CHECKS)
-    check_choice("split_by", split_by, SPLIT_BY)
-    splits, fractions = splits_of(split)
-    wanted = None if resize is None else resize_of(resize)
+    for name in ("format", "check", "split_by"):
+        check_choice(name, getattr(given, name), named(name).choices_in("pack"))
+    splits, fractions = splits_of(given.split)
     return Settings(
-        form=form,
+        form=given.format,
         splits=splits,
         fractions=fractions,
-        split_by=split_by if splits else "folder",
-        seed=check_count("seed", seed, 0, 2**63 - 1),
-        shard_size=size_of("shard_size", shard_size, 1000, 1 << 40),
-        resize=wanted,
-        check=check,
-        bad_rows=_bad_rows(bad_rows),
-        threads=check_count("threads", threads, 1, 256) if threads is not None else _THREADS,
-        memory=size_of("memory", memory, 16 << 20, 1 << 44),
-        max_file_size=size_of("max_file_size", max_file_size, 1, MOST_BYTES),
+        split_by=given.split_by if splits else "folder",
+        seed=check_count("seed", given.seed, 0, 2**63 - 1),
+        shard_size=size_of("shard_size", given.shard_size, 1000, 1 << 40),
+        resize=None if given.resize is None else resize_of(given.resize),
+        check=given.check,
+        bad_rows=_bad_rows(given.bad_rows),
+        threads=check_count("threads", given.threads, 1, 256) if given.threads is not None else _THREADS,
+        memory=size_of("memory", given.memory, 16 << 20, 1 << 44),
+        max_file_size=size_of("max_file_size", given.max_file_size, 1, MOST_BYTES),
     )
 
 

@@ -14,13 +14,13 @@ import os
 import re
 import shutil
 from dataclasses import dataclass
-from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import pyarrow as pa
 
 from akrunner.api import Result, check_observer
 from akrunner.checks import check_arguments, check_choice, check_count, check_environment, check_path, check_text
-from akrunner.engines.base import Engine, Observer
+from akrunner.engines.base import Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
@@ -28,6 +28,7 @@ from akrunner.io.table import TableSource
 from akrunner.launch.environments import RECIPES
 from akrunner.launch.fetch import fetch
 from akrunner.pai_mode import pais, scripts, texts, words
+from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
@@ -65,121 +66,55 @@ class Step:
     unchecked: str = ""
 
 
-def pai(
-    command: Union[str, Sequence[str], None] = None,
-    *,
-    file: Optional[PathLike] = None,
-    arguments: Sequence[str] = (),
-    variables: Optional[Mapping[str, str]] = None,
-    project: Optional[str] = None,
-    tables_root: Optional[PathLike] = None,
-    oss_roots: Optional[Mapping[str, str]] = None,
-    python_env: Optional[PathLike] = None,
-    num_workers: Optional[int] = None,
-    num_ps: Optional[int] = None,
-    requirements: Optional[PathLike] = None,
-    keras: Optional[str] = None,
-    tensorboard: Optional[PathLike] = None,
-    env: Optional[Mapping[str, str]] = None,
-    timeout: Optional[float] = None,
-    start_timeout: float = 60.0,
-    stall_timeout: Optional[float] = None,
-    stall_action: Optional[str] = None,
-    evaluator_timeout: float = 60.0,
-    profile_input: Optional[int] = None,
-    max_restarts: Optional[int] = None,
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
-    bind_host: str = "127.0.0.1",
-    advertised_host: Optional[str] = None,
-    work_dir: Optional[PathLike] = None,
-    debug: bool = False,
-    engine: Union[str, Engine] = "local",
-    observer: Optional[Observer] = None,
+def run_pai(
+    given: PaiArguments,
+    command: Union[str, Sequence[str], None],
+    file: Optional[PathLike],
+    arguments: Sequence[str],
+    observer: Optional[Observer],
 ) -> Union[Result, List[Done]]:
-    """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
-
-    Tables are local ones (`akrunner tables`), or MaxCompute's where there are credentials; `oss://` is a directory, or the bucket.
-
-    Args:
-        command: as it is typed into MaxCompute's client, other statements with it; or as words, ["-name", "tensorflow1150", ...].
-        file: in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.
-        arguments: of a shell script.
-        variables: values of `${name}` in statements, and of the environment a shell script begins with.
-        project: of tables that are named without one; None: AKRUNNER_PROJECT.
-        tables_root: directory of local tables; None: AKRUNNER_TABLES, or the user's own.
-        oss_roots: bucket -> its directory.
-        python_env: None: the environment the name stands for.
-        num_workers: workers, the chief among them. This and the arguments below are as for `akrunner.run`, and win over what the command says.
-        num_ps: parameter servers.
-        requirements: requirements.txt to install beside `python_env`.
-        keras: "legacy" for Keras 2.
-        tensorboard: directory for what the tasks `report()`.
-        env: environment variables for the tasks.
-        timeout: seconds a job may take.
-        start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move.
-        stall_action: what follows then: "fail" or "warn".
-        evaluator_timeout: seconds the evaluator gets for the last checkpoint.
-        profile_input: steps at which TensorFlow's profiler looks.
-        max_restarts: how often everything is started again after a failure.
-        gpus_per_worker: graphics cards for each worker.
-        cpus_per_worker: cores for each worker.
-        intra_op_parallelism: threads TensorFlow uses inside one operation.
-        bind_host: address TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
-        work_dir: new directory to keep everything in.
-        debug: keep the work dir, for `akrunner replay`.
-        engine: "local", "flink", or an engine.
-        observer: is told the progress; of no shell script's jobs.
-    Returns:
-        the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
-    Raises:
-        ConfigError: as `akrunner.run`. Of a file, the statements before the one that failed are done.
-        JobError: as `akrunner.run`; a shell script ended with another exit code than 0.
-    """
-    every = dict(locals())
-    runner = Runner(every)
+    """`akrunner.pai`. Raises: ConfigError, JobError: as it."""
+    runner = Runner(given, observer)
     script = runner.script(command, file, arguments)
     if script is not None:
         if observer is not None:
             raise ConfigError("observer: a shell script's calls are processes of their own, whose jobs this one cannot watch")
         return runner.run_script(script)
-    given = runner.read(command, file)
-    done = runner.run(given)
-    return done[0] if given.single and isinstance(done[0], Result) else done
+    statements = runner.read(command, file)
+    done = runner.run(statements)
+    return done[0] if statements.single and isinstance(done[0], Result) else done
 
 
 class Runner:
     """Commands with the arguments of `pai`, run or planned.
 
-    Args: given: those arguments, by name; say: is told in sentences what goes on beside the job; begun: is called with the plan of each job
+    Args: given: those arguments; observer: is told the progress of each job; say: is told in sentences what goes on beside the job; begun: is called with the plan of each job
         that begins.
     Raises: ConfigError: one is wrong.
     """
 
     def __init__(
         self,
-        given: Dict[str, Any],
+        given: PaiArguments,
+        observer: Optional[Observer] = None,
         say: Callable[[str], None] = lambda text: None,
         begun: Callable[[Plan], None] = lambda plan: None,
     ) -> None:
-        self._engine = engine_of(given["engine"])
-        check_observer(given["observer"])
-        self._observer = given["observer"]
+        self._engine = engine_of(given.engine)
+        check_observer(observer)
+        self._observer = observer
         self._given = given
         self._say = say
         self._begun = begun
         for name, least in (("num_workers", 1), ("num_ps", 0)):
-            if given[name] is not None:
-                check_count(name, given[name], least)
-        if given["stall_action"] is not None:
-            check_choice("stall_action", given["stall_action"], STALL_ACTIONS)
-        self._variables = check_environment("variables", given["variables"] if given["variables"] is not None else {})
-        self._project = project_of(check_text("project", given["project"]) if given["project"] is not None else None)
-        self._root = check_path("tables_root", given["tables_root"]) if given["tables_root"] is not None else None
-        roots = check_environment("oss_roots", given["oss_roots"] if given["oss_roots"] is not None else {})
+            if getattr(given, name) is not None:
+                check_count(name, getattr(given, name), least)
+        if given.stall_action is not None:
+            check_choice("stall_action", given.stall_action, STALL_ACTIONS)
+        self._variables = check_environment("variables", given.variables if given.variables is not None else {})
+        self._project = project_of(check_text("project", given.project) if given.project is not None else None)
+        self._root = check_path("tables_root", given.tables_root) if given.tables_root is not None else None
+        roots = check_environment("oss_roots", given.oss_roots if given.oss_roots is not None else {})
         self._roots = {bucket.lower(): path for bucket, path in roots.items()}
         self._told: Set[str] = set()
         self._folder = ""
@@ -241,14 +176,14 @@ class Runner:
         """Run a shell script. Args: output: as `scripts.run`; quiet: its calls are to be. Raises: ConfigError: bash cannot be started."""
         for note in script.notes:
             self._say(note)
+        given = self._given.by_name()
         options = {
-            **self._given,
-            "observer": None,
+            **given,
             "quiet": quiet,
             "project": self._project,
             # a script may go elsewhere
             "oss_roots": {bucket: _absolute(path) for bucket, path in self._roots.items()},
-            **{name: _absolute(self._given[name]) for name in _PATHS if self._given[name] is not None},
+            **{name: _absolute(given[name]) for name in _PATHS if given[name] is not None},
         }
         with ours(ConfigError, f"file: {script.path}", script.path):
             return scripts.run(script, options, self._variables, output, self._say)
@@ -387,11 +322,11 @@ class Runner:
         wishes = Wishes(
             store=store or self._store,
             project=self._project,
-            python_env=check_path("python_env", given["python_env"]) if given["python_env"] is not None else None,
+            python_env=check_path("python_env", given.python_env) if given.python_env is not None else None,
             local=self._engine.capabilities.here,
             shown=self._shown,
             earlier=frozenset(self._earlier if dry else ()),
-            **{name: given[name] for name in _WISHED},
+            **{name: getattr(given, name) for name in _WISHED},
         )
         if buckets is not None:
             return planned(command, wishes, Places(buckets, dry, self._folder, self._root, self._resources), tables)
@@ -430,7 +365,7 @@ class Runner:
                 checkpoint_dir=plan.checkpoint_dir,
                 engine=self._engine,
                 **plan.settings,
-                **{name: given[name] for name in _PASSED},
+                **{name: getattr(given, name) for name in _PASSED},
             ),
         )
         job = dataclasses.replace(prepared.job, cluster=plan.cluster, tables=self._tables(plan), notes=plan.warnings)
@@ -482,21 +417,10 @@ def _perhaps_made(error: str, given: texts.Statements) -> str:
 
 #: nothing is dealt to the tasks: they ask
 _NO_ROWS = TableSource(pa.schema([]), lambda: iter(()), "the job's tables", replayable=True)
+_OURS = frozenset(one.name for one in dataclasses.fields(PaiArguments))
 #: arguments of `pai` that a command may say something of
-_WISHED = (
-    "num_workers",
-    "num_ps",
-    "gpus_per_worker",
-    "cpus_per_worker",
-    "timeout",
-    "max_restarts",
-    "stall_timeout",
-    "stall_action",
-)
-#: those it says nothing of
-_PASSED = (
-    "requirements", "keras", "tensorboard", "env", "start_timeout", "evaluator_timeout", "profile_input", "intra_op_parallelism", "bind_host",
-    "advertised_host", "work_dir", "debug",
-)  # fmt: skip
+_WISHED = _OURS & {one.name for one in dataclasses.fields(Wishes)} - {"project", "python_env"}
+#: those it says nothing of; of which the plan, or the runner, has made something else
+_PASSED = _OURS & {one.name for one in dataclasses.fields(Arguments)} - _WISHED - {"project", "python_env", "engine"}
 #: paths among them that a shell script's calls are given
-_PATHS = ("tables_root", "python_env", "requirements", "tensorboard", "work_dir")
+_PATHS = tuple(one.name for one in dataclasses.fields(PaiArguments) if one.type == "Optional[PathLike]")

@@ -27,27 +27,27 @@ class PredictArguments:
     graph_def_tag: str = "serve"
     reserved_cols: Optional[Sequence[str]] = None
     batch_size: int = 1024
-    output_schema: Optional[SchemaLike] = None
-    output: Optional[PathLike] = None
-    output_format: Optional[str] = None
-    overwrite: bool = False
-    num_workers: Optional[int] = None
-    python_env: Optional[PathLike] = None
     select: Optional[str] = None
     defaults: Optional[Mapping[str, Any]] = None
     input_schema: Optional[SchemaLike] = None
     input_format: Optional[str] = None
     flush_seconds: float = 0.02
+    output_schema: Optional[SchemaLike] = None
+    output: Optional[PathLike] = None
+    output_format: Optional[str] = None
+    overwrite: bool = False
+    num_workers: Optional[int] = None
+    engine: Any = "local"
+    python_env: Optional[PathLike] = None
     requirements: Optional[PathLike] = None
     keras: Optional[str] = None
     env: Optional[Mapping[str, str]] = field(default=None, repr=False)
+    gpus_per_worker: Optional[int] = None
+    cpus_per_worker: Optional[int] = None
+    intra_op_parallelism: Optional[int] = None
     timeout: Optional[float] = None
     start_timeout: float = 60.0
     stall_timeout: float = 600.0
     stall_action: str = "fail"
-    gpus_per_worker: Optional[int] = None
-    cpus_per_worker: Optional[int] = None
-    intra_op_parallelism: Optional[int] = None
     work_dir: Optional[PathLike] = None
-    engine: Any = "local"
     # end of what scripts/gen-options writes

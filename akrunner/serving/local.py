@@ -63,17 +63,17 @@ class LocalPredictor:
         graph_def_tag: str = "serve",
         reserved_cols: Optional[Sequence[str]] = (),
         batch_size: int = 1024,
-        output_schema: Optional[SchemaLike] = None,
-        python_env: Optional[PathLike] = None,
         input_schema: Optional[SchemaLike] = None,
+        output_schema: Optional[SchemaLike] = None,
+        engine: Union[str, Engine] = "local",
+        python_env: Optional[PathLike] = None,
         requirements: Optional[PathLike] = None,
         keras: Optional[Literal["legacy"]] = None,
         env: Optional[Mapping[str, str]] = None,
-        start_timeout: float = 60.0,
         gpus_per_worker: Optional[int] = None,
         cpus_per_worker: Optional[int] = None,
         intra_op_parallelism: Optional[int] = None,
-        engine: Union[str, Engine] = "local",
+        start_timeout: float = 60.0,
     ) -> None:
         """Start the worker process and load the model; returns when both are done.
 
@@ -87,21 +87,21 @@ class LocalPredictor:
             graph_def_tag: which graph (tags, separated by commas).
             reserved_cols: columns of the row to give back, none by default; None: all.
             batch_size: rows the model is given at a time, at most.
-            output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out
-                row-major. None: every output, of its own type.
-            python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL),
-                or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
             input_schema: columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature,
                 named as it.
+            output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out
+                row-major. None: every output, of its own type.
+            engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+            python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL),
+                or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
             requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
             keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
             env: environment variables for the tasks.
-            start_timeout: seconds a worker process may take to start.
             gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
             cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are
                 cores.
             intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-            engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+            start_timeout: seconds a worker process may take to start.
         Raises:
             ConfigError: an argument is wrong.
             JobError: the worker did not start, or cannot load the model.
@@ -116,17 +116,17 @@ class LocalPredictor:
                 graph_def_tag=graph_def_tag,
                 reserved_cols=reserved_cols,
                 batch_size=batch_size,
-                output_schema=output_schema,
-                python_env=python_env,
                 input_schema=input_schema,
+                output_schema=output_schema,
+                engine=engine,
+                python_env=python_env,
                 requirements=requirements,
                 keras=keras,
                 env=env,
-                start_timeout=start_timeout,
                 gpus_per_worker=gpus_per_worker,
                 cpus_per_worker=cpus_per_worker,
                 intra_op_parallelism=intra_op_parallelism,
-                engine=engine,
+                start_timeout=start_timeout,
             ),
         )
 

@@ -31,28 +31,28 @@ def predict(
     graph_def_tag: str = "serve",
     reserved_cols: Optional[Sequence[str]] = None,
     batch_size: int = 1024,
+    select: Optional[str] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
     output_schema: Optional[SchemaLike] = None,
     output: Optional[PathLike] = None,
     output_format: Optional[str] = None,
     overwrite: bool = False,
     num_workers: Optional[int] = None,
+    engine: Union[str, Engine] = "local",
     python_env: Optional[PathLike] = None,
-    select: Optional[str] = None,
-    defaults: Optional[Mapping[str, Any]] = None,
-    input_schema: Optional[SchemaLike] = None,
-    input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
     work_dir: Optional[PathLike] = None,
-    engine: Union[str, Engine] = "local",
     observer: Optional[Observer] = None,
 ) -> Result:
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
@@ -70,6 +70,11 @@ def predict(
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
         batch_size: rows the model is given at a time, at most.
+        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
+            out. None: nulls stay nulls.
+        input_schema: columns to take and their types; needed for TFRecord.
+        input_format: format of the source, where names do not tell.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
@@ -77,26 +82,21 @@ def predict(
         output_format: of `output`, where its name does not tell.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
-        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
-            out. None: nulls stay nulls.
-        input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
             for whom is told; 0: never.
         stall_action: what follows then: "fail", or "warn" and go on.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the result.
@@ -116,28 +116,28 @@ def predict(
             graph_def_tag=graph_def_tag,
             reserved_cols=reserved_cols,
             batch_size=batch_size,
+            select=select,
+            defaults=defaults,
+            input_schema=input_schema,
+            input_format=input_format,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
             overwrite=overwrite,
             num_workers=num_workers,
+            engine=engine,
             python_env=python_env,
-            select=select,
-            defaults=defaults,
-            input_schema=input_schema,
-            input_format=input_format,
             requirements=requirements,
             keras=keras,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
             work_dir=work_dir,
-            engine=engine,
         ),
         observer=observer,
     )
@@ -156,28 +156,28 @@ def plan_predict(
     graph_def_tag: str = "serve",
     reserved_cols: Optional[Sequence[str]] = None,
     batch_size: int = 1024,
+    select: Optional[str] = None,
+    defaults: Optional[Mapping[str, Any]] = None,
+    input_schema: Optional[SchemaLike] = None,
+    input_format: Optional[str] = None,
     output_schema: Optional[SchemaLike] = None,
     output: Optional[PathLike] = None,
     output_format: Optional[str] = None,
     overwrite: bool = False,
     num_workers: Optional[int] = None,
+    engine: Union[str, Engine] = "local",
     python_env: Optional[PathLike] = None,
-    select: Optional[str] = None,
-    defaults: Optional[Mapping[str, Any]] = None,
-    input_schema: Optional[SchemaLike] = None,
-    input_format: Optional[str] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
     work_dir: Optional[PathLike] = None,
-    engine: Union[str, Engine] = "local",
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
 
@@ -196,6 +196,11 @@ def plan_predict(
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
         batch_size: rows the model is given at a time, at most.
+        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
+        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
+            out. None: nulls stay nulls.
+        input_schema: columns to take and their types; needed for TFRecord.
+        input_format: format of the source, where names do not tell.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
@@ -203,26 +208,21 @@ def plan_predict(
         output_format: of `output`, where its name does not tell.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
             tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
-        defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
-            out. None: nulls stay nulls.
-        input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
             for whom is told; 0: never.
         stall_action: what follows then: "fail", or "warn" and go on.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -239,28 +239,28 @@ def plan_predict(
             graph_def_tag=graph_def_tag,
             reserved_cols=reserved_cols,
             batch_size=batch_size,
+            select=select,
+            defaults=defaults,
+            input_schema=input_schema,
+            input_format=input_format,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
             overwrite=overwrite,
             num_workers=num_workers,
+            engine=engine,
             python_env=python_env,
-            select=select,
-            defaults=defaults,
-            input_schema=input_schema,
-            input_format=input_format,
             requirements=requirements,
             keras=keras,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
             work_dir=work_dir,
-            engine=engine,
         ),
     )
 
@@ -280,27 +280,27 @@ def predict_stream(
     batch_size: int = 1024,
     watch: Optional[WatchLike] = None,
     watch_seconds: float = 10.0,
-    output_schema: Optional[SchemaLike] = None,
-    num_workers: Optional[int] = None,
-    python_env: Optional[PathLike] = None,
     select: Optional[str] = None,
     defaults: Optional[Mapping[str, Any]] = None,
     input_schema: Optional[SchemaLike] = None,
     input_format: Optional[str] = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
+    output_schema: Optional[SchemaLike] = None,
+    num_workers: Optional[int] = None,
+    engine: Union[str, Engine] = "local",
+    python_env: Optional[PathLike] = None,
     requirements: Optional[PathLike] = None,
     keras: Optional[Literal["legacy"]] = None,
     env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
     timeout: Optional[float] = None,
     start_timeout: float = 60.0,
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
-    gpus_per_worker: Optional[int] = None,
-    cpus_per_worker: Optional[int] = None,
-    intra_op_parallelism: Optional[int] = None,
     work_dir: Optional[PathLike] = None,
-    engine: Union[str, Engine] = "local",
     observer: Optional[Observer] = None,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
@@ -322,11 +322,6 @@ def predict_stream(
             that gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows
             that come after that. One that does not fit or cannot be loaded is not taken, with a warning.
         watch_seconds: seconds between two looks at `watch`.
-        output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
-            None: every output, of its own type.
-        num_workers: processes that share the rows, worker 0 the chief; None: 1.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
@@ -334,19 +329,24 @@ def predict_stream(
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
+            None: every output, of its own type.
+        num_workers: processes that share the rows, worker 0 the chief; None: 1.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
+            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
         requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
+        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
             for whom is told; 0: never.
         stall_action: what follows then: "fail", or "warn" and go on.
-        gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
-        cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
-        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         observer: is told the progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
@@ -364,26 +364,26 @@ def predict_stream(
             graph_def_tag=graph_def_tag,
             reserved_cols=reserved_cols,
             batch_size=batch_size,
-            output_schema=output_schema,
-            num_workers=num_workers,
-            python_env=python_env,
             select=select,
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,
+            output_schema=output_schema,
+            num_workers=num_workers,
+            engine=engine,
+            python_env=python_env,
             requirements=requirements,
             keras=keras,
             env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
             timeout=timeout,
             start_timeout=start_timeout,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
-            gpus_per_worker=gpus_per_worker,
-            cpus_per_worker=cpus_per_worker,
-            intra_op_parallelism=intra_op_parallelism,
             work_dir=work_dir,
-            engine=engine,
         ),
         watch=watch,
         watch_seconds=watch_seconds,

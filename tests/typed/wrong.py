@@ -58,8 +58,11 @@ def jobs(result: akrunner.Result, stream: akrunner.StreamJob, plan: akrunner.Pla
 def others(checkup: akrunner.Checkup, packed: akrunner.Packed, warm: akrunner.Warm) -> None:
     akrunner.pai(file="a.sh", argument=["x"])  # argument
     akrunner.pack("photos", "out", seed="1")  # seed
+    akrunner.pack("photos", "out", split_by="exactly")  # split_by
+    akrunner.pai("PAI -name tensorflow1150;", stall_action="wran")  # stall_action
     akrunner.doctor(fast=True)  # fast
     akrunner.warm("tf2.3", workers="2")  # workers
+    akrunner.warm("tf2.3", keras="lgacy")  # keras
     print(checkup.okay)  # okay
     print(packed.row)  # row
     warm.wait("10")  # wait

@@ -95,8 +95,8 @@ MAY: Dict[str, Set[str]] = {
         "spec",
     },
     "verbs": {"options", "api", "engines", "jobfile", "planning", "prepare", "stream_job"},
-    "warming": {"checks", "cluster", "errors", "foreign", "launch", "prepare", "spares", "spec"},
-    "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "tables", "warming", "wire"},
+    "warming": {"checks", "cluster", "errors", "foreign", "launch", "options", "prepare", "spares", "spec"},
+    "checkup": {"checks", "engines", "errors", "foreign", "launch", "leftovers", "options", "tables", "warming", "wire"},
     "flink": {"options", "programs", "prepare", "serving", "engines"},
     "programs": {"api", "prepare", "serving", "errors", "engines"},
     "detached": {
@@ -159,7 +159,7 @@ MAY: Dict[str, Set[str]] = {
         "engines",
         "stream_job",
     },
-    "packing": {"arrays", "checks", "codec", "errors", "foreign", "io", "launch", "leftovers", "schema", "tables"},
+    "packing": {"arrays", "checks", "codec", "errors", "foreign", "io", "launch", "leftovers", "options", "schema", "tables"},
     "pai_mode": {
         "api",
         "checks",
@@ -168,6 +168,7 @@ MAY: Dict[str, Set[str]] = {
         "io",
         "launch",
         "leftovers",
+        "options",
         "prepare",
         "schema",
         "spec",

@@ -164,8 +164,12 @@ def test_the_file_of_an_option_is_no_job_file(tmp_path: Path) -> None:
     command = main.load(["run"]).commands["run"]
     words = ["run", "x.py", "-f", "conf.toml", "--user-file=other.toml", "-i", "t.csv"]
     assert jobfiles.read(command, words, ["a"]) == jobfiles.Line(words, ["a"])
-    with pytest.raises(ConfigError, match=r"job.toml:2: tables is for akrunner.run\(\)"):
-        jobfiles.read(command, ["run", str(written(tmp_path, 'script = "x.py"\ntables = ["t"]'))], [])
+
+
+def test_tables_that_a_script_asks_for_may_stand_in_a_file(tmp_path: Path) -> None:
+    command = main.load(["run"]).commands["run"]
+    line = jobfiles.read(command, ["run", str(written(tmp_path, 'script = "x.py"\ntables = ["t"]\nproject = "p"'))], [])
+    assert line.more == {"default_map": {"run": {"tables": ["t"], "project": "p"}}}
 
 
 def test_editors_know_every_key(tmp_path: Path) -> None:

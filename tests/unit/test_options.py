@@ -7,14 +7,15 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
-import akrunner
-from akrunner.options import OPTIONS, VERBS, Verb, carried, misfit, of_verb
+from akrunner.cli.main import main
+from akrunner.options import COMMANDS, OPTIONS, VERBS, Command, Verb, carried, misfit, of_command, of_verb
 from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
 
 ROOT = Path(__file__).parents[2]
@@ -36,10 +37,23 @@ def test_what_is_generated_is_current() -> None:
 def test_an_option_is_declared_once() -> None:
     names = [one.name for one in OPTIONS]
     assert len(names) == len(set(names))
-    tree = ast.parse((ROOT / "akrunner" / "options" / "table.py").read_text())
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Option"]
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "akrunner" / "options").glob("*.py")]
+    calls = [
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Option"
+    ]
     assert len(calls) == len(names)
-    assert all(one.verbs for one in OPTIONS)
+    assert all(one.verbs or one.commands for one in OPTIONS)
+
+
+#: modules of the commands whose options come from the table
+_COMMANDS = ("running", "streaming", "predicting", "pai", "pack", "warm", "doctor", "replaying")
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_no_command_declares_an_option(name: str) -> None:
+    """They have them from the table."""
+    text = (ROOT / "akrunner" / "cli" / f"{name}.py").read_text()
+    assert "typer.Option(" not in text and "typer.Argument(" not in text
 
 
 def _defaults(path: Path) -> Iterator[Tuple[str, str, str]]:
@@ -60,28 +74,42 @@ def _defaults(path: Path) -> Iterator[Tuple[str, str, str]]:
 OTHERS = {
     ("serving/local.py", "close", "timeout"),
     ("detached/jobs.py", "logs", "follow"),
-    # of a stream they are the command's: the function gives batches
-    ("cli/running.py", "stream", "output"),
-    ("cli/running.py", "stream", "overwrite"),
+    # parts of a shell script's run
+    ("pai_mode/job.py", "read", "arguments"),
+    ("pai_mode/job.py", "script", "arguments"),
+    ("pai_mode/job.py", "called", "quiet"),
+    ("pai_mode/job.py", "_planned", "tables"),
+    ("pai_mode/plan.py", "planned", "tables"),
+    ("pai_mode/shellcalls.py", "_add", "file"),
+    # the flag of the table
+    ("cli/warm.py", "status", "as_json"),
+    ("cli/warm.py", "stop", "as_json"),
 }
+
+
+#: what no command has: Python's objects, and what stands on the command line in another way
+PYTHON_ONLY = {"observer", "progress", "script_args", "arguments", "preload"}
 
 
 def test_no_default_is_written_by_hand() -> None:
     """Between the table and the job: what is generated has them, and nobody else."""
     package = ROOT / "akrunner"
-    places = ["api.py", "prepare.py", *(f"cli/{one}.py" for one in ("given", "running", "streaming", "predicting", "engines"))]
-    places += [
-        str(one.relative_to(package)) for room in ("serving", "detached") for one in sorted((package / room).glob("*.py"))
-    ]
+    places = ["api.py", "prepare.py", "warming.py"]
+    places += [f"cli/{one}.py" for one in (*_COMMANDS, "given", "engines", "statements", "odpscmd")]
+    rooms = ("serving", "detached", "packing", "pai_mode", "checkup")
+    places += [str(one.relative_to(package)) for room in rooms for one in sorted((package / room).glob("*.py"))]
     found = {(place, *one[:2]) for place in places for one in _defaults(package / place)}
-    generated = {("serving/verbs.py", verb.name, one.name) for verb in VERBS for one in of_verb(verb.name)}
-    generated |= {("serving/local.py", "__init__", one.name) for one in of_verb("LocalPredictor")}
+    generated = {
+        (verb.home.removeprefix("akrunner/"), "__init__" if verb.of_class else verb.name, one.name)
+        for verb in VERBS
+        for one in of_verb(verb.name)
+    }
     assert found - generated == OTHERS
 
 
 @pytest.mark.parametrize("spec", [JobSpec, SupervisionSpec, ResourceSpec])
 def test_what_a_job_is_made_of_has_no_other_defaults(spec: Any) -> None:
-    declared = {one.name: one.default for one in OPTIONS}
+    declared = {one.name: one.default for one in OPTIONS if one.verbs}
     for one in dataclasses.fields(spec):
         if (
             one.name in declared
@@ -91,28 +119,22 @@ def test_what_a_job_is_made_of_has_no_other_defaults(spec: Any) -> None:
             raise AssertionError(f"{spec.__name__}.{one.name} is {one.default!r}, and the option {declared[one.name]!r}")
 
 
-@pytest.mark.parametrize("function", [akrunner.pai, akrunner.warm])
-def test_who_takes_the_same_takes_it_with_the_same_default(function: Any) -> None:
-    """Functions whose signatures are their own; None: as their own words have it."""
-    declared = {one.name: one.default for one in OPTIONS}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name in declared and parameter.default not in (parameter.empty, None, declared[name]):
-            # what warm keeps ready is for one worker, as a job without num_workers has
-            assert (function, name, parameter.default) == (akrunner.warm, "num_workers", 1), (name, parameter.default)
-
-
-def test_every_option_is_of_a_verb_that_there_is() -> None:
+def test_every_option_is_of_a_verb_and_a_command_that_there_are() -> None:
     known = {verb.name for verb in VERBS}
     for one in OPTIONS:
-        assert one.verbs and set(one.verbs) <= known, one.name
+        assert set(one.verbs) <= known and set(one.commands) <= set(COMMANDS), one.name
         of_it = {verb for verb in known if one in of_verb(verb)}
-        assert {*one.required, *one.also, *one.instead, *one.defaults, *one.types} <= of_it, one.name
-        assert one.text.endswith("."), one.name
+        has_it = {name for name, command in COMMANDS.items() if {*one.verbs} & {*command.verbs} or name in one.commands}
+        assert {*one.required, *one.also, *one.instead, *one.types} <= of_it, one.name
+        assert {*one.helps, *one.flagged, *one.stands, *one.needed, *one.manys, *one.unheeded} <= has_it, one.name
+        assert set(one.defaults) <= of_it | has_it and (isinstance(one.often, bool) or set(one.often) <= has_it), one.name
+        assert not one.commands or any(one.help_in(command) for command in one.commands), one.name
+        assert one.text.endswith(".") if one.verbs else not one.text, one.name
 
 
 def function_of(verb: Verb) -> Any:
     """The public function of a verb, or a class's `__init__`."""
-    found = getattr(importlib.import_module(verb.home[:-3].replace("/", ".")), verb.function)
+    found = getattr(importlib.import_module(verb.home[:-3].removesuffix("/__init__").replace("/", ".")), verb.function)
     return found.__init__ if verb.of_class else found
 
 
@@ -152,11 +174,31 @@ def test_people_see_every_option(verb: Verb) -> None:
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_a_keyword_that_is_not_there_is_told_the_right_one(verb: Verb) -> None:
     function = function_of(verb)
-    with pytest.raises(TypeError, match=rf"^akrunner.{verb.name}: there is no option 'engin' for .*did you mean 'engine'"):
-        function(*(["model"] if verb.of_class else []), **{"engin": "local"})
+    meant = "engine" if "engine" in carried(verb.name) else of_verb(verb.name)[-1].name
+    words = rf"^akrunner.{verb.name}: there is no option '{meant[:-1]}' for .*did you mean '{meant}'"
+    with pytest.raises(TypeError, match=words):
+        function(*(["model"] if verb.of_class else []), **{meant[:-1]: "local"})
     other = "model_out" if verb.name not in ("train", "plan") else "watch"
     with pytest.raises(TypeError, match=rf"{other}= means nothing for {verb.name}: it is an option of "):
         function(**{other: None})
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_a_flag_that_is_misspelt_is_told_the_right_one(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [word for one in of_command(command.name) if not one.hidden for word in one.words_in(command.name)]
+    long = max((flag.partition("/")[0] for flag in flags), key=len)
+    assert main([*command.name.split(), long[:-1] + "x", "--json"]) == 2
+    assert f"{long}" in json.loads(capsys.readouterr().out)["message"]
+
+
+def test_a_command_has_what_its_functions_have() -> None:
+    """Or the reference says that it is of Python alone."""
+    for command in COMMANDS.values():
+        has = of_command(command.name)
+        for verb in command.verbs:
+            # what a stream gives back is Python's; arguments of a shell script stand behind it
+            left = {one.name for one in of_verb(verb) if one not in has and one.name not in ("source", "output")}
+            assert left <= PYTHON_ONLY, (command.name, left)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +207,7 @@ def test_a_keyword_that_is_not_there_is_told_the_right_one(verb: Verb) -> None:
         ("num_worker", "there is no option 'num_worker' for predict; did you mean 'num_workers'?"),
         ("evaluator", "evaluator= means nothing for predict: it is an option of run, train, stream"),
         ("xyzzy", "there is no option 'xyzzy' for predict"),
+        ("quiet", "quiet= means nothing for predict: it is an option of the command only, akrunner predict --quiet"),
     ],
 )
 def test_what_is_misspelt_or_misplaced_is_told(name: str, words: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Dict, Iterator, List, Tuple
 import pytest
 
 import akrunner
-from akrunner.cli.given import taken
 from akrunner.cli.main import load, main
+from akrunner.options import COMMANDS, of_command
 
 EVERY = set(load([]).commands)
 
@@ -53,7 +53,19 @@ def _every(command: Any, words: Tuple[str, ...] = ()) -> Iterator[Tuple[Tuple[st
         ("run --workers 2", "Did you mean --num-workers?"),
         ("run --schema x", "Did you mean --input-schema or --output-schema?"),
         ("run --watch x", "It is an option of akrunner predict."),
-        ("run --tables x", "tables= is an argument of akrunner.run(), in Python only."),
+        ("train --tables x", "It is an option of akrunner run."),
+        (
+            "run --observer x",
+            "observer= is an argument of akrunner.run(), akrunner.train(), akrunner.stream(), akrunner.predict(), akrunner.predict_stream(), akrunner.pai(), in Python only.",
+        ),
+        ("pack --input x", "INPUT... OUTPUT stand there without a name: akrunner pack INPUT... OUTPUT."),
+        ("pack --shard-sise 1MB", "Did you mean --shard-size?"),
+        ("pai --oss-roots a=b", "Did you mean --oss-root?"),
+        ("pai --variables a=b", "Did you mean --var?"),
+        ("warm start --num_workers 2", "Did you mean --num-workers?"),
+        ("warm start --preload x", "preload= is an argument of akrunner.warm(), in Python only."),
+        ("doctor --work-dir x", "WORK_DIR stands there without a name: akrunner doctor WORK_DIR."),
+        ("replay --debug", "It is an option of akrunner run, akrunner train, akrunner stream, akrunner pai."),
         ("predict --script x", "MODEL stands there without a name: akrunner predict MODEL --input TABLE."),
         ("run --script-args 3", "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."),
         ("tables ls --projct x", "Did you mean --project?"),
@@ -141,7 +153,7 @@ def test_help_is_text_and_names_every_option(
     assert "[/" not in re.sub(r"\[/pt=VALUE\]", "", said)
 
 
-@pytest.mark.parametrize("name", ["run", "train", "stream", "predict"])
+@pytest.mark.parametrize("name", [one.name for one in COMMANDS.values() if one.is_long])
 def test_short_help_is_short_and_all_of_it_is_in_groups(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,28 +163,37 @@ def test_short_help_is_short_and_all_of_it_is_in_groups(
     for word in ("--help", "--help-all"):
         assert main([name, word]) == 0
         said[word] = capsys.readouterr().out
-    names = {flag.split("/")[0] for one in taken(name) for flag in one.words[:1]}
-    for flag in names | {"--env-file", "--flink-master", "--json"}:
-        assert re.search(rf"{flag}\b", said["--help-all"]), flag
-    assert "--stall-timeout" not in said["--help"] and len(said["--help"].splitlines()) < 110
+    for one in of_command(name):
+        for flag in () if one.hidden else one.words_in(name):
+            assert re.search(rf"{flag.split('/')[0]}\b", said["--help-all"]), flag
+    rare = "--stall-timeout" if name != "pack" else "--max-file-size"
+    assert rare in said["--help-all"] and rare not in said["--help"] and len(said["--help"].splitlines()) < 110
     assert "When something goes wrong" in said["--help-all"] and "When something" not in said["--help"]
     assert "--help-all" in said["--help"]
     assert "…" not in said["--help"] + said["--help-all"], "a word is cut at 80 columns"
 
 
-@pytest.mark.parametrize("name", ["run", "train", "stream", "predict"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_the_options_of_the_table(name: str) -> None:
-    """Each flag, its type and its default are those of the table."""
-    command = load([name]).commands[name]
+    """Each flag, its type and its default are those of the table; and it has no others."""
+    command = load([name.split()[0]])
+    for word in name.split():
+        command = command.commands[word]
     there = {one.name: one for one in command.params}
-    for one in taken(name):
+    assert set(there) - {"help"} == {one.name for one in of_command(name)}
+    for one in of_command(name):
         parameter = there[one.name]
-        flags = [flag for word in one.words for flag in word.split("/")]
+        flags = [flag for word in one.words_in(name) for flag in word.split("/")]
         assert not flags or [*parameter.opts, *parameter.secondary_opts] == flags
-        assert parameter.required is (one.name in ("script", "model", "source"))
-        if not parameter.required and not parameter.multiple:
-            assert parameter.default == one.default, one.name
-        assert (parameter.envvar or "") == one.variable or not flags
+        assert parameter.required is (
+            one.name in ("script", "model", "places")
+            or (one.name, name) == ("work_dir", "replay")
+            or (one.name == "source" and name != "run")
+        )
+        if not parameter.required and not one.many_in(name):
+            verb = next((verb for verb in COMMANDS[name].verbs if verb in one.verbs), "")
+            assert parameter.default == one.defaults.get(name, one.default_in(verb)), one.name
+        assert parameter.envvar == one.variable_in(name) or not flags
 
 
 def test_a_flag_wins_over_the_environment_and_that_over_the_default(

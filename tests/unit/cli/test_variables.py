@@ -22,15 +22,23 @@ from akrunner.options import OPTIONS
     ],
 )
 def test_a_variable_that_is_not_read_is_told(name: str, told: str) -> None:
-    assert unread({name: "5", "HOME": "/"}) == [told]
+    assert unread({name: "5", "HOME": "/"}, "run") == [told]
 
 
 def test_those_that_are_read_and_those_of_others_are_not() -> None:
     read = [one.variable for one in OPTIONS if one.variable]
     assert (
-        unread(dict.fromkeys([*read, "AKRUNNER_TABLES", "AKRUNNER_CHECKPOINT_DIR", "AKRUNNER_OF_MY_TEAM", "NUM_WORKERS"], "1"))
+        unread(
+            dict.fromkeys([*read, "AKRUNNER_TABLES", "AKRUNNER_CHECKPOINT_DIR", "AKRUNNER_OF_MY_TEAM", "NUM_WORKERS"], "1"),
+            "run",
+        )
         == []
     )
+
+
+def test_only_what_the_command_has_is_told() -> None:
+    assert unread({"AKRUNNER_SEED": "1"}, "run") == []
+    assert unread({"AKRUNNER_SEED": "1"}, "pack") == ["AKRUNNER_SEED is not read: --seed is given on the command line"]
 
 
 def test_a_command_that_runs_jobs_tells_of_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,11 +49,11 @@ def test_sizes() -> None:
 def test_the_page_names_every_option() -> None:
     import inspect
 
-    from akrunner.cli.pack import pack as command
-    from akrunner.packing.job import pack
+    from akrunner import pack
+    from akrunner.options import of_command
 
     page = (Path(__file__).parents[3] / "docs" / "pack.md").read_text()
     options = {name.replace("_", "-") for name in inspect.signature(pack).parameters} - {"source", "output", "progress"}
     assert [name for name in sorted(options) if f"--{name}`" not in page] == []
-    taken = set(inspect.signature(command).parameters) - {"places", "as_json", "quiet"}
+    taken = {one.name for one in of_command("pack")} - {"places", "as_json", "quiet", "help_all"}
     assert taken == set(inspect.signature(pack).parameters) - {"source", "output", "progress"}

@@ -16,6 +16,7 @@ from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError,
 from akrunner.launch import devices, interpreters
 from akrunner.launch.interpreters import Interpreter
 from akrunner.pai_mode import texts
+from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Runner
 from akrunner.pai_mode.places import Places
 from akrunner.pai_mode.plan import Plan, as_json, as_text
@@ -25,11 +26,6 @@ from akrunner.tables.ddl import parse_create
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.upload import Upload
-
-_NO = dict.fromkeys(
-    ["variables", "project", "tables_root", "oss_roots", "python_env", "num_workers", "num_ps", "timeout", "stall_timeout", "stall_action",
-     "max_restarts", "gpus_per_worker", "cpus_per_worker", "observer"]
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +47,7 @@ def shown(runner: Runner, given: Any) -> Plan:
 
 
 def plans(command: "str | List[str] | None" = None, file: "str | None" = None, **given: Any) -> List[Plan]:
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables", **given})
+    runner = Runner(PaiArguments(**{"tables_root": "tables", **given}))
     return runner.plans(runner.read(command, file))
 
 
@@ -212,7 +208,7 @@ def test_files_of_statements(tmp_path: Path) -> None:
 
 def test_a_resource_that_was_added_is_no_change(tmp_path: Path) -> None:
     (tmp_path / "job.sql").write_text("add file train.py -f;\ndrop table nope;")
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables", "project": "p"})
+    runner = Runner(PaiArguments(tables_root="tables", project="p"))
     with pytest.raises(SinkError, match="line 2: there is no table"):
         runner.run(runner.read(None, str(tmp_path / "job.sql")))
 
@@ -230,7 +226,7 @@ def test_a_plan_is_shown_without_its_environment(monkeypatch: pytest.MonkeyPatch
         raise PythonEnvError(f"python_env: {name} is not there; akrunner env create {name}")
 
     monkeypatch.setattr(interpreters, "resolve", resolve)
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    runner = Runner(PaiArguments(tables_root="tables"))
     given = runner.read("PAI -name tensorflow1150 -Dscript=train.py;", None)
     found = shown(runner, given)
     assert "akrunner env create tf1.15" in as_json(found)["problem"] and as_json(found)["python"] is None
@@ -240,7 +236,7 @@ def test_a_plan_is_shown_without_its_environment(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_plan_is_shown_without_its_tables() -> None:
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    runner = Runner(PaiArguments(tables_root="tables"))
     tables = "-Dtables=odps://p/tables/no_input -Doutputs=odps://p/tables/no_output"
     given = runner.read(f"PAI -name tensorflow1150 -Dscript=train.py {tables};", None)
     found = shown(runner, given)
@@ -258,7 +254,7 @@ def test_a_plan_is_shown_without_its_tables() -> None:
 
 @pytest.mark.parametrize("role", ["tables", "outputs"])
 def test_a_plan_is_shown_with_a_partition_that_cannot_be(role: str) -> None:
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    runner = Runner(PaiArguments(tables_root="tables"))
     made = parse_create("create table t (a bigint) partitioned by (pt bigint)").info
     assert made is not None
     LocalTables("tables").create(TableName.parse("odps://p/tables/t"), made)
@@ -271,7 +267,7 @@ def test_a_plan_is_shown_with_a_partition_that_cannot_be(role: str) -> None:
 
 
 def test_an_input_partition_that_is_not_there(tmp_path: Path) -> None:
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    runner = Runner(PaiArguments(tables_root="tables"))
     tables, name = LocalTables("tables"), TableName.parse("odps://p/tables/t")
     made = parse_create("create table t (a bigint) partitioned by (dt string, hh string)").info
     assert made is not None
@@ -299,7 +295,7 @@ def test_an_input_partition_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_said_before_a_directory_that_is_not() -> None:
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables", "oss_roots": {"b": "nowhere"}})
+    runner = Runner(PaiArguments(tables_root="tables", oss_roots={"b": "nowhere"}))
     with pytest.raises(ConfigError, match="job.sql"):
         runner.read(None, "job.sql")
     with pytest.raises(ConfigError, match="oss_roots .*b=nowhere: there is no such directory"):
@@ -364,7 +360,7 @@ def test_a_flag_of_the_scripts_own_names_a_directory_of_this_machine_or_a_copy(t
 
 
 def test_an_upload_that_fails_behind_a_job_says_that_the_job_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Runner({**_NO, "engine": "local", "tables_root": "tables"})
+    runner = Runner(PaiArguments(tables_root="tables"))
     upload = Upload.__new__(Upload)
     monkeypatch.setattr(upload, "finish", lambda: upload_fails(), raising=False)
     done = Result(None, "odps://p/tables/o", (), Stats(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "input", {}), None)
@@ -411,7 +407,7 @@ def test_a_file_that_a_shell_script_may_remove_is_no_problem_for_its_download(tm
     (tmp_path / "o.csv").write_text("old")
     store = LocalTables(str(tmp_path / "tables"))
     statements.run("create table p.t (a bigint)", lambda project: store)
-    runner = Runner({**_NO, "engine": "local", "tables_root": str(tmp_path / "tables"), "project": "p"})
+    runner = Runner(PaiArguments(tables_root=str(tmp_path / "tables"), project="p"))
     download = f"tunnel download t {tmp_path}/o.csv;"
     (tmp_path / "run.sh").write_text(f'rm -f {tmp_path}/o.csv\nodpscmd -e "{download}"\n')
     (tmp_path / "run.sql").write_text(download)
@@ -424,7 +420,7 @@ def test_a_file_that_a_shell_script_may_remove_is_no_problem_for_its_download(tm
 def test_calls_before_the_end_of_what_is_known_of_a_script_are_checked_as_any(tmp_path: Path) -> None:
     store = LocalTables(str(tmp_path / "tables"))
     statements.run("create table p.t (a bigint)", lambda project: store)
-    runner = Runner({**_NO, "engine": "local", "tables_root": str(tmp_path / "tables"), "project": "p"})
+    runner = Runner(PaiArguments(tables_root=str(tmp_path / "tables"), project="p"))
     (tmp_path / "run.sh").write_text(
         'put() {\n  odpscmd -e "insert into t select a from tt;"\n}\nput\nodpscmd -e "insert into t select a from t;"\nodpscmd -e "selct 1"\n'
         'n=$(odpscmd -e "select 1;")\nodpscmd -e "insert into t values ($n);"\n'

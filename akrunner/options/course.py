@@ -1,0 +1,157 @@
+"""Options of what becomes of a job: what goes wrong, what it leaves and says."""
+
+from __future__ import annotations
+
+from akrunner.options.declared import Option
+from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TROUBLE, WORKERS
+
+OPTIONS = (
+    Option(
+        "timeout",
+        "Optional[float]",
+        TROUBLE,
+        "seconds the job may take; None: as long as it takes.",
+        verbs=JOBS,
+        help="Seconds the job may take; then every task's stacks are shown.",
+        often=True,
+        instead={"pai": "seconds a job may take, in place of `maxTrainingTimeInHour`."},
+        helps={"pai": "Seconds, in place of maxTrainingTimeInHour."},
+    ),
+    Option(
+        "start_timeout",
+        "float",
+        TROUBLE,
+        "seconds a worker process may take to start.",
+        60.0,
+        verbs=WORKERS,
+        help="Seconds a worker process may take to start.",
+        environment=True,
+    ),
+    Option(
+        "stall_timeout",
+        "float",
+        TROUBLE,
+        "seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits for whom is told; "
+        "0: never.",
+        600.0,
+        verbs=JOBS,
+        help="Seconds nothing may move until it is told who waits for whom; 0: never.",
+        environment=True,
+        types={"pai": "Optional[float]"},
+        defaults={"pai": None},
+        instead={
+            "pai": "seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`; None: 600, where "
+            "the command says nothing."
+        },
+        helps={
+            "pai": "Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. Default: 600."
+        },
+        unheeded=("pai",),
+    ),
+    Option(
+        "stall_action",
+        'Literal["fail", "warn"]',
+        TROUBLE,
+        'what follows then: "fail", or "warn" and go on.',
+        "fail",
+        verbs=JOBS,
+        help="And then: fail, or warn and go on.",
+        environment=True,
+        types={"pai": 'Optional[Literal["fail", "warn"]]'},
+        defaults={"pai": None},
+        instead={"pai": 'what follows then: "fail", or "warn" and go on; None: what the command says, or "fail".'},
+        unheeded=("pai",),
+    ),
+    Option(
+        "evaluator_timeout",
+        "float",
+        TROUBLE,
+        "seconds the evaluator gets for the last checkpoint when chief and workers are done.",
+        60.0,
+        help="Seconds the evaluator gets when the others are done.",
+        environment=True,
+        verbs=SCRIPTED,
+    ),
+    Option(
+        "profile_input",
+        "Optional[int]",
+        TROUBLE,
+        "steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in words "
+        "`akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the process. None: "
+        "it is not started; what clocks tell is measured anyway.",
+        help="Look closely at what the scripts' input waits for, in so many steps (20), and say what to change; what costs "
+        "nothing is measured anyway.",
+        verbs=SCRIPTED,
+    ),
+    Option(
+        "max_restarts",
+        "int",
+        TROUBLE,
+        "how often everything is started again after a failure, with the rows from the start and the same `checkpoint_dir`; "
+        "`task_config.attempt` counts. The source must be one that can be read again.",
+        0,
+        instead={
+            **dict.fromkeys(FLINK[1:], "how often what fails itself may be started again, as when a machine fails."),
+            "pai": "how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).",
+        },
+        types={"pai": "Optional[int]"},
+        defaults={"pai": None},
+        helps={"pai": "In place of what enableDynamicCluster means (3)."},
+        verbs=(*BATCH, *FLINK[1:], "pai"),
+        help="Start everything again after a failure, up to so many times.",
+    ),
+    Option(
+        "tensorboard",
+        "Optional[PathLike]",
+        PLACES,
+        "directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.",
+        help="Directory to write what tasks report() to, for TensorBoard.",
+        verbs=SCRIPTED,
+    ),
+    Option(
+        "work_dir",
+        "Optional[PathLike]",
+        PLACES,
+        "new directory to keep everything in; None: a temporary one, gone afterwards.",
+        verbs=(*JOBS, "doctor"),
+        help="New directory to keep logs, rows and files in.",
+        commands=("replay",),
+        instead={
+            "doctor": "of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, or something in it: the "
+            "job is explained. None: the machine is looked at."
+        },
+        helps={
+            "pai": "New directory to keep logs and files in.",
+            "doctor": "Directory of a job, or a path in it. Default: look at the machine.",
+            "replay": "Directory a job kept.",
+        },
+        stands=("doctor", "replay"),
+        needed=("replay",),
+    ),
+    Option(
+        "checkpoint_dir",
+        "Optional[PathLike]",
+        PLACES,
+        "directory handed to the script, the same for every task.",
+        help="Directory for checkpoints, the same for every task.",
+    ),
+    Option(
+        "debug",
+        "bool",
+        PLACES,
+        "keep the work dir, for `akrunner replay`.",
+        False,
+        help="Echo every task's log and keep the work dir for `akrunner replay`.",
+        often=True,
+        verbs=SCRIPTED,
+    ),
+    Option(
+        "observer",
+        "Optional[Observer]",
+        PLACES,
+        "is told the progress.",
+        apart=True,
+        verbs=JOBS,
+        also={"pai": "A shell script's jobs have none."},
+    ),
+)

@@ -1,0 +1,118 @@
+"""Options of `warm` and `doctor`, and of the commands that keep workers, look, and run a task again."""
+
+from __future__ import annotations
+
+from akrunner.options.declared import Option
+from akrunner.options.headings import CLUSTER, PYTHON, RESOURCES, TROUBLE
+
+_WARM, _DOCTOR = ("warm",), ("doctor",)
+_START, _REPLAY = ("warm start",), ("replay",)
+
+OPTIONS = (
+    Option(
+        "workers",
+        "int",
+        CLUSTER,
+        "how many wait.",
+        2,
+        verbs=_WARM,
+        help="How many wait. They are forked from one process that has 200 to 650 MiB of memory, and share that.",
+    ),
+    Option(
+        "idle_timeout",
+        "float",
+        TROUBLE,
+        "seconds without a job until they go; the next job brings them back.",
+        900.0,
+        verbs=_WARM,
+        # what a shell keeps serves commands that follow each other more slowly than the jobs of a program
+        defaults={"warm start": 3600.0},
+        help="Seconds without a job until all of it ends.",
+    ),
+    Option(
+        "max_memory",
+        "Union[int, str, None]",
+        RESOURCES,
+        'bytes they may have together, or a size ("2GB"); None: a quarter of the machine\'s. One with TensorFlow has 200 to 650 MiB, one that '
+        "is forked from it 3 MiB more.",
+        verbs=_WARM,
+        help="What they may have together: 2GB, 800MiB, or bytes. Default: a quarter of the machine's.",
+    ),
+    Option(
+        "preload",
+        "Sequence[str]",
+        PYTHON,
+        "modules they import.",
+        ("tensorflow",),
+        verbs=_WARM,
+    ),
+    Option(
+        "wait",
+        "bool",
+        TROUBLE,
+        "",
+        False,
+        verbs=(),
+        commands=_START,
+        help="Return when all of them wait for a job; after a minute without, fail.",
+    ),
+    Option(
+        "flink_master",
+        "Optional[str]",
+        CLUSTER,
+        "REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.",
+        verbs=_DOCTOR,
+        commands=("run", "train", "stream", "predict", "pai"),
+        help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job. Default: "
+        "$AKRUNNER_FLINK_MASTER, else local.",
+        helps={"doctor": "REST address of a Flink cluster to ask, HOST:PORT or a URL."},
+        flagged={"doctor": ("--flink-master", "--flink-rest")},
+    ),
+    Option(
+        "flink_python",
+        "Optional[PathLike]",
+        CLUSTER,
+        "interpreter that has PyFlink; None: this one.",
+        verbs=_DOCTOR,
+        commands=("run", "train", "stream", "predict", "pai"),
+        help="Interpreter with PyFlink. Default: this one.",
+    ),
+    Option(
+        "quick",
+        "bool",
+        PYTHON,
+        "do not import TensorFlow, which takes seconds.",
+        False,
+        verbs=_DOCTOR,
+        help="Do not import TensorFlow, which takes seconds.",
+    ),
+    Option(
+        "task",
+        "Optional[str]",
+        CLUSTER,
+        "",
+        verbs=(),
+        commands=_REPLAY,
+        help="Which task; default: the chief.",
+    ),
+    Option(
+        "cluster",
+        "bool",
+        CLUSTER,
+        "",
+        False,
+        verbs=(),
+        commands=_REPLAY,
+        help="Keep TF_CONFIG as it was, other tasks included.",
+    ),
+    Option(
+        "print_command",
+        "bool",
+        CLUSTER,
+        "",
+        False,
+        verbs=(),
+        commands=_REPLAY,
+        help="Only print the command, for an IDE.",
+    ),
+)

@@ -1,0 +1,298 @@
+"""Options of where rows come from and go to."""
+
+from __future__ import annotations
+
+from akrunner.options.declared import SCRIPTS, Option
+from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS
+
+#: texts of several verbs
+_ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
+_OUTPUTS = (
+    'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every output, '
+    "of its own type."
+)
+
+OPTIONS = (
+    Option(
+        "source",
+        "Any",
+        INPUT,
+        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow Table, "
+        "RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.",
+        required=(*FLINK, "pack"),
+        instead={
+            **dict.fromkeys(FLINK, "a Table or DataStream."),
+            "pack": "a directory with a folder for each class; a table with a column of paths; text files; or any table.",
+        },
+        also={
+            "run": "None: there is none, where `tables` or `output_tables` names what the script asks for.",
+            "stream": _ARRIVING,
+            "predict": "A PyFlink Table's rows stay where Flink has them, and come in no order of their own.",
+            "predict_stream": _ARRIVING,
+        },
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        help="Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable.",
+        helps={
+            "run": "Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable; not needed with --tables or --output-tables.",
+            "stream": "What to read: a file, or - for lines of stdin.",
+            "pack": "",
+            "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin. Repeatable.",
+        },
+        flags=(
+            "--input",
+            "-i",
+        ),
+        often=True,
+        many="TABLE",
+        # a run may have tables that its script asks for
+        needed=("train", "stream", "predict"),
+    ),
+    Option(
+        "tables",
+        "Sequence[str]",
+        INPUT,
+        '"odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`, '
+        "`TableReader`, ... (see the docs of PAI).",
+        (),
+        verbs=("run",),
+        rows=True,
+        help="Table the script reads itself, odps://PROJECT/tables/T/pt=V (TableRecordDataset). Repeatable.",
+        many="NAME",
+    ),
+    Option(
+        "project",
+        "Optional[str]",
+        INPUT,
+        "project of the names in `tables` and `output_tables` that are without one.",
+        verbs=("run", "pai"),
+        rows=True,
+        instead={"pai": "of tables that are named without one; None: AKRUNNER_PROJECT."},
+        help="Project of --tables and --output-tables without one. Default: $AKRUNNER_PROJECT.",
+        helps={"pai": "Project of tables named without one. Default: $AKRUNNER_PROJECT."},
+        often=("pai",),
+    ),
+    Option(
+        "select",
+        "Optional[str]",
+        INPUT,
+        "SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        help="SQL over the table, called `input` in it.",
+        often=("run", "train", "stream", "predict"),
+        rows=True,
+        instead={"pack": "of tables, as in `run`."},
+    ),
+    Option(
+        "columns",
+        "Optional[Sequence[str]]",
+        INPUT,
+        "the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format keeps columns apart "
+        "(Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column and computes, those of its result.",
+        help="The only columns that go to the tasks, separated by commas. Default: all.",
+        often=True,
+        rows=True,
+        verbs=(*SCRIPTS, "pack"),
+        types={"pack": "Union[str, Sequence[str], None]"},
+        instead={"pack": "names for the columns of text files that stand side by side."},
+        helps={"pack": "Names for text files that stand side by side: text,label. Default: those of the files."},
+    ),
+    Option(
+        "defaults",
+        "Optional[Mapping[str, Any]]",
+        INPUT,
+        'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task has the row; a script may give others '
+        "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
+        help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
+        verbs=(*SCRIPTS, *PREDICTIONS),
+        instead=dict.fromkeys(
+            PREDICTIONS,
+            'column -> what stands there for a null, {"age": 0}, of the column\'s type, for the model and in the rows that come out. None: nulls stay nulls.',
+        ),
+        flags=("--default",),
+        rows=True,
+        many="COLUMN=VALUE",
+    ),
+    Option(
+        "split",
+        "Optional[SplitLike]",
+        INPUT,
+        'names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for `task_config.dataset(split="test")`; every row '
+        "is in one of them, by a hash, whichever worker it goes to. None: rows are not split.",
+        verbs=(*BATCH, "pack"),
+        help='Names of splits and their shares of the rows, "train=0.8,test=0.2", for task_config.dataset(split="test").',
+        rows=True,
+        types={"pack": "Split"},
+        instead={
+            "pack": 'shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict; "folders": the first '
+            "folders of `source` are the splits. None: one, called all."
+        },
+        helps={
+            "pack": "Shares: 0.8,0.1,0.1 (train, validation, test), 0.8,0.2 (train, test), or train=0.9,dev=0.1. folders: the first folders of INPUT are the "
+            "splits. Default: one, called all."
+        },
+        often=("pack",),
+    ),
+    Option(
+        "split_by",
+        "Optional[str]",
+        INPUT,
+        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, in every table. None: the "
+        "row's number says it.",
+        verbs=(*BATCH, "pack"),
+        help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
+        rows=True,
+        types={"pack": 'Literal["name", "exact"]'},
+        defaults={"pack": "name"},
+        instead={
+            "pack": "name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as even as chance has "
+            "them. exact: each class has its share in every split, to within a row."
+        },
+        helps={
+            "pack": "name: a hash of each file's name decides, so that it is in the same split wherever it is packed. exact: each class has its share in "
+            "every split, to within a row."
+        },
+        often=("pack",),
+    ),
+    Option(
+        "split_seed",
+        "int",
+        INPUT,
+        "another number splits otherwise; the same one always alike.",
+        0,
+        verbs=BATCH,
+        help="Another number splits otherwise.",
+        rows=True,
+    ),
+    Option(
+        "input_schema",
+        "Optional[SchemaLike]",
+        INPUT,
+        "columns to take and their types; needed for TFRecord.",
+        verbs=(*SCRIPTS, *MODELS, "pack"),
+        instead={
+            "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature, named '
+            "as it.",
+            "pack": "of tables, as in `run`.",
+        },
+        types={"pack": "Union[str, Schema, None]"},
+        help="Columns to read and their types; needed for TFRecord.",
+        rows=True,
+    ),
+    Option(
+        "input_format",
+        "Optional[str]",
+        INPUT,
+        "format of the source, where names do not tell.",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
+        rows=True,
+        instead={"pack": "of tables, as in `run`."},
+    ),
+    Option(
+        "follow",
+        "bool",
+        INPUT,
+        "the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.",
+        False,
+        verbs=("stream", "predict_stream"),
+        apart=True,
+        help="Wait for more at the file's end; results go out as they come.",
+        often=True,
+        rows=True,
+    ),
+    Option(
+        "flush_seconds",
+        "float",
+        INPUT,
+        "the longest, in seconds, a row waits for others to be sent with, on its way in and out together.",
+        0.02,
+        verbs=("stream", "predict_stream"),
+        help="The longest a row waits for others to be sent with.",
+    ),
+    Option(
+        "data_format",
+        'Literal["examples", "columns"]',
+        INPUT,
+        '"examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several times faster, for '
+        "scripts that read them by `task_config.dataset()` or `task_config.batches()`.",
+        "examples",
+        help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
+    ),
+    Option(
+        "output_tables",
+        "Sequence[str]",
+        OUTPUT,
+        "tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has succeeded.",
+        (),
+        verbs=("run",),
+        rows=True,
+        help="Table the script writes itself (TableWriter). Repeatable.",
+        many="NAME",
+    ),
+    Option(
+        "output_schema",
+        "Optional[SchemaLike]",
+        OUTPUT,
+        'columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow schema. None: those '
+        "of the first batch it writes; a stream, and rows of a Table, need it.",
+        verbs=(*SCRIPTS, *MODELS),
+        required=FLINK[:2],
+        types=dict.fromkeys(FLINK[:2], "SchemaLike"),
+        instead=dict.fromkeys((*MODELS, "flink.predict"), _OUTPUTS),
+        help='Columns the script writes: "id bigint, p double". Default: those of the first batch it writes; a stream needs it.',
+        helps={"predict": 'Columns the outputs become: "p double, v FLOAT_TENSOR". Default: all outputs, of their own types.'},
+        often=True,
+    ),
+    Option(
+        "output",
+        "Optional[PathLike]",
+        OUTPUT,
+        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet unless '
+        "`output_format` says otherwise; None: they come back as `result.table`.",
+        verbs=("run", "predict", "pack"),
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
+        "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
+        helps={
+            "pack": "",
+            "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; - for stdout.",
+        },
+        flags=(
+            "--output",
+            "-o",
+        ),
+        often=True,
+        rows=True,
+        required=("pack",),
+        types={"pack": "PathLike"},
+        commands=("stream",),
+        instead={"pack": "a directory, new or empty, or one that `pack` has written."},
+    ),
+    Option(
+        "output_format",
+        "Optional[str]",
+        OUTPUT,
+        "of `output`, where its name does not tell.",
+        verbs=("run", "predict"),
+        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell.",
+        rows=True,
+    ),
+    Option(
+        "overwrite",
+        "bool",
+        OUTPUT,
+        "replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.",
+        False,
+        verbs=(*BATCH, "predict", "pack"),
+        help="Replace an existing --output, or a table's rows.",
+        helps={
+            "train": "Replace an existing --model-out.",
+            "stream": "Replace an existing --output.",
+            "pack": "Pack everything anew; what is there counts until that is done.",
+        },
+        instead={"pack": "pack everything anew; what is there counts until that is done."},
+        commands=("stream",),
+        often=True,
+        rows=True,
+    ),
+)

@@ -1,0 +1,95 @@
+"""Options of `pai` alone."""
+
+from __future__ import annotations
+
+from akrunner.options.declared import Option
+from akrunner.options.headings import PLACES, STATEMENTS
+
+_PAI = ("pai",)
+
+OPTIONS = (
+    Option(
+        "command",
+        "Union[str, Sequence[str], None]",
+        STATEMENTS,
+        'as it is typed into MaxCompute\'s client, other statements with it; or as words, ["-name", "tensorflow1150", ...].',
+        verbs=_PAI,
+        apart=True,
+        help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments, those with a dash behind --.",
+        stands=_PAI,
+        many="COMMAND",
+    ),
+    Option(
+        "file",
+        "Optional[PathLike]",
+        STATEMENTS,
+        "in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.",
+        verbs=_PAI,
+        apart=True,
+        help="File of statements, as for odpscmd -f; or a shell script, which bash runs, and whose arguments follow.",
+        flags=("-f", "--file"),
+        often=True,
+    ),
+    Option(
+        "execute",
+        "Optional[str]",
+        STATEMENTS,
+        "",
+        verbs=(),
+        commands=_PAI,
+        help="Statements, as for odpscmd -e.",
+        flags=("-e", "--execute"),
+        often=True,
+    ),
+    Option(
+        "config",
+        "Optional[str]",
+        STATEMENTS,
+        "",
+        verbs=(),
+        commands=_PAI,
+        help="Of odpscmd, in whose place this command may stand; not read.",
+        hidden=True,
+    ),
+    Option(
+        "arguments",
+        "Sequence[str]",
+        STATEMENTS,
+        "of a shell script.",
+        (),
+        verbs=_PAI,
+        apart=True,
+    ),
+    Option(
+        "variables",
+        "Optional[Mapping[str, str]]",
+        STATEMENTS,
+        "values of `${name}` in statements, and of the environment a shell script begins with.",
+        verbs=_PAI,
+        private=True,
+        help="NAME=VALUE for ${NAME}, also in a shell script's environment. Repeatable.",
+        flags=("--var",),
+        many="NAME=VALUE",
+        often=True,
+    ),
+    Option(
+        "tables_root",
+        "Optional[PathLike]",
+        PLACES,
+        "directory of local tables; None: AKRUNNER_TABLES, or the user's own.",
+        verbs=_PAI,
+        help="Directory of local tables. Default: $AKRUNNER_TABLES.",
+        often=True,
+    ),
+    Option(
+        "oss_roots",
+        "Optional[Mapping[str, str]]",
+        PLACES,
+        "bucket -> the directory that `oss://bucket` stands for.",
+        verbs=_PAI,
+        help="BUCKET=DIRECTORY that oss://BUCKET stands for. Repeatable.",
+        flags=("--oss-root",),
+        many="BUCKET=DIRECTORY",
+        often=True,
+    ),
+)

@@ -1,0 +1,113 @@
+"""`akrunner.pack`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
+
+from akrunner.io.paths import PathLike
+from akrunner.options.told import told
+from akrunner.packing.job import run_pack
+from akrunner.packing.progress import PackProgress
+from akrunner.packing.result import Packed
+from akrunner.packing.settings import PackArguments, Split
+from akrunner.schema import Schema
+
+__all__ = ["pack"]
+
+
+@told("pack")
+def pack(
+    source: Any,
+    output: PathLike,
+    *,
+    select: Optional[str] = None,
+    columns: Union[str, Sequence[str], None] = None,
+    split: Split = None,
+    split_by: Literal["name", "exact"] = "name",
+    input_schema: Union[str, Schema, None] = None,
+    input_format: Optional[str] = None,
+    overwrite: bool = False,
+    seed: int = 0,
+    kind: Optional[Literal["images", "texts", "files", "rows"]] = None,
+    label: Optional[str] = None,
+    paths: Optional[str] = None,
+    paths_in: Optional[PathLike] = None,
+    format: Literal["tfrecord", "parquet", "arrow"] = "tfrecord",
+    shard_size: Union[int, str] = "128MB",
+    resize: Union[int, str, Tuple[int, int], None] = None,
+    check: Literal["none", "header", "whole"] = "header",
+    bad_rows: PathLike = "fail",
+    max_file_size: Union[int, str] = "256MB",
+    threads: Optional[int] = None,
+    memory: Union[int, str] = "512MB",
+    dry_run: bool = False,
+    progress: Optional[Callable[[PackProgress], None]] = None,
+) -> Packed:
+    """Pack files, texts or a table into shards of records: shuffled as a whole, split once, and read as `--input OUTPUT/train`.
+
+    A run that was killed goes on when it is called again; when it is done, a later call packs only what is new.
+
+    Args:
+        source: a directory with a folder for each class; a table with a column of paths; text files; or any table.
+        output: a directory, new or empty, or one that `pack` has written.
+        select: of tables, as in `run`.
+        columns: names for the columns of text files that stand side by side.
+        split: shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict;
+            "folders": the first folders of `source` are the splits. None: one, called all.
+        split_by: name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as
+            even as chance has them. exact: each class has its share in every split, to within a row.
+        input_schema: of tables, as in `run`.
+        input_format: of tables, as in `run`.
+        overwrite: pack everything anew; what is there counts until that is done.
+        seed: of the order and the splits.
+        kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
+        label: column of classes; "none": there are no classes. None: folders, or a column called label or class.
+        paths: the column of paths or URLs. None: by names and values.
+        paths_in: directory, or beginning of URLs, that relative paths are below. None: where the table is.
+        format: of the files that are written.
+        shard_size: bytes of a file, about: 128MB, 1GiB.
+        resize: "WIDTHxHEIGHT", or (height, width): images in another size, turned as EXIF says (needs Pillow). None: the files as
+            they are.
+        check: of each image: header; whole: it is decoded (needs Pillow); none.
+        bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
+        max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
+        threads: threads that read files. None: 16.
+        memory: bytes for the shuffling of tables: 512MB, 1GiB.
+        dry_run: look, plan, and write nothing.
+        progress: called now and then with how far it is.
+    Returns:
+        what there is now, and what was left out.
+    Raises:
+        ConfigError: an argument is wrong; nothing was written.
+        ReadError: a file is broken.
+        WriteError: a disk is full.
+        JobError: there is too little memory, or too few threads or open files; the next run goes on.
+    """
+    return run_pack(
+        PackArguments(
+            source=source,
+            output=output,
+            select=select,
+            columns=columns,
+            split=split,
+            split_by=split_by,
+            input_schema=input_schema,
+            input_format=input_format,
+            overwrite=overwrite,
+            seed=seed,
+            kind=kind,
+            label=label,
+            paths=paths,
+            paths_in=paths_in,
+            format=format,
+            shard_size=shard_size,
+            resize=resize,
+            check=check,
+            bad_rows=bad_rows,
+            max_file_size=max_file_size,
+            threads=threads,
+            memory=memory,
+            dry_run=dry_run,
+            progress=progress,
+        ),
+    )

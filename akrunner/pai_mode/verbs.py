@@ -1,0 +1,129 @@
+"""`akrunner.pai`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+
+from __future__ import annotations
+
+from typing import List, Literal, Mapping, Optional, Sequence, Union
+
+from akrunner.api import Result
+from akrunner.engines.base import Engine, Observer
+from akrunner.options.told import told
+from akrunner.pai_mode.arguments import PaiArguments
+from akrunner.pai_mode.job import Done, run_pai
+from akrunner.prepare import PathLike
+
+__all__ = ["pai"]
+
+
+@told("pai")
+def pai(
+    command: Union[str, Sequence[str], None] = None,
+    *,
+    file: Optional[PathLike] = None,
+    arguments: Sequence[str] = (),
+    variables: Optional[Mapping[str, str]] = None,
+    tables_root: Optional[PathLike] = None,
+    oss_roots: Optional[Mapping[str, str]] = None,
+    project: Optional[str] = None,
+    num_workers: Optional[int] = None,
+    num_ps: Optional[int] = None,
+    bind_host: str = "127.0.0.1",
+    advertised_host: Optional[str] = None,
+    engine: Union[str, Engine] = "local",
+    python_env: Optional[PathLike] = None,
+    requirements: Optional[PathLike] = None,
+    keras: Optional[Literal["legacy"]] = None,
+    env: Optional[Mapping[str, str]] = None,
+    gpus_per_worker: Optional[int] = None,
+    cpus_per_worker: Optional[int] = None,
+    intra_op_parallelism: Optional[int] = None,
+    timeout: Optional[float] = None,
+    start_timeout: float = 60.0,
+    stall_timeout: Optional[float] = None,
+    stall_action: Optional[Literal["fail", "warn"]] = None,
+    evaluator_timeout: float = 60.0,
+    profile_input: Optional[int] = None,
+    max_restarts: Optional[int] = None,
+    tensorboard: Optional[PathLike] = None,
+    work_dir: Optional[PathLike] = None,
+    debug: bool = False,
+    observer: Optional[Observer] = None,
+) -> Union[Result, List[Done]]:
+    """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
+
+    Tables are local ones (`akrunner tables`), or MaxCompute's where there are credentials; `oss://` is a directory, or the bucket. What is given here wins over
+    what the command says.
+
+    Args:
+        command: as it is typed into MaxCompute's client, other statements with it; or as words, ["-name", "tensorflow1150", ...].
+        file: in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.
+        arguments: of a shell script.
+        variables: values of `${name}` in statements, and of the environment a shell script begins with.
+        tables_root: directory of local tables; None: AKRUNNER_TABLES, or the user's own.
+        oss_roots: bucket -> the directory that `oss://bucket` stands for.
+        project: of tables that are named without one; None: AKRUNNER_PROJECT.
+        num_workers: workers, the chief among them, in place of what the command says.
+        num_ps: parameter servers, in place of what the command says.
+        bind_host: address of this machine TensorFlow's servers get.
+        advertised_host: the name others reach `bind_host` by.
+        engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
+        python_env: what has TensorFlow, as for `run`; None: the environment that the command's name stands for.
+        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
+        env: environment variables for the tasks.
+        gpus_per_worker: graphics cards of its own for each worker, in place of what the command says.
+        cpus_per_worker: cores of its own for each worker, in place of what the command says.
+        intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
+        timeout: seconds a job may take, in place of `maxTrainingTimeInHour`.
+        start_timeout: seconds a worker process may take to start.
+        stall_timeout: seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`;
+            None: 600, where the command says nothing.
+        stall_action: what follows then: "fail", or "warn" and go on; None: what the command says, or "fail".
+        evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
+        profile_input: steps at which TensorFlow's profiler looks for what the scripts' input waits for: `stats.inputs`, and in
+            words `akrunner.engines.inputs.verdict(stats)`; 20 is a good number. Not in a task of a cluster, where it can end the
+            process. None: it is not started; what clocks tell is measured anyway.
+        max_restarts: how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        debug: keep the work dir, for `akrunner replay`.
+        observer: is told the progress. A shell script's jobs have none.
+    Returns:
+        the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
+    Raises:
+        ConfigError: as `akrunner.run`. Of a file, the statements before the one that failed are done.
+        JobError: as `akrunner.run`; a shell script ended with another exit code than 0.
+    """
+    return run_pai(
+        PaiArguments(
+            variables=variables,
+            tables_root=tables_root,
+            oss_roots=oss_roots,
+            project=project,
+            num_workers=num_workers,
+            num_ps=num_ps,
+            bind_host=bind_host,
+            advertised_host=advertised_host,
+            engine=engine,
+            python_env=python_env,
+            requirements=requirements,
+            keras=keras,
+            env=env,
+            gpus_per_worker=gpus_per_worker,
+            cpus_per_worker=cpus_per_worker,
+            intra_op_parallelism=intra_op_parallelism,
+            timeout=timeout,
+            start_timeout=start_timeout,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
+            evaluator_timeout=evaluator_timeout,
+            profile_input=profile_input,
+            max_restarts=max_restarts,
+            tensorboard=tensorboard,
+            work_dir=work_dir,
+            debug=debug,
+        ),
+        command=command,
+        file=file,
+        arguments=arguments,
+        observer=observer,
+    )

@@ -1,0 +1,109 @@
+"""What commands give to the functions whose options they have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Mapping
+
+import pytest
+
+import akrunner
+from akrunner import warming
+from akrunner.cli import pack, statements, warm
+from akrunner.cli.main import main
+
+
+class Enough(akrunner.ConfigError):
+    """Ends a command that a test has seen enough of."""
+
+
+def test_a_script_that_asks_for_tables_needs_no_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: List[Any] = []
+
+    def run(script: str, source: Any, **options: Any) -> None:
+        seen.append((source, options["tables"], options["output_tables"], options["project"]))
+        raise Enough("enough")
+
+    monkeypatch.setattr(akrunner, "run", run)
+    assert main("run s.py --tables a --tables b --output-tables c --project p -q".split()) == 2
+    assert main("run s.py --output-tables c -i t.csv -q".split()) == 2
+    assert seen == [(None, ["a", "b"], ["c"], "p"), ("t.csv", [], ["c"], None)]
+    capsys.readouterr()
+    for _ in range(2):
+        assert main(["run", "s.py", "--project", "p"]) == 2
+        assert "Missing option '--input'" in capsys.readouterr().err
+
+
+def test_what_a_shell_script_types_wins_over_its_run_and_what_the_environment_says_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: List[Mapping[str, Any]] = []
+
+    def inside(name: str, typed: Mapping[str, Any]) -> None:
+        seen.append(typed)
+        raise Enough("enough")
+
+    monkeypatch.setattr(statements, "inside", inside)
+    monkeypatch.setenv("AKRUNNER_START_TIMEOUT", "90")
+    assert main(["pai", "-e", "select 1;", "--bind-host", "h", "--var", "a=b"]) == 2
+    assert seen == [{"bind_host": "h", "variables": {"a": "b"}, "oss_roots": {}, "env": {}}]
+
+
+def test_the_environment_is_heeded_where_no_command_of_pais_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: List[Dict[str, Any]] = []
+
+    def made(options: Dict[str, Any], *others: Any) -> None:
+        seen.append(options)
+        raise Enough("enough")
+
+    monkeypatch.setattr(statements, "Statements", made)
+    for name, value in (("START_TIMEOUT", "90"), ("STALL_TIMEOUT", "5"), ("PYTHON_ENV", "tf2.3"), ("BIND_HOST", "10.0.0.1")):
+        monkeypatch.setenv(f"AKRUNNER_{name}", value)
+    assert main(["pai", "-e", "select 1;", "--bind-host", "h"]) == 2
+    (options,) = seen
+    assert {name: options[name] for name in ("start_timeout", "stall_timeout", "python_env", "bind_host")} == {
+        "start_timeout": 90.0, "stall_timeout": None, "python_env": None, "bind_host": "h",
+    }  # fmt: skip
+    assert options["engine"] == "local" and "file" not in options and "execute" not in options
+
+
+def test_the_doctor_looks_at_what_jobs_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: List[Any] = []
+
+    def doctor(work_dir: Any, **options: Any) -> None:
+        seen.append((work_dir, options["python_env"]))
+        raise Enough("enough")
+
+    monkeypatch.setattr(akrunner, "doctor", doctor)
+    monkeypatch.setenv("AKRUNNER_PYTHON_ENV", "tf2.3")
+    for words in ([], ["--python-env", "a", "--python-env", "b c"], ["job"]):
+        assert main(["doctor", "--json", *words]) == 2
+    assert seen == [(None, "tf2.3"), (None, ["a", "b c"]), ("job", None)]
+
+
+def test_workers_are_kept_with_what_jobs_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: List[Dict[str, Any]] = []
+    monkeypatch.setattr(warming, "kept_status", lambda hurry=False: None)
+    monkeypatch.setattr(warm, "_start", seen.append)
+    monkeypatch.setenv("AKRUNNER_PYTHON_ENV", "tf2.3")
+    (tmp_path / "env").write_text("B=2\n")
+    assert main(["warm", "start", "--env", "A=1", "--env-file", str(tmp_path / "env"), "--json"]) == 0
+    assert seen == [
+        {"python_env": "tf2.3", "workers": 2, "num_workers": 1, "requirements": None, "keras": None, "env": {"A": "1", "B": "2"},
+         "idle_timeout": 3600.0, "max_memory": None}
+    ]  # fmt: skip
+    assert warming.WarmArguments(**seen[0]).preload == ("tensorflow",)
+
+
+def test_what_is_packed_stands_before_where_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: List[Any] = []
+
+    def packed(source: Any, output: str, **options: Any) -> None:
+        seen.append((source, output, options["shard_size"], options["columns"], callable(options["progress"])))
+        raise Enough("enough")
+
+    monkeypatch.setattr(pack.akrunner, "pack", packed)
+    assert main(["pack", "a.txt", "b.txt", "out", "--columns", "x,y"]) == main(["pack", "a.txt", "out"]) == 2
+    assert seen == [(["a.txt", "b.txt"], "out", "128MB", "x,y", True), ("a.txt", "out", "128MB", None, True)]
