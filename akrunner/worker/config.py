@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List,
 from akrunner.worker import data, reading
 
 if TYPE_CHECKING:
+    # Python 3.7 has none, and looks at no annotation
+    from typing import Literal
+
     import tensorflow as tf
     from numpy.typing import NDArray
 
@@ -128,7 +131,7 @@ class BatchTaskConfig(TaskConfig):
     def dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
         label: Optional[str] = None, defaults: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None,
-        uneven: str = "keep", columns: Optional[Sequence[str]] = None, map: Optional[Callable[..., Any]] = None,
+        uneven: Literal["keep", "drop", "pad"] = "keep", columns: Optional[Sequence[str]] = None, map: Optional[Callable[..., Any]] = None,
         image: Union[bool, Tuple[int, int], Dict[str, Any], None] = None, cache: Union[bool, str, None] = False,
         interleave: Optional[Callable[..., Any]] = None, prefetch: Optional[int] = None, deterministic: Optional[bool] = True,
         weights: Optional[str] = None, split: Optional[str] = None,
@@ -216,8 +219,9 @@ class BatchTaskConfig(TaskConfig):
         return rows.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, how=how, weights=weights)
 
     def batches(
-        self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False, uneven: str = "keep",
-        columns: Optional[Sequence[str]] = None, nulls: str = "error", split: Optional[str] = None,
+        self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False,
+        uneven: Literal["keep", "drop", "pad"] = "keep", columns: Optional[Sequence[str]] = None,
+        nulls: Literal["error", "none", "mask"] = "error", split: Optional[str] = None,
     ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
         """This task's rows once, as a plain iterator of {column: numpy array [rows, ...]}. TensorFlow has no part in it, and is not
         imported: rows can be read before a strategy is made, inside an `input_fn`, and by scripts without TensorFlow.
@@ -327,7 +331,7 @@ class StreamTaskConfig(TaskConfig):
 
     def batches(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]] = None, drop_remainder: bool = False,
-        columns: Optional[Sequence[str]] = None, nulls: str = "error",
+        columns: Optional[Sequence[str]] = None, nulls: Literal["error", "none", "mask"] = "error",
     ) -> Iterator[Dict[str, NDArray[Any]]]:  # fmt: skip
         """The stream as {column: numpy array [rows, ...]}; a batch waits until it is full.
 

@@ -7,6 +7,8 @@ from akrunner.worker import BatchTaskConfig, OutputWriter, StreamTaskConfig, Tas
 def score(task_config: BatchTaskConfig) -> None:
     print(task_config.batch_size)  # batch_size
     task_config.batches("64")  # batches
+    task_config.batches(64, nulls="nan")  # nulls
+    task_config.dataset(64, uneven="kepe")  # uneven
     task_config.dataset(64, suffle=True)  # suffle
     task_config.dataset(64, image="32x32")  # image
     task_config.output_writer.write_batches({})  # write_batches
