@@ -36,10 +36,9 @@ from akrunner.prepare import Arguments, checked
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
 from akrunner.trial import Trial, tried
+from akrunner.wire.features import KINDS
 
 MODES = {"run": "batch", "train": "train", "stream": "stream"}
-#: what a script gets of a feature
-_FEATURES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
 #: columns, files and tasks that are shown, of more the first
 _SHOWN = 40
 #: columns of rows that were written, and characters of a value
@@ -238,7 +237,7 @@ def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
 
 
 def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping[str, Any]) -> PlannedColumn:
-    kind = field.dtype if form == "columns" else _FEATURES[field.kind]
+    kind = field.dtype if form == "columns" else KINDS[field.kind].dtype
     shape = field.shape
     count = "any number of values" if shape is None else "one value" if shape == () else f"{' x '.join(map(str, shape))} values"
     if field.name in defaults:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from akrunner.codec.protobuf import Feature, read_example, read_varint, tagged
 from akrunner.codec.scratch import arena
 from akrunner.errors import DataError
+from akrunner.wire.features import BY_NUMBER
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
@@ -459,7 +460,7 @@ class _Head:
         name = data[key_at:at]
         lengthy(0x12)
         tag = data[at]
-        lengthy(0x0A, 0x12, 0x1A)
+        lengthy(*(kind.tag for kind in BY_NUMBER.values()))
         keep_from = at
         inner = lengthy(0x0A)
         whole = read_varint(data, 1)[0]
@@ -473,6 +474,6 @@ class _Head:
         template = np.zeros(width, np.uint8)
         template[:at] = np.frombuffer(data[:at], np.uint8)
         return cls(
-            name, {0x0A: 1, 0x12: 2, 0x1A: 3}[tag], template & mask, mask, lengths,
+            name, tag >> 3, template & mask, mask, lengths,
             [at - e for e in ends[:-1]], at, at - keep_from,
         )  # fmt: skip

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Tuple
 
-from akrunner.schema import BYTES, FLOAT, INT64
-
-_KINDS = {1: BYTES, 2: FLOAT, 3: INT64}
+from akrunner.wire.features import BY_NUMBER
 
 
 @dataclass
@@ -99,7 +97,7 @@ def _read_feature(name: bytes, data: bytes, ranges: List[Tuple[int, int]], base:
     kind = 4
     for at, end in ranges:
         for number, wire, start, stop in _fields(data, at, end):
-            if number in _KINDS and wire == 2:
+            if number in BY_NUMBER and wire == 2:
                 if number != kind:
                     pieces, kind = [], number
                 pieces.append((start, stop))

@@ -7,11 +7,11 @@ import math
 import re
 from typing import Callable, Mapping, Match, Optional, Sequence, Tuple
 
-from akrunner.schema import BYTES, FLOAT, Field, nearest
+from akrunner.schema import Field, nearest
+from akrunner.wire.features import BYTES, KINDS
 
 Columns = Mapping[str, Field]
 
-_DTYPES = {BYTES: "tf.string", FLOAT: "tf.float32"}
 _PER_WORKER = "steps_per_epoch=task_config.steps_per_epoch(batch_size), which is equal on all workers"
 #: what a task config has, for a name that is none of it
 _TASK_CONFIG = (
@@ -56,7 +56,7 @@ _SMALLER = "and all of them lie in memory: take a smaller one, for instance data
 
 def reader(field: Field) -> str:
     """The feature a column is read by."""
-    dtype = _DTYPES.get(field.kind, "tf.int64")
+    dtype = f"tf.{KINDS[field.kind].tensor}"
     if field.shape is None:
         return f"tf.io.VarLenFeature({dtype})"
     return f"tf.io.FixedLenFeature({list(field.shape)}, {dtype})"

@@ -13,12 +13,12 @@ from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.packed import DESCRIPTION
 from akrunner.leftovers.private import private_file
-from akrunner.schema import BYTES, FLOAT, INT64, feature_kind, is_list
+from akrunner.schema import feature_kind, is_list
+from akrunner.wire.features import KINDS
 
 LABELS = "labels.json"
 #: format of columns -> what reads a file of it
 _READ = {parquet.FORMAT.name: "pq.read_table(path)", arrow.FORMAT.name: "pa.ipc.open_file(path).read_all()"}
-_DTYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 
 _SNIPPET = """\
 import json
@@ -94,7 +94,7 @@ def feature_spec(schema: pa.Schema) -> Dict[str, Dict[str, Any]]:
         size: Optional[Sequence[Optional[int]]] = [] if not is_list(field.type) else [None]
         if pa.types.is_fixed_size_list(field.type):
             size = [field.type.list_size]
-        spec[field.name] = {"dtype": _DTYPES[kind], "shape": size, "optional": field.nullable}
+        spec[field.name] = {"dtype": KINDS[kind].tensor, "shape": size, "optional": field.nullable}
     return spec
 
 

@@ -7,6 +7,7 @@ import itertools
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from akrunner.wire.features import KINDS
 from akrunner.worker import placing
 from akrunner.worker.parts import WEIGHT, Parts
 from akrunner.worker.reading import Order, Reading, check_counts, check_room
@@ -134,12 +135,8 @@ class Examples(object):
             for size in column["shape"]:
                 count *= size
             value = features[column["name"]]
-            if column["kind"] == "bytes":
-                value.bytes_list.value.extend([b""] * count)
-            elif column["kind"] == "float":
-                value.float_list.value.extend([0.0] * count)
-            else:
-                value.int64_list.value.extend([0] * count)
+            kind = KINDS[column["kind"]]
+            getattr(value, kind.field).value.extend([kind.blank] * count)
         if made:
             features[WEIGHT].float_list.value.append(0.0)
         row: bytes = example.SerializeToString()
@@ -188,12 +185,11 @@ def feature_spec(schema: List[Dict[str, Any]], defaults: Optional[Mapping[str, A
     """Columns -> features for `tf.io.parse_example`; see `TaskConfig.feature_spec`."""
     import tensorflow as tf
 
-    dtypes = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
     defaults = defaults or {}
     unknown_defaults(defaults, schema)
     spec = {}
     for column in schema:
-        name, dtype, shape = column["name"], dtypes[column["kind"]], column["shape"]
+        name, dtype, shape = column["name"], getattr(tf, KINDS[column["kind"]].tensor), column["shape"]
         if shape is None:
             spec[name] = tf.io.VarLenFeature(dtype)
             continue

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 import numpy as np
 
+from akrunner.wire.features import KINDS
 from akrunner.wire.frames import WireError
 from akrunner.worker import chunks, data, records
 from akrunner.worker.columnar import Columns
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from akrunner.worker.splits import Split
     from akrunner.worker.stream import RowStream
 
-_DTYPES = {"int64": "int64", "float": "float32", "bytes": "bytes"}
-_TAGS = {"bytes": 0x0A, "float": 0x12, "int64": 0x1A}
 #: bytes of a row's numbers, in the mean, from which on each row is copied as a whole
 _LONG = 64
 #: lists of strings that are read one after the other, where the others have no more
@@ -44,7 +43,7 @@ class ExampleRows(Columns):
         self, schema: List[Dict[str, Any]], path: Optional[str] = None, stream: Optional[RowStream] = None,
         evener: Optional[Evener] = None, split: Optional[Split] = None,
     ) -> None:  # fmt: skip
-        typed = [dict(column, dtype=_DTYPES[column["kind"]]) for column in schema]
+        typed = [dict(column, dtype=KINDS[column["kind"]].dtype) for column in schema]
         super(ExampleRows, self).__init__(typed, path, stream, evener, split)
 
     def _chunks(
@@ -181,7 +180,7 @@ class _Heads(object):
     def _values(self, at: NDArray[Any], end: NDArray[Any], column: Dict[str, Any]) -> Tuple[NDArray[Any], NDArray[Any]]:
         """(where the numbers, or the first tagged byte string, begin; how many bytes there are)."""
         _, at = _varint(self._octets, at)
-        if (self._octets[at] != _TAGS[column["kind"]]).any():
+        if (self._octets[at] != KINDS[column["kind"]].tag).any():
             raise WireError("column %r came as a list of another kind" % column["name"])
         size, at = _varint(self._octets, at + 1)
         if column["kind"] != "bytes" and len(at):
